@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from demo.analysis import Analysis
 from demo.board import Result, minutes
-from trionet.dashboard.drawing import _number_format as amounts
 from trionet.dashboard.drawing import _palette as palette
-from trionet.dashboard.ui._view import Column, Line, Pen, Table, View
+from trionet.dashboard.drawing import _units as units
+from trionet.dashboard.drawing._pen import Line, Pen
+from trionet.dashboard.drawing._table import Column, Table
+from trionet.dashboard.ui._view import View
 
 if TYPE_CHECKING:
     from trionet.dashboard.model._model import Model
@@ -32,7 +34,7 @@ def _is_bad(row: Result) -> bool:
 
 def _number(name: str, title: str, width: int, priority: int = 0) -> Column[Result]:
     return Column(
-        name, title, width, _get(name), amounts.count, right=True, priority=priority, grow=1
+        name, title, width, _get(name), units.count, right=True, priority=priority, grow=1
     )
 
 

@@ -12,9 +12,9 @@ from demo.dataset import FIRST_DAY
 from demo.figures import Figures
 from demo.front import Shown
 from trionet.dashboard.drawing import _palette as palette
-from trionet.dashboard.drawing._cells import bar, sparkline
-from trionet.dashboard.drawing._wrapping import wrapped
-from trionet.dashboard.ui._view import Line, Pen, View
+from trionet.dashboard.drawing._cells import bar, sparkline, wrapped
+from trionet.dashboard.drawing._pen import Line, Pen
+from trionet.dashboard.ui._view import View
 
 if TYPE_CHECKING:
     from trionet.dashboard.model._model import Model

@@ -6,8 +6,7 @@ import trionet
 from demo.delays_view import DelaysView
 from demo.flights_view import FlightsView
 from demo.front import PlainLines, Shown
-from trionet.dashboard._app import run_dashboard
-from trionet.dashboard._settings import DashboardSettings
+from trionet.dashboard._app import DashboardSettings, run_dashboard
 from trionet.dashboard.sources._open_source import watch_broker
 from trionet.dashboard.ui._view import View
 from trionet.dashboard.views import all_views

@@ -12,8 +12,8 @@ import trionet
 from trionet.dashboard.drawing._cells import UNICODE
 from trionet.dashboard.drawing._export import as_svg
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.sources import Source
 from trionet.dashboard.sources._open_source import watch_broker
+from trionet.dashboard.sources._source import Source
 from trionet.dashboard.ui._screen import draw
 from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.ui._view import View
@@ -67,7 +67,7 @@ async def pictures() -> list[tuple[View, str]]:
 
 async def picture(source: Source, model: Model, view: View) -> str:
     """A view as it is after a look."""
-    source.want(view.section, view.section_key)
+    source.focus(view.section, view.section_key)
     await trio.sleep(LOOK_SECONDS)
     ui = Ui(all_views(), view.name)
     frame = draw(ui, model, COLUMNS, LINES, UNICODE)

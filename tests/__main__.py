@@ -70,10 +70,10 @@ COMPILED_TESTS = [
     "tests/protocol",
     "tests/server",
     "tests/spark",
-    "tests/testing/test_faults.py",
-    "tests/testing/test_memory_network.py",
-    "tests/testing/test_threaded.py",
-    "tests/testing/test_virtual_time.py",
+    "tests/testing/faults/test_faults.py",
+    "tests/testing/memory/test_network.py",
+    "tests/testing/brokers/test_threaded.py",
+    "tests/testing/memory/test_virtual_time.py",
 ]
 
 HELP = """\

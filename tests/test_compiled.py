@@ -123,4 +123,4 @@ def test_a_traceback_shows_the_source() -> None:
     done = python("from trionet.protocol.records._batch import read_header; read_header(b'')")
 
     assert 'File "trionet/protocol/records/_batch.py", line ' in done.stderr
-    assert 'raise_from(WireFormatError("a batch header ends too early"), error)' in done.stderr
+    assert 'raise_from(WireFormatError("truncated batch header"), error)' in done.stderr

@@ -79,10 +79,25 @@ def public_async_functions(value: object) -> dict[str, tuple[Any, ast.AsyncFunct
             if each.__module__.partition(".")[0] == "trionet":
                 for function in async_functions(each.__module__, each.__name__):
                     found[function.name] = (getattr(value, function.name), function)
+                found |= other_names(each)
     elif isinstance(module := getattr(value, "__module__", None), str) and callable(value):
         for function in async_functions(module) if module.startswith("trionet") else ():
             if function.name == getattr(value, "__name__", ""):
                 found[function.name] = (value, function)
+    return found
+
+
+def other_names(kind: type) -> dict[str, tuple[Any, ast.AsyncFunctionDef]]:
+    """The methods of a class that are other names of methods of another class."""
+    found = {}
+    for name, method in vars(kind).items():
+        inner = inspect.unwrap(method) if inspect.iscoroutinefunction(method) else method
+        if inner is not method:
+            home, _, call = inner.__qualname__.rpartition(".")
+            [written] = [
+                each for each in async_functions(inner.__module__, home) if each.name == call
+            ]
+            found[name] = (method, written)
     return found
 
 

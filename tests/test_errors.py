@@ -20,6 +20,7 @@ from trionet.errors import (
     TrionetError,
     UndeliveredError,
 )
+from trionet.protocol import error_codes
 
 KINDS = {
     name: kind
@@ -85,3 +86,9 @@ def test_timeout_error_is_its_text_though_it_is_an_os_error() -> None:
     assert error.strerror is None
     with pytest.raises(TimeoutError, match="120 s"):
         raise error
+
+
+def test_api_errors_are_retriable_as_in_kafka() -> None:
+    retriable = {code for code in range(-1, 200) if ApiError(code).retriable}
+
+    assert error_codes.RETRIABLE == retriable

@@ -39,6 +39,7 @@ PUBLIC = [
     "NetworkClient",
     "NoOffsetForPartitionError",
     "Node",
+    "OffsetAndMetadata",
     "OffsetOutOfRangeError",
     "PartitionError",
     "Producer",

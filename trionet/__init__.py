@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from trionet import testing as testing
     from trionet.broker import Broker, open_broker
     from trionet.client import ManualMetadataUpdater, NetworkClient, Node, open_network_client
-    from trionet.client._topic_partition import TopicPartition
+    from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
     from trionet.client.admin import Admin, open_admin
     from trionet.client.consumer import Consumer, ConsumerBatch, ConsumerRecord, open_consumer
     from trionet.client.producer import (
@@ -96,6 +96,7 @@ __all__ = [
     "NetworkClient",
     "NoOffsetForPartitionError",
     "Node",
+    "OffsetAndMetadata",
     "OffsetOutOfRangeError",
     "PartitionError",
     "Producer",
@@ -133,6 +134,7 @@ _HOMES = {
     "ManualMetadataUpdater": "trionet.client",
     "NetworkClient": "trionet.client",
     "Node": "trionet.client",
+    "OffsetAndMetadata": "trionet.client._topic_partition",
     "Producer": "trionet.client.producer",
     "RecordMetadata": "trionet.client.producer",
     "SocketServer": "trionet.server",

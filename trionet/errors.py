@@ -1,23 +1,24 @@
-"""Every error of trionet's own, each saying which neighbour it is not.
+"""The exceptions that trionet raises.
 
-Misuse stays ``ValueError``/``TypeError``; cancellation is never mapped to any of these. An error
-that says that a limit of time has passed is a ``TimeoutError`` as well.
+All of them are :class:`TrionetError`. Wrong arguments raise ``ValueError`` or ``TypeError``, and
+cancellation is never converted to any of these. Errors about an expired timeout are
+``TimeoutError`` as well. A docstring says which similar error a class must not be confused with.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
+TYPE_CHECKING = False  # importing it from typing takes longer than this whole module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 class TrionetError(Exception):
-    """The root of everything that trionet raises by itself.
+    """The base class of all exceptions of trionet.
 
     Attributes:
-        may_have_been_written: of a record that a producer took: no leader refused it for certain,
-            so that it may be in the log all the same. The text says it, too.
+        may_have_been_written: for the error of a record: whether the record may be in the log all
+            the same, because it is not certain that a leader rejected it. The message says so too.
     """
 
     may_have_been_written = False
@@ -30,60 +31,81 @@ class TrionetError(Exception):
         return "; the record may have been written" if self.may_have_been_written else ""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """What copies and pickles it; else its message would be taken for its arguments."""
-        return _made_again, (type(self), self.args), self.__dict__
+        """Copy and pickle without calling ``__init__``, whose arguments differ from ``args``."""
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
-def _made_again(kind: type[TrionetError], args: tuple[object, ...]) -> TrionetError:
+def _rebuild(kind: type[TrionetError], args: tuple[object, ...]) -> TrionetError:
     return kind.__new__(kind, *args)
 
 
 class InvalidReceiveError(TrionetError):
-    """The peer announced an impossible or oversized frame (Kafka: InvalidReceiveException).
+    """The peer announced an invalid or oversized frame (Kafka: InvalidReceiveException).
 
-    Not a :class:`WireFormatError`: the frame's content was never looked at.
+    Unlike with a :class:`WireFormatError`, the frame's content was never read.
     """
 
 
 class WireFormatError(TrionetError):
-    """The peer's bytes do not decode; the frame that carried them was well-formed."""
+    """The content of a well-formed frame from the peer could not be decoded."""
 
 
 class LocalProtocolError(TrionetError):
-    """We were asked to do something the protocol forbids, such as a second Send on a channel.
+    """The caller did something that the protocol forbids, such as a second Send on a channel.
 
-    A bug on this side, never the peer's fault (Kafka: IllegalStateException).
+    This is a bug on the local side, never the peer's fault (Kafka: IllegalStateException).
     """
 
 
 class UnsupportedVersionError(TrionetError):
-    """Both sides are right, but share no version of the API."""
+    """The peer supports no version of the API that this request can be sent in.
+
+    (Kafka: UnsupportedVersionException.)
+    """
 
 
 class AuthenticationError(TrionetError):
-    """A peer could not prove who it is, by TLS or by SASL (Kafka: AuthenticationException).
+    """Authentication by TLS or SASL failed (Kafka: AuthenticationException).
 
-    Not a lost connection: trying again with the same credentials fails again.
+    Unlike after a :class:`DisconnectedError`, a retry with the same credentials would fail again.
     """
 
 
 class ConfigError(TrionetError, ValueError):
-    """A setting has an unknown name or a value that is not allowed; says which are."""
+    """A setting is unknown or has an invalid value; the message says what is allowed."""
 
 
-# What is wrong with a request of megabytes is said in a text that Kafka's protocol can carry.
+# Kafka's retriable error codes, which are protocol.error_codes.RETRIABLE. Repeated as numbers,
+# since this module imports nothing: the errors have to load before the protocol does.
+_RETRIABLE_CODES = frozenset(
+    {2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84}
+    | {88, 89, 100, 103, 106, 122, 123, 133}
+)
+
+# Kafka's protocol limits strings; the error about a large request may quote much of it.
 _API_ERROR_TEXT_MAX = 2000
 
 
 class ApiError(TrionetError):
-    """A request, or one partition of it, is to be answered with a Kafka error code.
+    """A broker rejected a request, or one item of it, with a Kafka error code.
 
-    Raised inside the broker and turned into the error field of the response; it never closes
-    the connection.
+    Clients raise it, or return it for the item, when a response has an error code that is none of
+    the more specific errors here. :attr:`error_code` says what was wrong: compare it with the
+    constants of :mod:`trionet.protocol.error_codes`. If :attr:`retriable` is true, the same request
+    may succeed later; clients have then already retried it for as long as their settings allow.
+    Otherwise a retry is pointless until something else changes: the request, the cluster, or what
+    the user is permitted to do.
+
+    Inside trionet's broker, raising it sets the error code of the response; it never closes the
+    connection.
 
     Args:
         error_code: Kafka's number, see :mod:`trionet.protocol.error_codes`.
-        message: what was wrong, what is allowed, what to do; a very long one is cut.
+        message: what was wrong, what is allowed, what to do; truncated to 2000 characters.
+
+    Attributes:
+        error_code: as given.
+        message: as given.
     """
 
     def __init__(self, error_code: int, message: str = "") -> None:
@@ -93,31 +115,36 @@ class ApiError(TrionetError):
         self.error_code = error_code
         self.message = message
 
+    @property
+    def retriable(self) -> bool:
+        """Whether the same request may succeed later (Kafka: RetriableException)."""
+        return self.error_code in _RETRIABLE_CODES
+
     def __str__(self) -> str:
         return (self.message or f"error code {self.error_code}") + self._doubt
 
 
 class DisconnectedError(TrionetError):
-    """A connection to a node could not be made, or ended before the answer.
+    """A connection to a node could not be made, or was lost before the response.
 
-    Whether the request was carried out is not known; not an :class:`AuthenticationError`, after
-    which trying again fails again (Kafka: DisconnectException).
+    It is not known whether the request was carried out (Kafka: DisconnectException). Unlike after
+    an :class:`AuthenticationError`, a retry may succeed.
     """
 
 
 class RequestTimedOutError(DisconnectedError, TimeoutError):
-    """A node did not answer within ``request.timeout.ms``, and its connection was closed for it."""
+    """A node did not respond within ``request.timeout.ms``, and its connection was closed."""
 
 
 class ResponseTooLargeError(InvalidReceiveError):
-    """A response is larger than the client's ``receive.message.max.bytes``.
+    """A response exceeds the client's ``receive.message.max.bytes``.
 
-    The broker has carried the request out. Not a :class:`DisconnectedError`, although the
-    connection was closed: the same request would get the same response again.
+    The broker has carried out the request. This is not a :class:`DisconnectedError`, although the
+    connection was closed, since a retry would get the same response.
 
     Args:
         message: what was requested, and what to do.
-        size: of the response, in bytes.
+        size: the size of the response, in bytes.
         bytes_max: the limit.
     """
 
@@ -128,20 +155,21 @@ class ResponseTooLargeError(InvalidReceiveError):
 
 
 class RecordTooLargeError(TrionetError):
-    """A record will not be sent, because it exceeds a limit of the producer's or of the topic's.
+    """A record exceeds a limit of the producer or topic, and will not be sent.
 
-    Not a full buffer, which has room later (Kafka: RecordTooLargeException).
+    (Kafka: RecordTooLargeException.) Unlike after a :class:`BufferExhaustedError`, a retry is
+    pointless.
     """
 
 
 class SendBatchError(TrionetError):
-    """Some records of one ``send_batch`` were not written, or nobody knows whether they were.
+    """Some records of a ``send_batch`` call failed; the others were written.
 
-    The others were. Its cause is the first one's error.
+    Its cause is the error of the first failed record.
 
     Args:
-        deliveries: of all records.
-        failures: the numbers of those records, and why.
+        deliveries: the deliveries of all records of the call.
+        failures: index and error of each failed record.
     """
 
     def __init__(
@@ -150,41 +178,43 @@ class SendBatchError(TrionetError):
         super().__init__(deliveries, failures)
         self.deliveries = deliveries
         self.failures = failures
-        self.may_have_been_written = any(_may_have_been_written(each) for _, each in failures)
-        # Here, because compiled code that raises it cannot say `from`.
+        self.may_have_been_written: bool = any(_may_have_been_written(each) for _, each in failures)
+        # Set here, because compiled code cannot use `raise ... from`.
         self.__cause__ = failures[0][1]
 
     def __str__(self) -> str:
         number, error = self.failures[0]
         return (
-            f"{len(self.failures)} of {len(self.deliveries)} records were not written, or nobody"
-            f" knows; the first is number {number}: {error}"
+            f"{len(self.failures)} of {len(self.deliveries)} records failed; the first is number"
+            f" {number}: {error}"
         )
 
 
 class UndeliveredError(TrionetError):
-    """Records that a producer had taken failed, and their deliveries were not looked at.
+    """Records failed whose deliveries were never awaited.
 
-    Raised at the end of the producer's block. Its cause is the first one's error. Not a
-    :class:`SendBatchError`, which is of the records of one call.
+    Raised at the end of the producer's block, with the error of the first record as its cause. Not
+    a :class:`SendBatchError`, which is about the records of one call.
 
     Args:
-        failures: topic, partition, how many records, and the error of the first of them; for each
-            partition and kind of error, the first hundred of these.
-        records: how many there are in all.
+        failures: topic, partition, number of records and the error of the first of them, for the
+            first hundred combinations of partition and kind of error.
+        records: the total number of failed records.
     """
 
     def __init__(self, failures: Sequence[tuple[str, int, int, Exception]], records: int) -> None:
         super().__init__(failures, records)
         self.failures = failures
         self.records = records
-        self.may_have_been_written = any(_may_have_been_written(each[-1]) for each in failures)
+        self.may_have_been_written: bool = any(
+            _may_have_been_written(each[-1]) for each in failures
+        )
         self.__cause__ = failures[0][-1] if failures else None
 
     def __str__(self) -> str:
-        text = "1 record failed, and its delivery was not looked at"
+        text = "1 record failed, and its delivery was never awaited"
         if self.records > 1:
-            text = f"{self.records} records failed, and their deliveries were not looked at"
+            text = f"{self.records} records failed, and their deliveries were never awaited"
         first = self.failures[:_FAILURES_IN_TEXT]
         reasons = [
             f"{records} for {topic}-{partition}: {error}"
@@ -195,103 +225,97 @@ class UndeliveredError(TrionetError):
         return f"{text}: {'; '.join(reasons)}"
 
 
-#: Of so many partitions and kinds of errors the text says why their records failed.
+#: The message quotes the errors of this many partitions and kinds.
 _FAILURES_IN_TEXT = 3
 
 
 def _may_have_been_written(error: Exception) -> bool:
-    # Of a fault in the producer itself, which is no TrionetError, nothing is certain.
+    # After a bug in the producer, which is not a TrionetError, nothing is certain.
     return bool(getattr(error, "may_have_been_written", True))
 
 
 class RecordWithdrawnError(TrionetError):
-    """A record was taken back before it was sent, because its ``send`` was cancelled."""
+    """A record was withdrawn before it was sent, because its ``send`` was cancelled."""
 
 
 class CommitFailedError(TrionetError):
-    """Offsets were not committed, since this consumer is not in the group's present generation.
+    """Offsets were not committed, because this consumer is no longer in the group's generation.
 
-    Its partitions may be another's by now, who begins at the last commit. Not a
-    :class:`RebalanceInProgressError`: committing the same once more is no use (Kafka:
-    CommitFailedException).
+    (Kafka: CommitFailedException.) Its partitions may be assigned to another consumer, which starts
+    at the last commit. Unlike after a :class:`RebalanceInProgressError`, retrying the commit is
+    pointless.
     """
 
 
 class RebalanceInProgressError(TrionetError):
-    """Offsets were not committed, since the group is dividing its partitions anew.
+    """Offsets were not committed, because a rebalance of the group is in progress.
 
-    Ask for the next record, which takes part in that, and commit again what you still have (Kafka:
-    RebalanceInProgressException). Not a :class:`CommitFailedError`.
+    (Kafka: RebalanceInProgressException.) Request the next record, which takes part in the
+    rebalance, and commit again for the partitions that are still assigned.
     """
 
 
 class FencedInstanceIdError(TrionetError):
     """Another consumer has joined the group with the same ``group.instance.id``.
 
-    This one can do no more in the group; whether the other one should be there is for people to
-    find out. Not a :class:`CommitFailedError`, which may be over with the next rebalance (Kafka:
-    FencedInstanceIdException).
+    (Kafka: FencedInstanceIdException.) This consumer cannot continue in the group. Unlike a
+    :class:`CommitFailedError`, this does not resolve itself with the next rebalance.
 
     Args:
         group_id: the group.
-        instance_id: what both call themselves.
+        instance_id: the ``group.instance.id`` of both.
     """
 
     def __init__(self, group_id: str, instance_id: str) -> None:
         super().__init__(
-            f"group {group_id}: another consumer has joined as {instance_id!r}; give each consumer"
-            " a group.instance.id of its own, or see that only one of them runs"
+            f"group {group_id}: another consumer has joined with group.instance.id"
+            f" {instance_id!r}; give each consumer its own, or make sure that only one of them runs"
         )
 
 
 class BufferExhaustedError(TrionetError, TimeoutError):
-    """``buffer.memory`` had no room for a record within ``max.block.ms``; nothing was taken.
+    """``buffer.memory`` was full for ``max.block.ms``; the record was not accepted.
 
-    The brokers take less than is produced. Not a record that is larger than all of it, which is a
-    :class:`RecordTooLargeError` (Kafka: BufferExhaustedException).
+    (Kafka: BufferExhaustedException.) Records are produced faster than the brokers accept them. A
+    record that exceeds the whole buffer is a :class:`RecordTooLargeError`.
     """
 
 
 class MetadataTimeoutError(TrionetError, TimeoutError):
-    """A topic, or a partition of it, was not known within ``max.block.ms``; nothing was taken.
+    """There was no metadata for a topic or partition within ``max.block.ms``.
 
-    There is none of that name, or no broker could be asked (Kafka: TimeoutException, of which
-    :class:`DeliveryTimeoutError` is the other kind).
+    (Kafka: TimeoutException.) The topic does not exist, or no broker could be reached. The record
+    was not accepted, unlike with a :class:`DeliveryTimeoutError`.
     """
 
 
 class DeliveryTimeoutError(TrionetError, TimeoutError):
-    """A record was not acknowledged within ``delivery.timeout.ms``.
-
-    It is not tried again.
-    """
+    """A record was not acknowledged within ``delivery.timeout.ms``; it is not retried."""
 
 
 class DeliveryAbortedError(TrionetError):
-    """The producer's block ended, by an error or by cancellation, before the outcome of a record
-    was known.
-    """
+    """The producer's block ended by an exception or cancellation before a record's outcome."""
 
 
 class CallTimedOutError(TrionetError, TimeoutError):
-    """A call did not succeed within ``default.api.timeout.ms``, however often it was tried.
+    """A call did not succeed within ``default.api.timeout.ms``, including its retries.
 
-    Its cause is what went wrong last. Not a :class:`RequestTimedOutError`, which is of one request
-    (Kafka: TimeoutException).
+    (Kafka: TimeoutException.) Its cause is the error of the last attempt. Not a
+    :class:`RequestTimedOutError`, which is about a single request.
     """
 
 
 class PartitionError(TrionetError):
-    """Something is wrong with one partition that a consumer reads.
+    """A consumer cannot continue to read one partition.
 
-    The consumer stays as it is, and goes on with it once the user has decided where, mostly by
-    ``seek``.
+    The consumer stays usable, and continues with the partition once the user has set a position,
+    usually with ``seek``.
 
     Args:
         message: what was wrong, what to do.
         topic: the topic's name.
         partition: the partition's number.
-        offset: where reading was; -1 if that was not known.
+        offset: the consumer's position; -1 if it is not known.
     """
 
     def __init__(self, message: str, topic: str, partition: int, offset: int = -1) -> None:
@@ -302,25 +326,26 @@ class PartitionError(TrionetError):
 
 
 class CorruptRecordError(PartitionError):
-    """Stored records cannot be read, or their checksum is wrong (Kafka: CorruptRecordException).
+    """Stored records cannot be decoded, or their checksum is wrong.
 
-    Not a :class:`WireFormatError`: the answer that carried them was well-formed.
+    (Kafka: CorruptRecordException.) Unlike with a :class:`WireFormatError`, the response that
+    carried them was well-formed.
     """
 
 
 class FetchTooLargeError(PartitionError):
-    """The next record batch of a partition does not fit ``receive.message.max.bytes``.
+    """The next record batch of a partition exceeds ``receive.message.max.bytes``.
 
-    Its cause is the :class:`ResponseTooLargeError`. Nothing was skipped: the batch is fetched again
-    with the next request for a record. A batch is not larger than the topic's ``max.message.bytes``
-    allows. Not a :class:`RecordTooLargeError`, which is of records that are sent.
+    Its cause is the :class:`ResponseTooLargeError`. Nothing is skipped: the batch is fetched again
+    with the next request for a record. Batches are limited by the topic's ``max.message.bytes``.
+    Not a :class:`RecordTooLargeError`, which is about records to send.
 
     Args:
         message: what was wrong, what to do.
         topic: the topic's name.
         partition: the partition's number.
-        offset: where reading was.
-        size: of the response with that batch, in bytes.
+        offset: the consumer's position.
+        size: the size of the response with that batch, in bytes.
         bytes_max: the limit.
     """
 
@@ -339,24 +364,24 @@ class FetchTooLargeError(PartitionError):
 
 
 class NoOffsetForPartitionError(PartitionError):
-    """There is no offset to begin at, and ``auto.offset.reset`` is ``none``."""
+    """There is no committed offset to start at, and ``auto.offset.reset`` is ``none``."""
 
 
 class OffsetOutOfRangeError(PartitionError):
-    """The log has no such offset (any more), and ``auto.offset.reset`` is ``none``."""
+    """The log does not contain the offset (any more), and ``auto.offset.reset`` is ``none``."""
 
 
 class LogTruncationError(PartitionError):
-    """The log was cut behind records that were read (KIP-320), and ``auto.offset.reset`` is none.
+    """The log was truncated below the position (KIP-320), and ``auto.offset.reset`` is ``none``.
 
-    Not an :class:`OffsetOutOfRangeError`: the offset may be there again, with another record.
+    Not an :class:`OffsetOutOfRangeError`: the offset may exist again, with another record.
 
     Args:
         message: what was wrong, what to do.
         topic: the topic's name.
         partition: the partition's number.
-        offset: where reading was.
-        divergent_offset: the first offset that may have another record now; None if nobody knows.
+        offset: the consumer's position.
+        divergent_offset: the first offset that may have another record now; None if not known.
     """
 
     def __init__(

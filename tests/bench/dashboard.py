@@ -38,7 +38,7 @@ from trionet import open_admin, open_broker
 from trionet.dashboard.drawing._cells import UNICODE
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import ConnectionRow, TopicRow
-from trionet.dashboard.sources._in_process import InProcess
+from trionet.dashboard.sources._snapshot_readers import InProcessReader
 from trionet.dashboard.terminal._ansi import Painter
 from trionet.dashboard.ui._screen import draw
 from trionet.dashboard.ui._ui import Ui
@@ -174,15 +174,15 @@ def _drawn(model: Model, view: str, sort: str | None, filter: str, *, changes: b
     ui, painter, found = Ui(all_views(), view), Painter(ColorSystem.EIGHT_BIT, "utf-8"), []
     if sort is not None:
         draw(ui, model, 120, 40, UNICODE)
-        ui.place.sort_by(sort)
-    ui.place.filter = filter
+        ui.current.sort_by(sort)
+    ui.current.filter = filter
     for second in range(FRAMES):
         if changes:
             for section in (model.connections, model.topics):
                 section.update({}, float(second))
         pieces = [_processor_time(lambda: painter.paint(draw(ui, model, 120, 40, UNICODE).lines))]
-        while ui.place.is_behind:
-            pieces.append(_processor_time(ui.place.step))
+        while ui.current.is_updating:
+            pieces.append(_processor_time(ui.current.step))
         found.append(max(pieces))
     return found[1:]
 
@@ -199,7 +199,7 @@ async def _fold(model: Model) -> None:
         with broker.watch() as metrics:
             for second in range(LOOKS):
                 await admin.list_topics()
-                model.fold(await InProcess(metrics).take(), float(second))
+                model.update_network(await InProcessReader(metrics).take(), float(second))
 
 
 def _large() -> Model:

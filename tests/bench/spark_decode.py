@@ -19,7 +19,7 @@ from trionet.protocol.records._batch import iter_batches
 from trionet.protocol.records._records import decode_columns, encode_batch
 from trionet.protocol.records.compression._codecs import LZ4, NONE
 from trionet.spark.source._arrow_decoder import ColumnDecoder
-from trionet.spark.source._fetched import Fetched
+from trionet.spark.source._fetched_records import FetchedRecords
 
 RUNS = 5
 SECONDS = 0.5
@@ -71,7 +71,7 @@ def _answer(size: int, batch_bytes: int, codec: int) -> tuple[bytes, int]:
 
 def _by_columns(data: bytes) -> int:
     decoder = ColumnDecoder(NAME)
-    return sum(each.num_rows for each in decoder.decode(Fetched(data, 0, 2**62)))
+    return sum(each.num_rows for each in decoder.decode(FetchedRecords(data, 0, 2**62)))
 
 
 def _by_loop(data: bytes) -> int:

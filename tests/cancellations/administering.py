@@ -11,7 +11,7 @@ from cancellations.scene import ADDRESS, PARTITIONS, Scene
 from support.ledger import Violation
 from trionet import Admin, open_admin
 from trionet.client.admin import NewPartitions, NewTopic, OffsetSpec
-from trionet.client.network._opening import open_network_client
+from trionet.client.network._open_client import open_network_client
 from trionet.protocol.messages.metadata import MetadataRequest
 
 SETTINGS = {"retry.backoff.ms": 10}

@@ -30,8 +30,8 @@ def test_what_is_not_served_is_told_beside_the_rest(run: Run, trionet_broker: Br
     election = run("cluster", "elect-leaders", "--all", *b)
 
     assert (1, "id,host,port,rack,controller") == (done.status, done.out.splitlines()[0])
-    assert "does not serve DescribeQuorum" in done.err
-    assert (1, True) == (election.status, "does not serve ElectLeaders" in election.err)
+    assert "does not support DescribeQuorum" in done.err
+    assert (1, True) == (election.status, "does not support ElectLeaders" in election.err)
 
 
 def test_folders_are_shown(run: Run, tmp_path: Path) -> None:

@@ -18,19 +18,22 @@ DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--view", "none"], "--view none: there are overview, connections, apis"),
+        (["--view", "none"], "--view none: unknown view; choose from overview, connections, apis"),
         (["--refresh", "0.01"], "--refresh 0.01: must be 0.2 to 60 seconds"),
         (["--refresh", "nan"], "--refresh nan: must be 0.2 to 60 seconds"),
-        (["--count", "3"], "--count belongs to --interval"),
+        (["--count", "3"], "--count requires --interval"),
         (["--interval", "0"], "--interval 0: must be 0.2 to 86,400 seconds"),
         (["--interval", "1", "--count", "0"], "--count 0: must be 1 or more"),
-        (["--interval", "1", "--once"], "choose one"),
-        (["--interval", "1", "--format", "svg"], "--interval has text, json, csv"),
-        (["--once", "--size", "0x10"], "--size 0x10: must look like 120x40"),
-        (["--metrics-token-file", "x"], "--metrics-token-file belongs to --metrics URL"),
-        (["--metrics-ca-file", "x"], "--metrics-ca-file belongs to --metrics URL"),
+        (["--interval", "1", "--once"], "cannot be combined"),
+        (["--interval", "1", "--format", "svg"], "--interval supports text, json, csv"),
+        (
+            ["--once", "--size", "0x10"],
+            "--size 0x10: must have the form COLUMNSxLINES, as in 120x40",
+        ),
+        (["--metrics-token-file", "x"], "--metrics-token-file requires --metrics URL"),
+        (["--metrics-ca-file", "x"], "--metrics-ca-file requires --metrics URL"),
         (["--metrics", "https://a:1", "--metrics-ca-file", "/nowhere"], "No such file"),
-        (["--once", "--metrics", "localhost"], "localhost is no address of a metrics listener"),
+        (["--once", "--metrics", "localhost"], "invalid metrics listener URL 'localhost'"),
         (["--metrics", "http://a:1", "--metrics-token-file", "/nowhere"], "No such file"),
     ],
 )
@@ -57,7 +60,7 @@ def test_a_table_is_no_overview(run: Run) -> None:
         done = run("dashboard", broker.bootstrap_servers, "--format", "json")
 
     assert (2, "") == (done.status, done.out)
-    assert "--format json: overview: it is no table" in done.err
+    assert "--format json: the view overview has no table" in done.err
 
 
 @pytest.mark.slow
@@ -99,4 +102,4 @@ def test_nor_what_nobody_tells(run: Run) -> None:
         done = run("dashboard", broker.bootstrap_servers, "--view", "log", "--format", "csv")
 
     assert (1, "") == (done.status, done.out)
-    assert "the Kafka protocol does not tell this" in done.err
+    assert "not available over the Kafka protocol" in done.err

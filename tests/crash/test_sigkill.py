@@ -28,8 +28,8 @@ POLICIES: list[dict[str, str]] = [
 SEGMENT_BYTES = (120_000, 500_000, 2**30)
 
 CUT = re.compile(
-    r"(WARNING|ERROR) (\S+): cut at offset (\d+), byte (\d+) of (\d{20}\.log): (.+);"
-    r" (\d+) bytes are lost, (\d+) newer segments"
+    r"(WARNING|ERROR) (\S+): truncated at offset (\d+), byte (\d+) of (\d{20}\.log): (.+);"
+    r" dropped (\d+) bytes and (\d+) newer segments"
 )
 
 

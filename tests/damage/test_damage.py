@@ -100,7 +100,9 @@ def test_records_that_are_not_as_they_were_are_found(tmp_path: Path) -> None:
 
 
 def test_offsets_that_are_given_again_are_found(tmp_path: Path) -> None:
-    report = "t-0: cut at offset 5, byte 100 of 00000000000000000000.log: zeros; 5 bytes are lost"
+    report = (
+        "t-0: truncated at offset 5, byte 100 of 00000000000000000000.log: zeros; dropped 5 bytes"
+    )
 
     assert [] == judged(tmp_path, found_without(8, 9), 8, unpromised_may_go=True)
     assert "t-0: offset 7 is given again, 8 was promised" in judged(
@@ -109,7 +111,9 @@ def test_offsets_that_are_given_again_are_found(tmp_path: Path) -> None:
 
 
 def test_reports_are_read(tmp_path: Path) -> None:
-    stray = "t-x-1: no topic owns it; it is kept as t-x-1.00-stray and not served"
+    stray = (
+        "t-x-1: no topic has this partition; its folder is kept as t-x-1.00-stray and not served"
+    )
     reports = ["t-0: 1 record is missing, offset 7: there is no file", stray, "something else"]
 
     assert {("t", 0): [(7, 7)], ("t-x", 1): [(0, 2**63)]} == covered(reports)

@@ -11,12 +11,13 @@ from damage.folder import History, Partition
 
 _MISSING = re.compile(r"(\S+)-(\d+): \d+ records? (?:is|are) missing, offsets? (\d+)(?: to (\d+))?")
 _NEVER_DURABLE = "not known to be on the disk"
-_CUT = re.compile(r"(\S+)-(\d+): cut at offset (\d+), ")
+_CUT = re.compile(r"(\S+)-(\d+): truncated at offset (\d+), ")
 #: Everything of the partition may be gone: nobody can tell what was there.
 _WHOLE = re.compile(
-    r"(\S+)-(\d+): (?:no topic owns it|its folder is of|there is no folder \S+: it was removed)"
+    r"(\S+)-(\d+): "
+    r"(?:no topic owns it|its folder belongs to|there is no folder \S+: it was removed)"
 )
-_NOT_SERVED = re.compile(r"(\S+)-(\d+): (?:no topic owns it|its folder is of)")
+_NOT_SERVED = re.compile(r"(\S+)-(\d+): (?:no topic owns it|its folder belongs to)")
 _OFFSET_MAX = 2**63
 
 

@@ -16,8 +16,7 @@ import attrs
 import pytest
 import trio
 
-from trionet.dashboard._app import Dashboard, write_beside
-from trionet.dashboard._settings import DashboardSettings
+from trionet.dashboard._app import Dashboard, DashboardSettings, write_new_file
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import ConnectionRow
 from trionet.dashboard.sources._actions import Actions
@@ -39,7 +38,7 @@ class Silent:
         self.actions = cast(Actions, None)
         self.wanted: list[str | None] = []
 
-    def want(self, section: str | None, key: object = None) -> None:
+    def focus(self, section: str | None, key: object = None) -> None:
         self.wanted.append(section)
 
     async def run(
@@ -70,7 +69,7 @@ class Ticking(Silent):
     async def tell(self, model: Model, changed: Callable[[], None]) -> None:
         while True:
             # Each frame is another one, and large.
-            model.tell("look", f"{self.looked} " * 40)
+            model.set_alarm("look", f"{self.looked} " * 40)
             changed()
             self.looked += 1
             if self.looked == MANY_CHANGES:
@@ -266,7 +265,7 @@ async def test_the_source_learns_what_is_looked_at_and_how_often() -> None:
             played.press(b"2")
             await played.read_until(b"Connections")
             played.press(b"+")
-            await played.read_until(b"a look every 0.5 s")
+            await played.read_until(b"refresh every 0.5 s")
             played.press(b"q")
 
         assert ["connections"] == [each for each in source.wanted if each]
@@ -288,13 +287,13 @@ async def test_a_view_that_fails_leaves_the_others_alone(caplog: pytest.LogCaptu
         async with dashboard(played, Wrong()) as (_, status):
             await played.read_until(b"Overview")
             played.press(b"2")
-            await played.read_until(b"The view connections failed; the log has the reason.")
+            await played.read_until(b"The view connections failed; see the log.")
             played.press(b"j3")
             await played.read_until(b"APIs")
             played.press(b"q")
 
         assert [0] == status
-    assert ["the view connections failed"] == [each.message for each in caplog.records]
+    assert ["view connections failed"] == [each.message for each in caplog.records]
 
 
 async def test_a_view_that_fails_hides_no_message() -> None:
@@ -302,9 +301,9 @@ async def test_a_view_that_fails_hides_no_message() -> None:
         async with dashboard(played, Wrong()):
             await played.read_until(b"Overview")
             played.press(b"2")
-            await played.read_until(b"The view connections failed; the log has the reason.")
+            await played.read_until(b"The view connections failed; see the log.")
             played.press(b":nonsense\r")
-            await played.read_until(b"! nonsense: no such command")
+            await played.read_until(b"! nonsense: unknown command")
             played.press(b"q")
 
 
@@ -325,7 +324,7 @@ async def test_a_view_that_fails_while_it_filters_leaves_the_others_alone() -> N
             played.press(b"2")
             await played.read_until(b"client-0")
             played.press(b"/client")
-            await played.read_until(b"The view connections failed; the log has the reason.")
+            await played.read_until(b"The view connections failed; see the log.")
             played.press(b"\r3")
             await played.read_until(b"APIs")
             played.press(b"q")
@@ -347,11 +346,11 @@ async def test_an_export_of_a_view_that_fails_says_so(
 
         assert [0] == status
     assert not os.listdir(tmp_path)
-    assert ["the view connections failed"] == [each.message for each in caplog.records]
+    assert ["view connections failed"] == [each.message for each in caplog.records]
 
 
 def test_a_file_that_is_there_already_stays(tmp_path: Path) -> None:
-    names = [write_beside(tmp_path / "frame.svg", str(number)).name for number in range(3)]
+    names = [write_new_file(tmp_path / "frame.svg", str(number)).name for number in range(3)]
 
     assert ["frame.svg", "frame-2.svg", "frame-3.svg"] == names
     assert ["0", "1", "2"] == [(tmp_path / name).read_text() for name in names]
@@ -361,7 +360,7 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(NotADirectoryError):
-        write_beside(tmp_path / "file" / "frame.svg", "")
+        write_new_file(tmp_path / "file" / "frame.svg", "")
 
 
 @pytest.fixture(autouse=True)

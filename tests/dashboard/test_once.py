@@ -13,13 +13,13 @@ from support.calls import create_topic
 from support.client import connect
 from support.dashboard_model import busy_model
 from trionet import open_broker
-from trionet.dashboard._once import Look, NotATableError, look_once, roll, whole_view
+from trionet.dashboard._once import NotATableError, OnceOptions, render_once, roll, whole_view
 from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.drawing._pen import Pen
 from trionet.dashboard.model._figures import FIGURES
-from trionet.dashboard.sources import Source
 from trionet.dashboard.sources._open_source import open_remote, watch_broker
-from trionet.dashboard.ui._view import Pen
-from trionet.dashboard.ui._view_state import Place
+from trionet.dashboard.sources._source import Source
+from trionet.dashboard.ui._view_state import ViewState
 from trionet.dashboard.views import all_views
 
 pytestmark = pytest.mark.slow
@@ -36,8 +36,10 @@ async def watched() -> AsyncIterator[Source]:
 
 async def test_a_look_at_a_table_has_all_its_rows() -> None:
     async with watched() as source:
-        text = await look_once(source, Look(view="connections", width=100))
-        rows = json.loads(await look_once(source, Look("connections", "json", filter="billing")))
+        text = await render_once(source, OnceOptions(view="connections", width=100))
+        rows = json.loads(
+            await render_once(source, OnceOptions("connections", "json", filter="billing"))
+        )
 
     assert text.startswith("PEER ")
     assert " billing " in text
@@ -46,7 +48,7 @@ async def test_a_look_at_a_table_has_all_its_rows() -> None:
 
 async def test_rates_are_known_because_it_looks_twice() -> None:
     async with watched() as source:
-        page = await look_once(source, Look(form="html", width=90, ascii=True))
+        page = await render_once(source, OnceOptions(form="html", width=90, ascii=True))
 
     assert page.isascii()
     assert re.search(r"requests .*\d/s", page)
@@ -54,7 +56,7 @@ async def test_rates_are_known_because_it_looks_twice() -> None:
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 async def test_lines_that_are_cut_end_with_a_mark(glyphs: Glyphs) -> None:
-    place = Place(next(view for view in all_views() if view.name == "apis"))
+    place = ViewState(next(view for view in all_views() if view.name == "apis"))
 
     legend, *_ = whole_view(place, busy_model(), Pen(40, 40, glyphs))
 
@@ -64,7 +66,7 @@ async def test_lines_that_are_cut_end_with_a_mark(glyphs: Glyphs) -> None:
 async def test_lines_are_no_table() -> None:
     async with watched() as source:
         with pytest.raises(NotATableError, match="overview"):
-            await look_once(source, Look(form="json"))
+            await render_once(source, OnceOptions(form="json"))
 
 
 async def test_what_nobody_tells_is_said_so() -> None:
@@ -72,9 +74,9 @@ async def test_what_nobody_tells_is_said_so() -> None:
         open_broker() as broker,
         open_remote(broker.bootstrap_servers) as source,
     ):
-        text = await look_once(source, Look(view="connections"))
+        text = await render_once(source, OnceOptions(view="connections"))
 
-    assert "the Kafka protocol does not tell this" in text
+    assert "not available over the Kafka protocol" in text
 
 
 async def test_lines_of_numbers() -> None:

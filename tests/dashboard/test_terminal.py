@@ -91,7 +91,7 @@ class Failing:
     name = "failing"
     interval_seconds = 1.0
 
-    def want(self, section, key=None):
+    def focus(self, section, key=None):
         pass
 
     async def run(self, model, changed, *, task_status=trio.TASK_STATUS_IGNORED):
@@ -154,10 +154,10 @@ def test_rows_are_opened_filtered_and_sorted(screen: Terminal, broker: list[str]
     screen.wait_for("by rate ▼", "REQ/S▼")
     screen.type(":sort nothing")
     screen.press("Enter")
-    screen.wait_for("! sort: COLUMN [asc|desc]")
+    screen.wait_for("! sort: usage: COLUMN [asc|desc]")
     screen.type(":nonsense")
     screen.press("Enter")
-    screen.wait_for("! nonsense: no such command")
+    screen.wait_for("! nonsense: unknown command")
 
 
 @pytest.mark.terminal
@@ -211,7 +211,7 @@ def test_the_mouse_chooses(screen: Terminal, broker: list[str]) -> None:
     start(screen, broker)
 
     screen.press("m")
-    screen.wait_for("the mouse chooses")
+    screen.wait_for("mouse on")
     assert screen.reports_mouse()
     tabs = screen.screen()[1]
     screen.click(tabs.index("3 api") + 1, 1)
@@ -220,7 +220,7 @@ def test_the_mouse_chooses(screen: Terminal, broker: list[str]) -> None:
     screen.click(2, row)
     screen.wait_for("by name ▲")
     screen.press("m")
-    screen.wait_for("no mouse")
+    screen.wait_for("mouse off")
     assert not screen.reports_mouse()
 
 
@@ -259,8 +259,8 @@ def test_a_connection_is_opened(screen: Terminal, broker: list[str]) -> None:
     screen.press("Escape")
     screen.wait_for("PEER")
     screen.press("K")
-    screen.wait_for("Close the connection of 127.0.0.1", "y yes")
+    screen.wait_for("Close the connection of 127.0.0.1", "[y/N]")
     screen.press("n")
-    screen.wait_for("close: not done")
+    screen.wait_for("close: cancelled")
     screen.press("K", "y")
-    screen.wait_for("! close: connections can be closed in")
+    screen.wait_for("! close: to close connections, run")

@@ -58,7 +58,7 @@ def test_a_carrier_is_found_and_another_order_chosen() -> None:
 def test_exported_a_row_has_all_that_spark_has_told() -> None:
     page = shown(some())
     page.press("j")
-    place = page.ui.place
+    place = page.ui.current
     assert place.table is not None
 
     [row] = [row for row in records(place.table, place.rows) if row["carrier"] == "UA"]

@@ -10,11 +10,10 @@ from trionet.cli import decode
 from trionet.cli.clients._admin import REACH_SECONDS
 from trionet.cli.clients._connection import add_connection_arguments
 from trionet.cli.decode.input._inputs import TEXT_BYTES_MAX
-from trionet.cli.decode.input._split import PIECE_BYTES_MAX
+from trionet.cli.decode.input._split import ENTRY_BYTES_MAX
 from trionet.cli.decode.messages._allowance import RECORDS_SHOWN_MAX
 from trionet.cli.decode.messages._tree import Entry
-from trionet.cli.decode.output._bytes_shown import BYTES_SHOWN
-from trionet.cli.decode.output._documents import document
+from trionet.cli.decode.output._documents import BYTES_SHOWN, document
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
 
@@ -59,6 +58,6 @@ def test_the_fields_are_those_of_the_documents() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     assert f"at most {TEXT_BYTES_MAX // 2**20} MB of it" in PAGE
-    assert f"at most {PIECE_BYTES_MAX // 2**20} MB long" in PAGE
+    assert f"at most {ENTRY_BYTES_MAX // 2**20} MB long" in PAGE
     assert f"at most {RECORDS_SHOWN_MAX:,} records" in PAGE
     assert f"beyond the first {BYTES_SHOWN} |" in PAGE

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from trionet.client.config._admin_keys import ADMIN
-from trionet.client.config._common_keys import COMMON, OURS
-from trionet.client.config._consumer_keys import CONSUMER
+from trionet.client.config._applied_keys import (
+    ADMIN,
+    COMMON,
+    CONSUMER,
+    OF_LIBRDKAFKA,
+    OURS,
+    PRODUCER,
+    SECURITY,
+)
 from trionet.client.config._keys import CLIENTS
 from trionet.client.config._librdkafka_names import KAFKAS_NAME
-from trionet.client.config._producer_keys import PRODUCER
-from trionet.client.config._security_keys import OF_LIBRDKAFKA, SECURITY
-from trionet.client.config._unsupported_keys import REFUSED, WITHOUT_MEANING
+from trionet.client.config._unsupported_keys import UNSUPPORTED, WITHOUT_EFFECT
 from trionet.protocol._config_types import Row, value_text
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "client-settings.md"
@@ -58,9 +62,9 @@ def _of(clients: list[str]) -> str:
 
 
 def test_what_has_no_meaning_is_listed_with_whose_it_is() -> None:
-    keys = {row[0] for rows in WITHOUT_MEANING.values() for row in rows}
+    keys = {row[0] for rows in WITHOUT_EFFECT.values() for row in rows}
     expected = [
-        [key, _of([of for of, rows in WITHOUT_MEANING.items() if key in {row[0] for row in rows}])]
+        [key, _of([of for of, rows in WITHOUT_EFFECT.items() if key in {row[0] for row in rows}])]
         for key in sorted(keys)
     ]
 
@@ -68,11 +72,11 @@ def test_what_has_no_meaning_is_listed_with_whose_it_is() -> None:
 
 
 def test_what_is_refused_is_listed_with_what_to_do() -> None:
-    refusals = {each.row[0]: each for of in REFUSED.values() for each in of}
+    refusals = {each.row[0]: each for of in UNSUPPORTED.values() for each in of}
     expected = [
         [
             key,
-            _of([of for of, each in REFUSED.items() if key in {one.row[0] for one in each}]),
+            _of([of for of, each in UNSUPPORTED.items() if key in {one.row[0] for one in each}]),
             "`, `".join(
                 text for each in (refusal.row[2], *refusal.harmless) if (text := value_text(each))
             ),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from trionet.cli import _dashboard as dashboard
 from trionet.cli.clients._connection import add_connection_arguments
+from trionet.dashboard.ui._commands import Commands
 from trionet.dashboard.ui._help import KEYS
 from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.views import all_views
@@ -50,7 +51,7 @@ def test_every_command_is_told() -> None:
     views = {view.name for view in ui.views}
     told = rows("Command")
 
-    for name in ui.commands.names():
+    for name in Commands(ui).names():
         if name not in views:
             assert f"`:{name}" in told
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trionet.broker.config._broker_keys import APPLIED, OURS
+from trionet.broker.config._broker_keys import APPLIED, TRIONET_KEYS
 from trionet.broker.config._dynamic_keys import DYNAMIC, PER_BROKER
 from trionet.broker.config._topic_keys import TOPIC_KEYS
 from trionet.broker.log import LogConfig
@@ -29,7 +29,7 @@ def test_the_table_is_that_of_the_code() -> None:
         for found in ROW.finditer(section("The settings that are applied"))
     }
 
-    expected = {key: value_text(default) for key, _, default, _ in (*APPLIED, *OURS)}
+    expected = {key: value_text(default) for key, _, default, _ in (*APPLIED, *TRIONET_KEYS)}
 
     assert expected == listed
 

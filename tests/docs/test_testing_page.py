@@ -23,7 +23,7 @@ from trionet.testing import (
     ThreadedBroker,
     plugin,
 )
-from trionet.testing.faults._faults import Meets
+from trionet.testing.faults._faults import FaultOptions
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "reference" / "testing.md").read_text("utf-8")
@@ -56,7 +56,7 @@ INSIDE = {
     "raise_error",
     "raise_errors",
     "remove_now",
-    "takes",
+    "is_removed",
     "which",
 }
 
@@ -82,4 +82,4 @@ def test_every_fixture_is_explained() -> None:
 
 
 def test_every_argument_of_a_fault_is_explained() -> None:
-    assert [] == [name for name in Meets.__annotations__ if f"`{name}`" not in FAULTS_PAGE]
+    assert [] == [name for name in FaultOptions.__annotations__ if f"`{name}`" not in FAULTS_PAGE]

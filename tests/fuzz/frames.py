@@ -19,9 +19,8 @@ from support.calls import (
 )
 from support.client import CLIENT_ID, encode_request
 from trionet.protocol import api_keys
-from trionet.protocol._codec import lookup
+from trionet.protocol._codec import REQUEST_KEYS, lookup
 from trionet.protocol._header import encode_request_header
-from trionet.protocol._request_keys import REQUEST_KEYS
 from trionet.protocol.messages.api_versions import ApiVersion
 from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from trionet.protocol.messages.registry import APIS

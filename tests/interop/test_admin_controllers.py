@@ -106,7 +106,7 @@ async def test_what_brokers_alone_do_is_an_error_that_says_so(admin: Admin) -> N
     ]
     for ask in asked_of_brokers:
         with pytest.raises(
-            UnsupportedVersionError, match=r"a controller does not serve .* bootstrap\.servers"
+            UnsupportedVersionError, match=r"a controller does not support .* bootstrap\.servers"
         ):
             await ask()
 
@@ -116,5 +116,5 @@ async def test_brokers_are_no_controllers_and_controllers_no_brokers(kafka: Kafk
         with pytest.raises(UnsupportedVersionError, match=r"no controller: .*MISMATCHED_ENDPOINT"):
             await admin.describe_cluster()
     async with trionet.open_admin(kafka.controllers) as admin:
-        with pytest.raises(UnsupportedVersionError, match="a controller does not serve Metadata"):
+        with pytest.raises(UnsupportedVersionError, match="a controller does not support Metadata"):
             await admin.list_topics()

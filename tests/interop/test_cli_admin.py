@@ -181,7 +181,7 @@ def test_access(run: Run) -> None:
     assert rows == made.rows == shown.rows == matched.rows
     assert (2, 0, 1) == (unasked.status, deleted.status, none.status)
     assert rows[1:] == deleted.rows
-    assert "there is no such entry" in none.err
+    assert "no matching ACLs" in none.err
 
 
 def test_who_may_not_is_told(run: Run, kafka: Kafka) -> None:

@@ -52,7 +52,7 @@ def test_an_output_that_nobody_reads_is_given_up_after_a_signal(trionet: Command
         err = process.stderr.read().decode()
 
     assert 1 == status
-    assert "nobody reads the output: " in err
+    assert "the output is not being read: " in err
     assert b"0" * 1000 == trionet.consume("-G", topic, topic, "-c", "1").out.rstrip()
 
 
@@ -68,7 +68,7 @@ def test_a_full_disk_is_told(trionet: CommandLine) -> None:
         status, _, err = ended(process)
 
     assert 1 == status
-    assert "trionet consume: cannot write the output: No space left on device" in err
+    assert "trionet consume: cannot write to standard output: No space left on device" in err
 
 
 def test_input_that_is_closed_or_none_is_told(trionet: CommandLine) -> None:
@@ -103,7 +103,7 @@ def test_a_broker_that_dies_is_told_with_what_was_not_written(
 
     assert (1, b"") == (status, out)
     assert "record 2: " in err
-    assert "2 records were not written, or nobody knows" in err
+    assert "2 records failed or not known to be written" in err
 
 
 def test_a_second_signal_says_once_what_was_not_written(
@@ -127,7 +127,7 @@ def test_a_second_signal_says_once_what_was_not_written(
             status, _, err = ended(process)
 
     assert 1 == status
-    assert "2 records were not written, or nobody knows" in err
+    assert "2 records failed or not known to be written" in err
     assert "looked at" not in err
 
 

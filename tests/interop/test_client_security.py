@@ -196,7 +196,7 @@ async def test_a_token_lets_in(kafka: Kafka) -> None:
 async def test_a_mechanism_that_is_not_enabled_and_a_listener_without_sasl(kafka: Kafka) -> None:
     found = await refusal(kafka.clear, by_password())
 
-    assert "the broker's listener is not one for SASL" in found
+    assert "the broker's listener does not use SASL" in found
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ async def test_a_listener_with_another_protocol_is_named(
     async with polled_client(address, security) as client:
         with trio.fail_after(30):
             while not client.connection_problem():
-                await client.until_news()
+                await client.until_polled()
 
         assert f"no bootstrap broker could be reached ({address}: " in client.connection_problem()
         assert cause in client.connection_problem()

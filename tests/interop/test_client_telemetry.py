@@ -15,8 +15,8 @@ from support.cache import Unavailable, require_program
 from support.kafka_jars import class_path
 from support.kafka_node import kafka_node
 from trionet.client.metrics._telemetry import TelemetrySettings
-from trionet.client.network._opening import ClientSettings
-from trionet.protocol._uuids import uuid_text
+from trionet.client.network._settings import ClientSettings
+from trionet.protocol._wire import uuid_text
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
 from trionet.protocol.messages.incremental_alter_configs import (
     AlterableConfig,

@@ -35,13 +35,13 @@ async def test_a_real_kafka_is_told_with_topics_groups_lag_and_quotas(kafka: Kaf
     ):
         await consumer.next_batch()
         await consumer.commit({TopicPartition(topic, number): 4 for number in range(3)})
-        source.want("topics")
+        source.focus("topics")
         model = await watched.until(
             lambda model: topic in model.topics and model.topics[topic].bytes
         )
         row = model.topics[topic]
         assert (3, 1, 0, 30) == (row.partitions, row.replicas, row.leaderless, row.records)
-        source.want("groups")
+        source.focus("groups")
         model = await watched.until(
             lambda model: GROUP in model.groups and model.groups[GROUP].lag == 18
         )
@@ -49,10 +49,10 @@ async def test_a_real_kafka_is_told_with_topics_groups_lag_and_quotas(kafka: Kaf
         assert ("Stable", 1) == (group.state, group.members)
         assert group.lags is not None
         assert {6} == {each.lag for each in group.lags}
-        source.want("quotas")
+        source.focus("quotas")
         model = await watched.until(lambda model: model.quotas)
         assert 1000 == model.quotas["user=alice", "producer_byte_rate"].limit
-        source.want("configs", ("topic", topic))
+        source.focus("configs", ("topic", topic))
         model = await watched.until(lambda model: model.configs)
         assert "delete" == model.configs["cleanup.policy"].value
 

@@ -46,7 +46,7 @@ async def test_leaders_move_and_a_killed_node_is_missed_and_comes_back(kafka: Ka
         node = client.metadata.cluster.nodes[1]
         wish = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=NODES)
         created = await client.request(node, CreateTopicsRequest(topics=[wish]))
-        client.metadata.want(frozenset([TOPIC]))
+        client.metadata.set_topics(frozenset([TOPIC]))
 
         moved = await move_leader(client, node, TOPIC, 0, [2, 3, 1])
         await wait_until_led_by(client, 2)

@@ -14,7 +14,7 @@ import trio
 
 from support.faulty_directory import Faults, FaultyDirectory
 from support.log_agreement import check_agreement, content_of
-from trionet.broker.log import Directory, Log, LogConfig, MemoryDirectory, Stop
+from trionet.broker.log import Directory, LastShutdown, Log, LogConfig, MemoryDirectory
 from trionet.errors import ApiError
 from trionet.protocol.records._batch import HEADER_SIZE, iter_batches
 
@@ -72,8 +72,8 @@ class Rig:
         self.kept: dict[int, bytes] = {}
         self._attempts: set[bytes] = set()
         self.steps = self.interrupted = self.stored_late = 0
-        stop = Stop(was_clean=True, start_offset=start_offset)
-        self.log = Log.open(self._directory, config, now_ms=NOW, stop=stop)
+        last_shutdown = LastShutdown(was_clean=True, start_offset=start_offset)
+        self.log = Log.open(self._directory, config, now_ms=NOW, last_shutdown=last_shutdown)
 
     # What is done
 
@@ -160,22 +160,22 @@ class Rig:
         copy = MemoryDirectory(is_virtual=True)
         for name in self._directory.names():
             copy.write(name, 0, self._directory.read(name))
-        log = Log.open(copy, self._config, now_ms=NOW, stop=self._stop(was_clean=False))
+        log = Log.open(copy, self._config, now_ms=NOW, last_shutdown=self._stop(was_clean=False))
         late = self._come_late(log)
         assert b"".join([*self.kept.values(), *late.values()]) == content_of(log)
         check_agreement(log)
 
-    def _stop(self, *, was_clean: bool) -> Stop:
+    def _stop(self, *, was_clean: bool) -> LastShutdown:
         log = self.log
-        return Stop(
+        return LastShutdown(
             was_clean=was_clean,
             recovery_point=log.stored_recovery_point if log.directory.is_durable else 0,
             start_offset=log.start_offset,
         )
 
     def _open(self, *, was_clean: bool) -> None:
-        stop = self._stop(was_clean=was_clean)
-        self.log = Log.open(self._directory, self._config, now_ms=NOW, stop=stop)
+        last_shutdown = self._stop(was_clean=was_clean)
+        self.log = Log.open(self._directory, self._config, now_ms=NOW, last_shutdown=last_shutdown)
         if not was_clean:
             late = self._come_late(self.log)
             self.kept.update(late)

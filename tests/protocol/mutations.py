@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 from fuzz.blind import at_most
 from protocol.samples import Sample, samples
 from trionet.errors import WireFormatError
-from trionet.protocol._codec import lookup
+from trionet.protocol._codec import REQUEST_KEYS, lookup
 from trionet.protocol._header import decode_request_header, encode_request_header, skip_tags
-from trionet.protocol._request_keys import REQUEST_KEYS
 from trionet.protocol.records._batch import check_crc, iter_batches
 from trionet.protocol.records._records import decode_batch, encode_batch
 from trionet.protocol.records._types import Record

@@ -137,6 +137,6 @@ def test_every_meaning_belongs_to_a_field() -> None:
 def test_classes_say_what_their_fields_mean() -> None:
     assert FetchPartition.__doc__ is not None
     assert "Attributes:\n" in FetchPartition.__doc__
-    assert "fetch_offset: the first offset to send." in FetchPartition.__doc__
+    assert "fetch_offset: the first offset to return." in FetchPartition.__doc__
     assert NodeEndpoint.__doc__ is not None
     assert "node_id" not in NodeEndpoint.__doc__

@@ -318,11 +318,19 @@ def wrong(value: object) -> Any:
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
-        pytest.param(ProduceRequest(acks=2**15), "cannot carry", id="too large"),
-        pytest.param(ProduceRequest(acks=wrong("all")), "cannot carry", id="text as a number"),
-        pytest.param(ProduceRequest(topic_data=wrong(5)), "cannot carry", id="number as a list"),
-        pytest.param(ProduceRequest(transactional_id="\ud800"), "cannot carry", id="surrogate"),
-        pytest.param(ProduceRequest(transactional_id="x" * 2**15), "cannot carry", id="too long"),
+        pytest.param(ProduceRequest(acks=2**15), "does not fit its field", id="too large"),
+        pytest.param(
+            ProduceRequest(acks=wrong("all")), "does not fit its field", id="text as a number"
+        ),
+        pytest.param(
+            ProduceRequest(topic_data=wrong(5)), "does not fit its field", id="number as a list"
+        ),
+        pytest.param(
+            ProduceRequest(transactional_id="\ud800"), "does not fit its field", id="surrogate"
+        ),
+        pytest.param(
+            ProduceRequest(transactional_id="x" * 2**15), "does not fit its field", id="too long"
+        ),
     ],
 )
 def test_value_that_its_field_cannot_carry_is_our_mistake(
@@ -335,7 +343,7 @@ def test_value_that_its_field_cannot_carry_is_our_mistake(
 def test_uuid_is_16_bytes() -> None:
     topic = FetchTopic(topic_id=b"short")
 
-    with pytest.raises(LocalProtocolError, match="topic_id: a UUID is 16 bytes"):
+    with pytest.raises(LocalProtocolError, match="topic_id: a UUID must have 16 bytes"):
         request_bytes(api_keys.FETCH, 13, FetchRequest(topics=[topic]))
 
 

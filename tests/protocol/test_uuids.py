@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from trionet.protocol._uuids import uuid_text
+from trionet.protocol._wire import uuid_text
 
 
 def test_ids_print_as_kafka_prints_them() -> None:

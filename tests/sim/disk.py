@@ -204,7 +204,7 @@ class SimDirectory:
         self._life.operations.append(Move(number, name + ".tmp", number, name))
         self.sync()
 
-    def keep_room(self, name: str, size: int) -> None:
+    def reserve(self, name: str, size: int) -> None:
         pass
 
     def truncate(self, name: str, size: int) -> None:

@@ -11,7 +11,8 @@ from sim.world import ADDRESS, World
 from support.ledger import Violation
 from trionet import PartitionError, TopicPartition, open_consumer
 from trionet.client.consumer._consumer import Consumer
-from trionet.client.consumer._settings import ConsumerSettings, FetchSettings
+from trionet.client.consumer._settings import ConsumerSettings
+from trionet.client.consumer.fetch._fetch_settings import FetchSettings
 from trionet.client.consumer.records._record import ConsumerRecord
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 

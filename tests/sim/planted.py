@@ -13,12 +13,12 @@ from typing import Any
 from trionet.broker.groups._group import Group
 from trionet.broker.groups._group_store import GroupStore
 from trionet.broker.log._log import Log
-from trionet.broker.log._offset_assignment import Appended
 from trionet.broker.log.folder._log_folder import LogFolder
 from trionet.broker.log.state import _producer_state as producer_state
+from trionet.broker.log.validation._offset_assignment import Appended
 from trionet.client.producer.sending import _completion as completion
 from trionet.client.producer.transactions._sequences import NONE, PartitionSequences
-from trionet.client.producer.transactions._transaction_manager import Idempotence
+from trionet.client.producer.transactions._transaction_manager import TransactionManager
 from trionet.net._mute_state import MuteState
 from trionet.protocol import error_codes
 from trionet.server._processor import Processor
@@ -124,7 +124,7 @@ def _acknowledge_all_before(acked: Any) -> Any:
 def _number_retries_anew(assign: Any) -> Any:
     """A batch that is sent again has a number that its leader does not know."""
 
-    def numbering(self: Idempotence, batch: Any) -> None:
+    def numbering(self: TransactionManager, batch: Any) -> None:
         sequences = self._of(batch.topic_partition)
         if batch.base_sequence != NONE and sequences.remove(batch):
             sequences.assign(batch)
@@ -162,7 +162,7 @@ PRODUCER_BUGS: dict[str, tuple[Change, ...]] = {
     ),
     # That is told from the offsets; here the order of the records still goes.
     "pipeline-to-a-stranger": ((PartitionSequences, "may_pipeline", _always),),
-    "number-retries-anew": ((Idempotence, "assign", _number_retries_anew),),
+    "number-retries-anew": ((TransactionManager, "assign", _number_retries_anew),),
 }
 BUGS: dict[str, tuple[Change, ...]] = {
     **{name: (change,) for name, change in BROKER_BUGS.items()},

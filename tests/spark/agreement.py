@@ -158,18 +158,18 @@ MICRO_BATCH = [
     Line(
         "MB13",
         "initial offsets are written with a byte before them (SPARK-19517)",
-        "a source in Python is not told where its checkpoint is; the first micro-batch is empty, so"
+        "a source in Python does not know its checkpoint; the first micro-batch is empty, so"
         " that its end in the offset log has them",
     ),
     Line(
         "MB14",
         "initial offsets that Spark 2.1 has written are read (SPARK-19517)",
-        "a source in Python is not told where its checkpoint is",
+        "a source in Python does not know its checkpoint",
     ),
     Line(
         "MB15",
         "initial offsets of a later version fail",
-        "a source in Python is not told where its checkpoint is",
+        "a source in Python does not know its checkpoint",
     ),
     Line("MB16", "a watermark on the column timestamp"),
     Line("MB17", "a topic is deleted while a job runs, without failOnDataLoss"),

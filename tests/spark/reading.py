@@ -9,8 +9,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 
 from trionet.spark.offsets._partition_offsets import PlainOffsets
 from trionet.spark.options._options import SourceOptions
-from trionet.spark.source._batch_reader import BatchReader
-from trionet.spark.source._stream_reader import StreamReader
+from trionet.spark.source._readers import BatchReader, StreamReader
 
 
 def opened(bootstrap_servers: str, **options: object) -> StreamReader:

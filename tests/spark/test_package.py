@@ -37,7 +37,7 @@ def test_a_public_name_can_be_used(name: str) -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'lags'"):
-        trionet.spark.lags  # noqa: B018
+        trionet.spark.lags  # type: ignore[attr-defined]  # noqa: B018
 
 
 @pytest.mark.slow

@@ -216,7 +216,7 @@ def test_a_topic_of_a_pattern_that_was_made_anew_is_a_loss(
     kafka.create_topic(topic, 1)
     seed(kafka, topic, 0, 2, 2)
 
-    with pytest.raises(StreamingQueryException, match="went back from 2 to 1"):
+    with pytest.raises(StreamingQueryException, match="decreased from 2 to 1"):
         run(stream(spark, kafka, fetchOffset_retryIntervalMs=1, **options), checkpoint)
 
 

@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from spark.pipeline.logged import Logged, traffic
-from spark.pipeline.results import tables
+from spark.pipeline.written_results import tables
 from spark_kills.checkpoint import Checkpoint
 from spark_kills.clients import create_topics, read, write
 from spark_kills.plan import Kill

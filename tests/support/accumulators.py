@@ -10,9 +10,10 @@ from trionet.client._backoff import ExponentialBackoff
 from trionet.client._node import Node
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.metadata._cluster import Cluster, PartitionMetadata, TopicMetadata
-from trionet.client.producer.batching._accumulator import RecordAccumulator, Sequencing
+from trionet.client.producer.batching._accumulator import RecordAccumulator
 from trionet.client.producer.batching._accumulator_settings import AccumulatorSettings
 from trionet.client.producer.batching._batch import ProducerBatch
+from trionet.client.producer.batching._batch_queues import Sequencing
 from trionet.protocol.records._records import decode_batch
 
 TOPIC = "t"
@@ -46,7 +47,7 @@ def accumulator(
     made = RecordAccumulator(
         AccumulatorSettings(**{**defaults, **settings}), random.Random(seed), sequencing
     )
-    made.update(known)
+    made.queues.update(known)
     return made
 
 
@@ -54,7 +55,7 @@ def drained(
     records: RecordAccumulator, known: Cluster, now: float, bytes_max: int = REQUEST_BYTES_MAX
 ) -> list[ProducerBatch]:
     """All batches that go at a time, one of each partition at most."""
-    taken = records.drain(known, known.nodes, bytes_max, now)
+    taken = records.queues.drain(known, known.nodes, bytes_max, now)
     return [batch for batches in taken.values() for batch in batches]
 
 
@@ -68,4 +69,4 @@ def values(batches: Iterable[ProducerBatch]) -> list[bytes | None]:
 def done(records: RecordAccumulator, batch: ProducerBatch, base_offset: int = 0) -> None:
     """A batch is acknowledged."""
     batch.complete(base_offset)
-    records.deallocate(batch)
+    records.queues.deallocate(batch)

@@ -12,11 +12,10 @@ import trio
 from support.groups import RANGE
 from trionet.broker.config._broker_config import BrokerConfig
 from trionet.broker.groups._committed_offsets import CommittedOffset, Partition
+from trionet.broker.groups._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
 from trionet.broker.groups._group_coordinator import GroupCoordinator
 from trionet.broker.groups._group_state import GroupState
 from trionet.broker.groups._group_store import GroupStore
-from trionet.broker.groups._member import Caller, Join
-from trionet.broker.groups._responses import JoinAnswer, SyncAnswer
 from trionet.broker.storage._database import IN_MEMORY, Database, open_database
 
 T = TypeVar("T")
@@ -59,28 +58,28 @@ class Coordinating:
         session: float = 10.0,
         rebalance: float = 60.0,
         must_know_id: bool = False,
-    ) -> Asked[JoinAnswer]:
-        asked = Asked[JoinAnswer]()
+    ) -> Asked[JoinGroupResult]:
+        asked = Asked[JoinGroupResult]()
         join = Join(id, instance, "c", "", session, rebalance, "consumer", protocols, must_know_id)
         self.coordinator.join(group, join, asked)
         return asked
 
     def sync(
         self,
-        answer: JoinAnswer,
+        answer: JoinGroupResult,
         assignments: Mapping[str, bytes] | None = None,
         *,
         group: str = "g",
         instance: str | None = None,
-    ) -> Asked[SyncAnswer]:
+    ) -> Asked[SyncGroupResult]:
         """A SyncGroup of who has joined with this answer."""
-        asked = Asked[SyncAnswer]()
+        asked = Asked[SyncGroupResult]()
         caller = Caller(answer.member_id, instance, answer.generation)
         self.coordinator.sync(group, caller, (None, None), assignments or {}, asked)
         return asked
 
     def heartbeat(
-        self, answer: JoinAnswer, *, group: str = "g", instance: str | None = None
+        self, answer: JoinGroupResult, *, group: str = "g", instance: str | None = None
     ) -> int:
         caller = Caller(answer.member_id, instance, answer.generation)
         return self.coordinator.heartbeat(group, caller)
@@ -109,11 +108,11 @@ class Coordinating:
 
     async def stable(
         self, group: str = "g", *, instance: str | None = None, **join: Any
-    ) -> JoinAnswer:
+    ) -> JoinGroupResult:
         """Have a group with one member that has its assignment; its answer."""
         answer = await self.join(group=group, instance=instance, **join).answer()
         synced = self.sync(answer, {answer.member_id: b"assigned"}, group=group, instance=instance)
-        assert SyncAnswer(0, "consumer", "range", b"assigned") == await synced.answer()
+        assert SyncGroupResult(0, "consumer", "range", b"assigned") == await synced.answer()
         return answer
 
     def state(self, group: str = "g") -> GroupState | None:

@@ -21,7 +21,8 @@ from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCa
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
 from trionet.client.network._kafka_client import KafkaClient
-from trionet.client.network._opening import ClientSettings, open_kafka_client
+from trionet.client.network._open_client import open_kafka_client
+from trionet.client.network._settings import ClientSettings
 from trionet.net._network import SYSTEM, Network
 from trionet.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -50,7 +51,7 @@ class GroupMember:
         self.client = client
         self.subscription = SubscriptionState(EARLIEST)
         self.coordinator = ConsumerCoordinator(
-            client, settings, self.subscription, random.Random(1), on_news=self._wake
+            client, settings, self.subscription, random.Random(1), notify=self._wake
         )
         self.told: list[tuple[str, list[int]]] = []
         self._news = trio.Event()
@@ -71,7 +72,7 @@ class GroupMember:
 
     async def ask(self) -> None:
         """Ask for a record, once, and do not wait for it."""
-        self.coordinator.poll_interval.asked(trio.current_time())
+        self.coordinator.poll_interval.polled(trio.current_time())
         while self.coordinator.needs_poll:
             await self.coordinator.poll()
 
@@ -137,12 +138,12 @@ async def open_member(
             member = GroupMember(client, settings)
             if wanted := list(topics):
                 member.subscription.subscribe(wanted)
-            nursery.start_soon(member.coordinator.go_on)
+            nursery.start_soon(member.coordinator.run)
             try:
                 with caller.block():
                     yield member
             except BaseException:
-                with trio.move_on_after(2 * settings.cancelled_close_seconds_max, shield=True):
+                with trio.move_on_after(2 * settings.cancelled_close_timeout_seconds, shield=True):
                     await member.coordinator.close(is_normal=False)
                 raise
             else:

@@ -24,8 +24,8 @@ from trionet.dashboard.model._snapshot import (
     LOOP_LAG,
     PROCESSORS_IDLE,
     RESIDENT_BYTES,
+    BrokerSnapshot,
     Readings,
-    Taken,
 )
 from trionet.dashboard.model._tail import TailRow
 from trionet.metrics._request_times import PHASES
@@ -58,13 +58,13 @@ def busy_model(name: str = "billing") -> Model:
     """
     model = Model()
     for second in range(SECONDS):
-        model.fold(_taken(second), float(second))
+        model.update_network(_taken(second), float(second))
     model.about = attrs.evolve(model.about, source="127.0.0.1:9092")
-    connection, line = row_types.maker(ConnectionRow), row_types.maker(LogRow)
+    connection, line = row_types.row_factory(ConnectionRow), row_types.row_factory(LogRow)
     connections = [connection(_connection(number, name)) for number in range(30)]
-    model.put_rows("connections", {row.number: row for row in connections}, 30, 60.0)
+    model.replace_rows("connections", {row.number: row for row in connections}, 30, 60.0)
     lines = [line(_log_line(number, name)) for number in range(40)]
-    model.put_rows("log", {row.number: row for row in lines}, 40, 60.0)
+    model.replace_rows("log", {row.number: row for row in lines}, 40, 60.0)
     return model
 
 
@@ -95,7 +95,7 @@ def full_model(name: str) -> Model:
         first = filled(type(next(iter(section.values()))), name)
         section.replace({0: first, **section}, 60.0)
     model.about = attrs.evolve(model.about, source=name, software=name)
-    model.tell("something", f"{name} went wrong")
+    model.set_alarm("something", f"{name} went wrong")
     return model
 
 
@@ -125,7 +125,7 @@ def _value(kind: Any, name: str) -> Any:
     return filled(kind, name)
 
 
-def _taken(second: int) -> Taken:
+def _taken(second: int) -> BrokerSnapshot:
     """What the broker told in one second; the same numbers in every run."""
     chance = Random(second)
     apis = [_api(name, share, second) for name, share in APIS.items()]
@@ -155,7 +155,7 @@ def _taken(second: int) -> Taken:
         LOOP_LAG: {("0.50",): 8e-6, ("0.99",): 240e-6, ("1",): 0.004},
         RESIDENT_BYTES: {(): 64 * 1024**2},
     }
-    return Taken(float(second), about, readings)
+    return BrokerSnapshot(float(second), about, readings)
 
 
 #: Requests a second of each API.

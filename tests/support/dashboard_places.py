@@ -75,22 +75,22 @@ _GROUP: Final = (("6", "Groups"), ("Enter", "Groups > readers"))
 _PIPELINE: Final = ("9", "Spark pipeline")
 #: Those that others open; of topics the first one must be ``orders``, of groups ``readers``.
 OPENED: Final = (
-    Place("api", _API, "since the start"),
+    Place("api", _API, "since start"),
     Place("connection", _CONNECTION, "principal"),
     Place("partitions", _TOPIC, "LEADER"),
     Place("tail of a partition", _TAIL, "VALUE"),
-    Place("record", (*_TAIL, ("Enter", "Topics > orders > orders 0 > orders 0 off")), "as bytes"),
+    Place("record", (*_TAIL, ("Enter", "Topics > orders > orders 0 > orders 0 off")), "value, "),
     Place("tail of a topic", (_TOPIC[0], ("f", "Topics > orders")), "VALUE"),
-    Place("settings of a topic", (_TOPIC[0], ("c", "Topics > settings of topic")), "retention.ms"),
+    Place("settings of a topic", (_TOPIC[0], ("c", "Topics > configs of topic")), "retention.ms"),
     Place("tail of all", (*_TOPIC, ("f", "Topics > orders > orders  ")), "VALUE"),
-    Place("its settings", (*_TOPIC, ("c", "Topics > orders > settings of")), "retention.ms"),
+    Place("its settings", (*_TOPIC, ("c", "Topics > orders > configs of")), "retention.ms"),
     Place("group", _GROUP, "COMMITTED"),
     Place("members", (*_GROUP, ("v", "Groups > readers > members of readers")), "reader-0"),
     Place("minute", (_PIPELINE, ("Enter", "Spark pipeline > minute 11:49")), "Fetch"),
     Place("talkers", (_PIPELINE, ("o", "Spark pipeline > Top talkers")), "bytes"),
     Place("anomalies", (_PIPELINE, ("a", "Spark pipeline > Anomalies")), "SCORE"),
     Place("line", (("0", "Log"), ("Enter", "Log > line")), "trionet."),
-    Place("broker", (("b", "Brokers"), ("Enter", "Brokers > settings of broker 1")), "log.dirs"),
+    Place("broker", (("b", "Brokers"), ("Enter", "Brokers > configs of broker 1")), "log.dirs"),
 )
 PLACES: Final = TABS + OPENED
 

@@ -1,4 +1,4 @@
-"""A dashboard of which a view fails on a narrow screen, and the source when it is hurried.
+"""A dashboard of which a view fails on a narrow screen, and the source when it is woken.
 
 As a program, with the arguments of ``trionet dashboard``: it is the view that is shown first.
 """
@@ -13,11 +13,11 @@ from typing import Final
 import trio
 
 from trionet.cli._dashboard import add_arguments, open_source
-from trionet.dashboard._app import run_dashboard
-from trionet.dashboard._settings import DashboardSettings
+from trionet.dashboard._app import DashboardSettings, run_dashboard
+from trionet.dashboard.drawing._pen import Line, Pen
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.sources import Source
-from trionet.dashboard.ui._view import Line, Pen, View
+from trionet.dashboard.sources._source import Source
+from trionet.dashboard.ui._view import View
 from trionet.dashboard.views import VIEWS
 
 #: A screen with fewer columns is too narrow.
@@ -48,8 +48,8 @@ class Hurried:
         if seconds < self._first_seconds:
             self._is_hurried.set()
 
-    def want(self, section: str | None, key: object = None) -> None:
-        self._source.want(section, key)
+    def focus(self, section: str | None, key: object = None) -> None:
+        self._source.focus(section, key)
 
     async def run(
         self,

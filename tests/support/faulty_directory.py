@@ -131,8 +131,8 @@ class FaultyDirectory:
     def replace(self, name: str, data: Buffer) -> None:
         self._faults.call(lambda: self.inner.replace(name, data))
 
-    def keep_room(self, name: str, size: int) -> None:
-        self._faults.call(lambda: self.inner.keep_room(name, size))
+    def reserve(self, name: str, size: int) -> None:
+        self._faults.call(lambda: self.inner.reserve(name, size))
 
     def truncate(self, name: str, size: int) -> None:
         self._faults.call(lambda: self.inner.truncate(name, size))

@@ -13,13 +13,13 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from trionet.broker.groups._group import Group
+from trionet.broker.groups._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
 from trionet.broker.groups._group_state import GroupSettings, GroupState
-from trionet.broker.groups._member import Caller, Join, Member
-from trionet.broker.groups._responses import JoinAnswer, SyncAnswer
+from trionet.broker.groups._members import Member
 from trionet.broker.groups._stored_group import StoredGroup, restored, snapshot
 from trionet.protocol import error_codes
 
-T = TypeVar("T", JoinAnswer, SyncAnswer)
+T = TypeVar("T", JoinGroupResult, SyncGroupResult)
 
 RANGE = {"range": b""}
 DELAY, SESSION, REBALANCE = 3.0, 10.0, 60.0
@@ -94,7 +94,7 @@ class GroupRig:
         rebalance: float = REBALANCE,
         must_know_id: bool = False,
         can_skip: bool = False,
-    ) -> Reply[JoinAnswer]:
+    ) -> Reply[JoinGroupResult]:
         join = Join(
             member_id=id,
             instance_id=instance,
@@ -107,7 +107,7 @@ class GroupRig:
             must_know_id=must_know_id,
             can_skip_assignment=can_skip,
         )
-        reply = Reply[JoinAnswer]()
+        reply = Reply[JoinGroupResult]()
         self.group.join(join, reply, self.now)
         self.settle()
         return reply
@@ -120,8 +120,8 @@ class GroupRig:
         generation: int | None = None,
         instance: str | None = None,
         protocol: tuple[str | None, str | None] = (None, None),
-    ) -> Reply[SyncAnswer]:
-        reply = Reply[SyncAnswer]()
+    ) -> Reply[SyncGroupResult]:
+        reply = Reply[SyncGroupResult]()
         caller = self.caller(id, generation, instance)
         self.group.sync(caller, assignments or {}, reply, self.now, protocol)
         self.settle()
@@ -155,7 +155,7 @@ class GroupRig:
         """Send the answers, and store what is to be stored."""
         self._answer()
         while not self.group.is_stored:
-            self.begun.append((snapshot(self.group, 0), self.group.being_stored()))
+            self.begun.append((snapshot(self.group, 0), self.group.begin_storing()))
             if self.stores:
                 self.store()
 
@@ -224,7 +224,7 @@ class GroupRig:
 
     # Ways to a state.
 
-    def gather(self, *replies: Reply[JoinAnswer]) -> list[str]:
+    def gather(self, *replies: Reply[JoinGroupResult]) -> list[str]:
         """Wait until the group is complete; the ids of those who joined with these calls."""
         while self.state is GroupState.PREPARING:
             self.wake()

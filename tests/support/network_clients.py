@@ -9,8 +9,7 @@ import trio
 
 from trionet.client._node import Node
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import ClientSettings
-from trionet.client.network._request_settings import RequestSettings
+from trionet.client.network._settings import ClientSettings, RequestSettings
 from trionet.client.requests._response import ClientResponse
 from trionet.protocol.messages.heartbeat import HeartbeatRequest
 

@@ -6,7 +6,7 @@ import attrs
 
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.producer.transactions._sequences import NONE, SequencedBatch
-from trionet.client.producer.transactions._transaction_manager import Idempotence
+from trionet.client.producer.transactions._transaction_manager import TransactionManager
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -36,13 +36,15 @@ class Batch:
 NOW = 100.0
 
 
-def may_drain(state: Idempotence, batch: Batch, *, leader_epoch: int = 0, now: float = NOW) -> bool:
+def may_drain(
+    state: TransactionManager, batch: Batch, *, leader_epoch: int = 0, now: float = NOW
+) -> bool:
     return state.may_drain(batch, leader_epoch, now)
 
 
-def idempotence(*known: TopicPartition) -> Idempotence:
+def idempotence(*known: TopicPartition) -> TransactionManager:
     """With an id, and one record acknowledged at offset 0 of each of these partitions."""
-    made = Idempotence()
+    made = TransactionManager()
     made.take_id(7, 0)
     for partition in known:
         first = Batch(partition)
@@ -51,11 +53,11 @@ def idempotence(*known: TopicPartition) -> Idempotence:
     return made
 
 
-def sent(state: Idempotence, *batches: Batch) -> None:
+def sent(state: TransactionManager, *batches: Batch) -> None:
     for batch in batches:
         assert may_drain(state, batch)
         state.assign(batch)
 
 
-def written(state: Idempotence, batch: Batch, base_offset: int) -> list[SequencedBatch]:
+def written(state: TransactionManager, batch: Batch, base_offset: int) -> list[SequencedBatch]:
     return list(state.completed(batch, base_offset, NOW))

@@ -96,7 +96,7 @@ CREDENTIALS_512 = {"alice": salted("SCRAM-SHA-512", "secret")}
 RANGES = [ApiVersion(api_key=18, min_version=0, max_version=4)]
 
 
-def answer_api_versions(asked: ApiVersionsRequest | None, version: int) -> ApiVersionsResponse:
+def respond_to_api_versions(asked: ApiVersionsRequest | None, version: int) -> ApiVersionsResponse:
     if asked is None:
         return ApiVersionsResponse(error_code=error_codes.UNSUPPORTED_VERSION, api_keys=RANGES)
     if version >= 3 and not asked.client_software_name.isalnum():
@@ -120,7 +120,7 @@ def settings(**changes: Any) -> SaslSettings:
 
 def exchange(**changes: Any) -> SaslExchange:
     return SaslExchange(
-        settings(**changes), answer_api_versions, lambda _, name: Principal(USER, name)
+        settings(**changes), respond_to_api_versions, lambda _, name: Principal(USER, name)
     )
 
 

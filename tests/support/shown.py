@@ -9,6 +9,7 @@ from trionet.dashboard.drawing._export import as_text
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.terminal._keys import Key
 from trionet.dashboard.ui._effects import Effect
+from trionet.dashboard.ui._key_handler import KeyHandler
 from trionet.dashboard.ui._screen import draw
 from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.ui._view import View
@@ -40,6 +41,7 @@ class Shown:
     ) -> None:
         self.model = model
         self.ui = Ui(all_views() if views is None else views, view)
+        self._keys = KeyHandler(self.ui)
         self.effects: list[Effect] = []
         self._size = width, height, glyphs
 
@@ -52,7 +54,7 @@ class Shown:
         """Press keys, one after the other; gives what is seen then."""
         text = self.text
         for key in keys:
-            effect = self.ui.press(Key(key), self.model)
+            effect = self._keys.press(Key(key), self.model)
             if effect is not None:
                 self.effects.append(effect)
             text = self.text
@@ -70,7 +72,7 @@ class Shown:
 
 def wanted_by(shown: Shown) -> tuple[str | None, object]:
     """What the view that is shown asks a source for."""
-    view = shown.ui.place.view
+    view = shown.ui.current.view
     return view.section, view.section_key
 
 

@@ -92,7 +92,7 @@ def test_the_fixture_explains_itself(
 
     result = program.runpytest_subprocess("-p", "trionet.testing.plugin", "--fixtures", "-q")
 
-    result.stdout.fnmatch_lines(["*trionet_broker*", "*A running broker, fresh for this test*"])
+    result.stdout.fnmatch_lines(["*trionet_broker*", "*A new in-memory broker for this test*"])
 
 
 def test_an_installed_trionet_brings_the_fixture_along(program: pytest.Pytester) -> None:

@@ -112,7 +112,7 @@ async def test_each_receive_is_a_checkpoint() -> None:
     ("request_", "version", "text"),
     [
         (METADATA, 99, "MetadataRequest has no version 99; allowed: 0 to 13"),
-        (ApiVersionsResponse(), 3, "ApiVersionsResponse is no request"),
+        (ApiVersionsResponse(), 3, "ApiVersionsResponse is not a request"),
     ],
 )
 def test_what_is_no_request_is_told(request_: MetadataRequest, version: int, text: str) -> None:

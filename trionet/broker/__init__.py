@@ -1,4 +1,4 @@
-"""A Kafka broker of one node: logs, topics, one handler per API, ``open_broker``."""
+"""A Kafka broker in one process: logs, topics, consumer groups, and one handler per API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``trionet completion``: what a shell has to know to complete a command line."""
+"""``trionet completion``: print a completion script for a shell."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Final
 
 from .terminal._output import stdout
 
-SHELLS: Final = ("bash", "zsh", "fish")
-_HOW: Final = """\
+SHELLS: Final = {
+    "bash": "trionet.cli.shells._bash",
+    "zsh": "trionet.cli.shells._zsh",
+    "fish": "trionet.cli.shells._fish",
+}
+_INSTALLATION: Final = """\
 bash: trionet completion bash > ~/.local/share/bash-completion/completions/trionet
 zsh:  trionet completion zsh > ~/.zfunc/_trionet   (with fpath+=~/.zfunc before compinit)
 fish: trionet completion fish > ~/.config/fish/completions/trionet.fish
@@ -17,21 +21,21 @@ fish: trionet completion fish > ~/.config/fish/completions/trionet.fish
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Print a file that lets a shell complete commands, options and their values. It is made of "
-        "this version's commands; names of topics and groups are not looked up."
+        "Print a script that lets a shell complete commands, options and their values. It covers "
+        "the commands of this version; names of topics and groups are not looked up."
     )
-    parser.epilog = _HOW
+    parser.epilog = _INSTALLATION
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("shell", choices=SHELLS, help="for which shell")
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 printed."""
+    """Run the command; returns the exit status."""
     from .main import whole_parser
     from .shells._tree import places
 
-    shell = import_module(f"trionet.cli.shells._{arguments.shell}")
+    shell = import_module(SHELLS[arguments.shell])
     stdout().write(shell.script(places(whole_parser())))
     return 0

@@ -1,4 +1,4 @@
-"""``trionet dashboard``: look at a broker or a cluster in the terminal."""
+"""``trionet dashboard``: watch a broker or a cluster in the terminal."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
+from trionet._util._regular_file import read_regular_file
 from trionet.errors import ConfigError
 
-from .arguments._secret_files import first_line_of
 from .clients._connection import (
     DEFAULT_SERVERS,
     SERVERS,
     add_connection_arguments,
     client_settings,
+    first_line_of,
     logging_to_stderr,
 )
 
@@ -25,95 +26,98 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
-    from trionet.dashboard._once import Look
-    from trionet.dashboard.sources import Source
+    from trionet.dashboard._once import OnceOptions
+    from trionet.dashboard.sources._source import Source
 
 FORMATS: Final = ("text", "json", "csv", "svg", "html")
 _SIZE: Final = re.compile(r"([1-9]\d{1,2})x([1-9]\d{1,2})")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Look at a broker or a cluster: requests, connections, topics, groups, and what is inside "
-        "of a trionet broker. Press ? for the keys. Where standard input or output is no terminal, "
-        "it prints what a view shows, and ends."
+        "Watch a broker or a cluster: requests, connections, topics, groups, and the internals of "
+        "a trionet broker. Press ? for the keys. If standard input or output is not a terminal, "
+        "print one view and exit."
     )
     parser.add_argument(
         "server",
         nargs="?",
         metavar="HOST[:PORT]",
-        help=f"a broker to begin with, as with --brokers (default: {DEFAULT_SERVERS})",
+        help=f"bootstrap broker, as with --brokers (default: {DEFAULT_SERVERS})",
     )
     add_connection_arguments(parser)
     parser.set_defaults(prog=parser.prog)
     parser.add_argument(
         "--metrics",
         metavar="URL",
-        help="the metrics listener of a trionet broker (metrics.listener), which tells of its "
-        "inside: http://HOST:PORT or https://HOST:PORT",
+        help="the metrics listener of a trionet broker (metrics.listener), for its internals: "
+        "http://HOST:PORT or https://HOST:PORT",
     )
     parser.add_argument(
         "--metrics-token-file",
         metavar="FILE",
-        help="a file with its token (metrics.listener.token), which lets you close connections",
+        help="file with its token (metrics.listener.token), needed to close connections",
     )
     parser.add_argument(
         "--metrics-ca-file",
         metavar="FILE",
-        help="PEM certificates of who is trusted there (default: whom the system trusts)",
+        help="PEM certificates to trust for it (default: those of the system)",
     )
     parser.add_argument(
         "--pipeline-topic",
         metavar="TOPIC",
-        help="where `trionet pipeline run` writes its results (default: looked for)",
+        help="results topic of `trionet pipeline run` (default: detected)",
     )
-    _add_looks(parser)
+    _add_display_arguments(parser)
 
 
-def _add_looks(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("looks")
-    group.add_argument("--view", default="overview", metavar="NAME", help="the view shown first")
+def _add_display_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("display")
+    group.add_argument("--view", default="overview", metavar="NAME", help="the initial view")
     group.add_argument(
-        "--filter", default="", metavar="WORDS", help="with --once: rows with all of these words"
+        "--filter",
+        default="",
+        metavar="WORDS",
+        help="with --once: only rows that contain all of these words",
     )
     group.add_argument(
         "--refresh",
         type=float,
         default=1.0,
         metavar="SECONDS",
-        help="how often it looks, 0.2 to 60 (default: 1)",
+        help="refresh interval, 0.2 to 60 (default: 1)",
     )
     group.add_argument("--ascii", action="store_true", default=None, help="no Unicode")
-    group.add_argument("--no-color", action="store_true", help="no colours, as with NO_COLOR")
+    group.add_argument("--no-color", action="store_true", help="no colors, as with NO_COLOR")
     group.add_argument(
-        "--mouse", action="store_true", help="let the mouse choose from the start (key m)"
+        "--mouse", action="store_true", help="enable mouse selection from the start (key m)"
     )
-    group.add_argument("--once", action="store_true", help="print what the view shows, and end")
+    group.add_argument("--once", action="store_true", help="print the view once and exit")
     group.add_argument(
         "--interval",
         type=float,
         metavar="SECONDS",
-        help="print a line of numbers so often, in place of a view",
+        help="print a line of figures at this interval instead of a view",
     )
-    group.add_argument("--count", type=int, metavar="N", help="end after N lines of numbers")
+    group.add_argument("--count", type=int, metavar="N", help="exit after N lines of figures")
     group.add_argument(
         "--format",
         choices=FORMATS,
-        help="of --once (all of these) and of --interval (text, json, csv) (default: text)",
+        help="format of --once (any of these) or --interval (text, json, csv) (default: text)",
     )
     group.add_argument(
         "--size",
         metavar="COLUMNSxLINES",
-        help="of what --once prints (default: as wide as the terminal, or 120x40)",
+        help="size of the output of --once (default: that of the terminal, or 120x40)",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code: 0, 2 wrong arguments, 128 + N after a signal."""
+    """Run the command; returns the exit status: 0, 2 invalid arguments, 128 + N after signal N."""
     import trio
 
-    from trionet.dashboard.terminal._interactive import is_interactive
+    from trionet.dashboard.terminal._capabilities import is_interactive
 
     _check(arguments)
     with logging_to_stderr(arguments):
@@ -126,35 +130,39 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     from trionet.dashboard._once import ROLLING_FORMS
-    from trionet.dashboard._settings import REFRESH_SECONDS
+    from trionet.dashboard.ui._ui import REFRESH_SECONDS
     from trionet.dashboard.views import VIEWS
 
     names = [view.name for view in VIEWS]
     if arguments.view not in names:
-        raise ConfigError(f"--view {arguments.view}: there are {', '.join(names)}")
+        raise ConfigError(f"--view {arguments.view}: unknown view; choose from {', '.join(names)}")
     least, most = REFRESH_SECONDS[0], REFRESH_SECONDS[-1]
     if not least <= arguments.refresh <= most:
         raise ConfigError(f"--refresh {arguments.refresh:g}: must be {least:g} to {most:g} seconds")
     if arguments.interval is None:
         if arguments.count is not None:
-            raise ConfigError("--count belongs to --interval SECONDS")
+            raise ConfigError("--count requires --interval SECONDS")
     elif not least <= arguments.interval <= 86_400:
         raise ConfigError(f"--interval {arguments.interval:g}: must be {least:g} to 86,400 seconds")
     elif arguments.once:
-        raise ConfigError("--once prints a view, --interval lines of numbers: choose one")
+        raise ConfigError("--once and --interval cannot be combined")
     elif arguments.format not in (None, *ROLLING_FORMS):
-        raise ConfigError(f"--format {arguments.format}: --interval has {', '.join(ROLLING_FORMS)}")
+        raise ConfigError(
+            f"--format {arguments.format}: --interval supports {', '.join(ROLLING_FORMS)}"
+        )
     if arguments.count is not None and arguments.count < 1:
         raise ConfigError(f"--count {arguments.count}: must be 1 or more")
     if arguments.size is not None and not _SIZE.fullmatch(arguments.size):
-        raise ConfigError(f"--size {arguments.size}: must look like 120x40")
+        raise ConfigError(
+            f"--size {arguments.size}: must have the form COLUMNSxLINES, as in 120x40"
+        )
     for option in ("metrics_token_file", "metrics_ca_file"):
         if arguments.metrics is None and getattr(arguments, option) is not None:
-            raise ConfigError(f"--{option.replace('_', '-')} belongs to --metrics URL")
+            raise ConfigError(f"--{option.replace('_', '-')} requires --metrics URL")
 
 
 def open_source(arguments: argparse.Namespace) -> AbstractAsyncContextManager[Source]:
-    """What the arguments name."""
+    """Open the source of data that the arguments select."""
     from trionet.dashboard.sources._open_source import open_remote
 
     if arguments.server is not None:
@@ -166,17 +174,16 @@ def open_source(arguments: argparse.Namespace) -> AbstractAsyncContextManager[So
         settings,
         metrics_url=arguments.metrics,
         metrics_token=_token(arguments.metrics_token_file),
-        metrics_tls=_trust(arguments.metrics_ca_file),
+        metrics_tls=_tls_context(arguments.metrics_ca_file),
         pipeline_topic=arguments.pipeline_topic,
     )
 
 
-def _trust(path: str | None) -> ssl.SSLContext | None:
+def _tls_context(path: str | None) -> ssl.SSLContext | None:
     if path is None:
         return None
     import ssl
 
-    from trionet._util._regular_file import read_regular_file
     from trionet.net.tls._key_stores import STORE_BYTES_MAX
 
     try:
@@ -196,8 +203,7 @@ def _token(path: str | None) -> str | None:
 
 
 async def _show(arguments: argparse.Namespace) -> int:
-    from trionet.dashboard._app import run_dashboard
-    from trionet.dashboard._settings import DashboardSettings
+    from trionet.dashboard._app import DashboardSettings, run_dashboard
 
     settings = DashboardSettings(
         view=arguments.view,
@@ -213,7 +219,7 @@ async def _show(arguments: argparse.Namespace) -> int:
 async def _until_interrupted(
     command: Callable[[argparse.Namespace], Awaitable[int]], arguments: argparse.Namespace
 ) -> int:
-    """Run a command that Ctrl-C ends; as an exception it would come in a group."""
+    """Run a command until Ctrl-C; a KeyboardInterrupt would arrive in an exception group."""
     import trio
 
     from trionet._util._single_error import raise_single_error
@@ -231,7 +237,7 @@ async def _until_interrupted(
 
             nursery.start_soon(wait)
             status = await command(arguments)
-            nursery.cancel_scope.cancel(reason="the command has ended")
+            nursery.cancel_scope.cancel(reason="the command has finished")
     return status
 
 
@@ -245,11 +251,11 @@ async def _roll(arguments: argparse.Namespace) -> int:
 
 
 async def _look(arguments: argparse.Namespace) -> int:
-    from trionet.dashboard._once import NotATableError, look_once
+    from trionet.dashboard._once import NotATableError, render_once
 
     try:
         async with open_source(arguments) as source:
-            text = await look_once(source, _wanted(arguments))
+            text = await render_once(source, _once_options(arguments))
     except NotATableError as error:
         raise ConfigError(f"--format {arguments.format}: {error}") from error
     sys.stdout.write(text)
@@ -257,8 +263,8 @@ async def _look(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _wanted(arguments: argparse.Namespace) -> Look:
-    from trionet.dashboard._once import Look
+def _once_options(arguments: argparse.Namespace) -> OnceOptions:
+    from trionet.dashboard._once import OnceOptions
 
     width, height = 120, 40
     if arguments.size is not None:
@@ -267,7 +273,7 @@ def _wanted(arguments: argparse.Namespace) -> Look:
         width, height = int(found[1]), int(found[2])
     elif sys.stdout.isatty():
         width, height = shutil.get_terminal_size((width, height))
-    return Look(
+    return OnceOptions(
         view=arguments.view,
         form=arguments.format or "text",
         width=width,

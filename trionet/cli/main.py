@@ -1,12 +1,12 @@
-"""Choose the subcommand and run it; only the chosen one is imported.
+"""Entry point: parse the command line, import the chosen subcommand, and run it.
 
-A subcommand is a module of this package with two functions::
+A subcommand is a module with two functions::
 
     def add_arguments(parser: argparse.ArgumentParser) -> None
     def run(args: argparse.Namespace) -> int                     # the exit status
 
-Data goes to stdout, messages to stderr. Exit status 0 is success, 2 a command line or a setting
-that is wrong, 1 everything else that went wrong and has a message, 130 Ctrl-C.
+Data goes to stdout, messages to stderr. The exit status is 0 for success, 2 for an invalid command
+line or setting, 1 for any other error with a message, and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -23,35 +23,44 @@ from trionet.errors import ConfigError, TrionetError
 
 from .arguments._parser import Parser
 
-#: Subcommand: what it does. ``trionet --help`` must not need to import any of their modules.
+#: Subcommands and their summaries. ``trionet --help`` must not import any of their modules.
 COMMANDS = {
     "broker": "run a broker that speaks Kafka's wire protocol",
-    "dashboard": "look at a broker or a cluster in the terminal",
-    "topics": "list, describe, make, alter, trim and delete topics",
-    "produce": "send records from standard input, or files, to a topic",
-    "consume": "write records of topics to standard output",
-    "groups": "describe groups and their lag, reset and delete them",
-    "configs": "show and change settings of topics, brokers and groups, quotas, users and access",
+    "dashboard": "watch a broker or a cluster in the terminal",
+    "topics": "list, describe, create, alter, trim and delete topics",
+    "produce": "send records from standard input or files to a topic",
+    "consume": "write the records of topics to standard output",
+    "groups": "describe, reset and delete groups, show their lag",
+    "configs": "show and change settings of topics, brokers and groups, quotas, users and ACLs",
     "config": "show and check the settings of clients and brokers on this machine",
-    "cluster": "show brokers, controllers and folders, have leaders elected",
-    "transactions": "show what transactional producers have open, and abort it",
-    "bench": "measure how fast a cluster, or the network layer by itself, is",
+    "cluster": "show brokers, controllers and log directories, elect leaders",
+    "transactions": "list, describe and abort transactions",
+    "bench": "measure the speed of a cluster or of the network layer",
     "decode": "show requests, responses and record batches field by field",
     "pipeline": "analyse a request log on Spark",
-    "completion": "print what a shell needs to complete command lines",
+    "completion": "print a completion script for a shell",
 }
 
-#: The modules that are not packages named as their subcommand.
 _MODULES = {
-    "completion": "_completion",
-    "config": "settings._config",
-    "configs": "settings._configs",
-    "dashboard": "_dashboard",
+    "broker": "trionet.cli.broker",
+    "dashboard": "trionet.cli._dashboard",
+    "topics": "trionet.cli.topics",
+    "produce": "trionet.cli.produce",
+    "consume": "trionet.cli.consume",
+    "groups": "trionet.cli.groups",
+    "configs": "trionet.cli.settings._cluster_settings",
+    "config": "trionet.cli.settings._local_settings",
+    "cluster": "trionet.cli._cluster",
+    "transactions": "trionet.cli._transactions",
+    "bench": "trionet.cli.bench",
+    "decode": "trionet.cli.decode",
+    "pipeline": "trionet.cli.pipeline",
+    "completion": "trionet.cli._completion",
 }
 
 
 class Subcommand(Protocol):
-    """What a module of this package offers to :func:`main`."""
+    """The module of a subcommand."""
 
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
@@ -67,68 +76,68 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
 
     Raises:
-        SystemExit: from argparse, for ``--help``, ``--version`` and wrong usage.
+        SystemExit: from argparse, for ``--help``, ``--version`` and invalid usage.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
-    # The options in front of a subcommand take no values, so the first word is the subcommand.
+    # Options before the subcommand take no values, so the first word is the subcommand.
     chosen = next((word for word in arguments if not word.startswith("-")), "")
     try:
         loaded = {chosen: _load(chosen)} if chosen in COMMANDS else {}
         args = _parser(loaded).parse_args(arguments)
         assert loaded, "argparse accepts only what COMMANDS lists"
         return _run(loaded[chosen], args, chosen)
-    except KeyboardInterrupt:  # also while it still reads the program
+    except KeyboardInterrupt:  # also during imports
         return 130
 
 
 def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
-    """Run it; errors become a message and an exit status."""
+    """Run the subcommand, turning errors into a message and an exit status."""
     try:
         status = subcommand.run(args)
-        if sys.stdout is not None:  # it may be closed
+        if sys.stdout is not None:  # None if it is closed
             sys.stdout.flush()
         return status
     except TrionetError as error:
-        # The client logs that a broker refuses us, and raises the same.
+        # The client may have logged the error that it raises.
         logged = getattr(args, "last_logged", None)
         if not logged or not str(error).endswith(logged):
-            _tell(args, chosen, str(error))
+            _print_message(args, chosen, str(error))
         return 2 if isinstance(error, ConfigError) else 1
     except BrokenPipeError:
-        # The reader of our output has gone, as `head` does.
+        # The reader of the output has exited, as `head` does.
         _discard_output()
         return 1
     except OSError as error:
         about = f"{error.filename}: " if error.filename else ""
-        _tell(args, chosen, f"{about}{error.strerror or error}")
+        _print_message(args, chosen, f"{about}{error.strerror or error}")
         _discard_output()
         return 1
 
 
-def _tell(args: argparse.Namespace, chosen: str, text: str) -> None:
-    """A message, under the name of the subcommand's own subcommand if it has one."""
-    from .terminal._output import harmless
+def _print_message(args: argparse.Namespace, chosen: str, text: str) -> None:
+    """Print a message under the name of the subcommand, including its own subcommand."""
+    from .terminal._output import single_line
 
-    print(f"{getattr(args, 'prog', f'trionet {chosen}')}: {harmless(text)}", file=sys.stderr)
+    print(f"{getattr(args, 'prog', f'trionet {chosen}')}: {single_line(text)}", file=sys.stderr)
 
 
 def _discard_output() -> None:
-    """What is left in the buffer cannot be written, also not by the interpreter's last flush."""
+    """Discard buffered output that cannot be written, so that the last flush does not fail."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _load(name: str) -> Subcommand:
-    return cast(Subcommand, import_module(f"trionet.cli.{_MODULES.get(name, name)}"))
+    return cast(Subcommand, import_module(_MODULES[name]))
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """The parser of all subcommands with all their arguments."""
+    """Return a parser with the arguments of all subcommands, for completion."""
     return _parser({name: _load(name) for name in COMMANDS})
 
 
 def _parser(loaded: Mapping[str, Subcommand]) -> argparse.ArgumentParser:
-    # No abbreviated options: a script that uses one would break with the next option we add.
+    # No abbreviated options: scripts that use one would break when an option is added.
     parser = Parser(
         prog="trionet",
         description="Kafka's network layer on trio: a broker and its tools.",

@@ -1,15 +1,21 @@
-"""Kafka's client side on trio: requests to the nodes of a cluster, and their responses."""
+"""Kafka clients on trio: the network client, producer, consumer and admin client."""
 
 from __future__ import annotations
 
-from ._node import Node
-from ._topic_partition import TopicPartition
-from .metadata._cluster import Cluster
-from .metadata._manual_metadata_updater import ManualMetadataUpdater
-from .metadata._metadata import Metadata
-from .network._network_client import NetworkClient
-from .network._opening import ClientSettings, open_network_client
-from .requests._response import ClientResponse
+from typing import TYPE_CHECKING, Final
+
+from .._util._lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ._node import Node
+    from ._topic_partition import OffsetAndMetadata, TopicPartition
+    from .metadata._cluster import Cluster
+    from .metadata._manual_metadata_updater import ManualMetadataUpdater
+    from .metadata._metadata import Metadata
+    from .network._network_client import NetworkClient
+    from .network._open_client import open_network_client
+    from .network._settings import ClientSettings
+    from .requests._response import ClientResponse
 
 __all__ = [
     "ClientResponse",
@@ -19,6 +25,25 @@ __all__ = [
     "Metadata",
     "NetworkClient",
     "Node",
+    "OffsetAndMetadata",
     "TopicPartition",
     "open_network_client",
 ]
+
+#: The module that defines each name; loaded when the name is first used, so that a command which
+#: needs a TopicPartition does not load the network client.
+_HOMES: Final = {
+    "ClientResponse": "requests._response",
+    "ClientSettings": "network._settings",
+    "Cluster": "metadata._cluster",
+    "ManualMetadataUpdater": "metadata._manual_metadata_updater",
+    "Metadata": "metadata._metadata",
+    "NetworkClient": "network._network_client",
+    "Node": "_node",
+    "OffsetAndMetadata": "_topic_partition",
+    "TopicPartition": "_topic_partition",
+    "open_network_client": "network._open_client",
+}
+
+if not TYPE_CHECKING:  # a type checker would accept every misspelt name
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

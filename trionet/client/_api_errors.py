@@ -1,4 +1,4 @@
-"""The error codes in answers as errors that tell a user what was refused, and why."""
+"""Turn the error codes of responses into exceptions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 from ..errors import ApiError, AuthenticationError, ResponseTooLargeError, UnsupportedVersionError
 from ..protocol import error_codes
 
-# What a broker says when the client's metadata are old, or when the broker will know more soon
-# (Kafka: InvalidMetadataException).
+# The client's metadata is out of date, or the broker's own is not complete yet (Kafka:
+# InvalidMetadataException).
 STALE_METADATA: Final = frozenset(
     {
         error_codes.UNKNOWN_TOPIC_OR_PARTITION,
@@ -24,22 +24,22 @@ STALE_METADATA: Final = frozenset(
 )
 
 
-#: What is not over by itself: another try is one too many before the user knows.
+#: Errors that a retry will not fix, so that they are raised at once.
 LASTING: Final = (AuthenticationError, UnsupportedVersionError, ResponseTooLargeError)
 
 
 def api_error(error_code: int, about: str, message: str | None = None) -> ApiError:
-    """The error that an answer tells of.
+    """Build the exception for an error code of a response.
 
     Args:
-        error_code: from the answer; not 0.
-        about: what was refused, such as ``topic orders``.
-        message: what the broker says of it, if anything.
+        error_code: from the response; not 0.
+        about: what failed, such as ``topic orders``.
+        message: the broker's error message, if there is one.
     """
     name = error_codes.name_of(error_code)
     return ApiError(error_code, f"{about}: {name}" + (f": {message}" if message else ""))
 
 
 def is_retriable(error: BaseException) -> bool:
-    """Whether the same request may do better later (Kafka: RetriableException)."""
-    return isinstance(error, ApiError) and error.error_code in error_codes.RETRIABLE
+    """Whether the same request may succeed later (Kafka: RetriableException)."""
+    return isinstance(error, ApiError) and error.retriable

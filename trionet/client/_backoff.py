@@ -1,4 +1,4 @@
-"""How long to wait after the n-th failure in a row.
+"""Exponential backoff with jitter.
 
 (Kafka: ExponentialBackoff; KIP-144, KIP-580.)
 """
@@ -16,29 +16,29 @@ JITTER: Final = 0.2
 
 @attrs.frozen
 class ExponentialBackoff:
-    """Doubles a wait with each failure, up to a limit, and blurs it by a fifth.
+    """A wait that doubles with each consecutive failure, up to a maximum, with a jitter of 20 %.
 
-    Many clients that lost the same broker would otherwise come back in the same instant. Nothing
-    grows if the limit is not above the first wait.
+    Without jitter, all clients that lost the same broker would reconnect at the same instant. The
+    wait is constant if the maximum is not above the first wait.
 
     Attributes:
-        first_seconds: after the first failure.
-        seconds_max: the most, blurred or not.
+        first_seconds: the wait after the first failure.
+        seconds_max: the maximum, jitter included.
     """
 
     first_seconds: float
     seconds_max: float
 
-    def seconds(self, failures: int, chance: random.Random) -> float:
-        """The wait after so many failures in a row; 0 is treated as the first.
+    def seconds(self, failures: int, rng: random.Random) -> float:
+        """Return the wait after a number of consecutive failures.
 
         Args:
-            failures: how often it failed, 1 or more.
-            chance: what blurs it.
+            failures: the number of failures, from 1; 0 is treated as 1.
+            rng: source of the jitter.
         """
         if self.seconds_max <= self.first_seconds:
             return self.first_seconds
-        # Beyond this many doublings every sensible limit is reached, and 2 ** n stays a number.
+        # 62 doublings reach every sensible maximum; 2.0 ** n must not overflow.
         doublings = min(max(failures, 1) - 1, 62)
         wait = min(self.first_seconds * MULTIPLIER**doublings, self.seconds_max)
-        return min(wait * chance.uniform(1 - JITTER, 1 + JITTER), self.seconds_max)
+        return min(wait * rng.uniform(1 - JITTER, 1 + JITTER), self.seconds_max)

@@ -1,4 +1,4 @@
-"""A broker as a client knows it."""
+"""A broker's id and address (Kafka: Node)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 import attrs
 
 COORDINATOR_ID_BASE: Final = 2**31 - 1
-"""A connection to a group's coordinator is one of its own, whose id counts down from here, as in
-Kafka: a heartbeat must not wait behind a Fetch that the broker holds."""
+"""Group coordinators get a connection of their own, whose node id counts down from here, as in
+Kafka: a heartbeat must not wait behind a Fetch request that the broker is holding."""
 
-# Ids of brokers are far below it, those of connections to coordinators above.
+# Broker ids are far below this; the node ids of coordinator connections are above.
 _COORDINATORS_ABOVE: Final = 2**30
 
 
@@ -19,12 +19,11 @@ class Node:
     """One broker of a cluster.
 
     Attributes:
-        id: the broker's ``node.id``; below zero for one that is only known from
-            ``bootstrap.servers``; counted down from :data:`COORDINATOR_ID_BASE` for the connection
-            to a coordinator.
-        host: the name or address that it advertises.
-        port: its port.
-        rack: where it stands; None if it does not say.
+        id: the broker's ``node.id``; negative for an entry of ``bootstrap.servers``; counted down
+            from :data:`COORDINATOR_ID_BASE` for the connection to a coordinator.
+        host: the advertised host name or address.
+        port: the advertised port.
+        rack: the broker's rack; None if it has none.
     """
 
     id: int

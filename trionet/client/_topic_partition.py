@@ -1,4 +1,4 @@
-"""A partition by its topic's name and its number (Kafka: TopicPartition)."""
+"""The names of a partition and of a position in it: TopicPartition and OffsetAndMetadata."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """Names a partition; as a tuple it is compared, hashed and unpacked as fast as can be.
+    """A partition. A tuple, so that comparing, hashing and unpacking are fast.
 
     Attributes:
         topic: the topic's name.
-        partition: its number, from 0.
+        partition: the partition's number, from 0.
     """
 
     topic: str
@@ -18,3 +18,18 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A committed offset with its metadata.
+
+    Attributes:
+        offset: the offset of the next record to read.
+        metadata: any text, stored with the offset.
+        leader_epoch: the leader epoch of the preceding record, by which a log truncation is
+            detected (KIP-320); None if it is not known.
+    """
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int | None = None

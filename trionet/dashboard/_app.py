@@ -1,7 +1,18 @@
-"""The dashboard at work: tasks around the state of the user interface.
+"""The running dashboard: tasks around the state of the user interface.
 
-One task reads keys, one draws, one hears signals, one feeds the model (the source), and each action
-has its own. A key is answered at once; data is drawn when it has changed, not by a clock.
+The problem: keys must be handled at once while a broker is slow, a list has 10,000 rows, or the
+terminal itself has stopped reading (Ctrl-S, a stuck ssh). And however the program ends, by a key, a
+signal, an error or Ctrl-Z, the shell must get its screen and its keyboard back.
+
+The choice: one task reads keys, one draws, one handles signals, one runs the sources, and each
+action gets its own. They share the model and the state of the user interface without locks, since
+they run in one loop. Drawing is triggered by changes, not by a timer: changes are gathered for a
+sixtieth of a second, a key cuts that short, and a frame that was slow to make is followed by a rest
+so that drawing takes at most a tenth of the loop.
+
+Rejected: a frame timer (wakes an idle program 60 times a second) and writing frames in a thread (a
+terminal that stopped reading would block the exit). Think again if frames become expensive: the
+work per frame is bounded by the screen, not by the model.
 """
 
 from __future__ import annotations
@@ -11,7 +22,6 @@ import logging
 import math
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -22,62 +32,81 @@ import trio
 
 from .._util._single_error import raise_single_error
 from ..errors import TrionetError
-from ._settings import DashboardSettings
-from .drawing._cells import ASCII, UNICODE, Glyphs
 from .drawing._export import FRAME_FORMS, TABLE_FORMS
-from .drawing._frame import Frame
+from .drawing._pen import Frame
 from .model._model import Model
 from .terminal._ansi import Painter
+from .terminal._capabilities import color_system, terminal_glyphs
 from .terminal._keys import KeyDecoder
-from .terminal._screen_log import kept_off_screen
-from .terminal._tty import LEAVE_SECONDS, TerminalGoneError, Tty, color_system
+from .terminal._screen_log import hold_terminal_logging
+from .terminal._tty import LEAVE_SECONDS, TerminalGoneError, Tty
 from .ui._effects import Act, Effect, Export, Quit, Redraw, UseMouse
+from .ui._key_handler import KeyHandler
 from .ui._screen import STALE_SECONDS, draw, failed_frame
 from .ui._ui import Ui
 from .ui._view import View
 from .views import all_views
 
 if TYPE_CHECKING:
-    from .sources import Source
+    from .sources._source import Source
 
 logger = logging.getLogger("trionet.dashboard")
 
-#: How long changes of data are gathered before they are drawn; keys do not wait for it.
+#: How long changes of the model are gathered before they are drawn; keys cut this short.
 COALESCE_SECONDS: Final = 1 / 60
 #: The share of the loop's time that drawing may take.
 DRAWING_SHARE: Final = 0.1
-#: How often the header is looked at, which says for how long there was no news.
+#: How often the header is checked for stale data.
 STALE_CHECK_SECONDS: Final = 1.0
-#: After so many intervals without news it says so.
+#: Data is stale after this many refresh intervals without a change.
 STALE_INTERVALS: Final = 3
-#: How many exports of one name there may be.
+#: How many files of one name an export numbers before it gives up.
 FILES_MAX: Final = 1000
 
-_STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_HEARD: Final = (*_STOPPING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+_STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_HANDLED_SIGNALS: Final = (*_STOP_SIGNALS, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+
+
+@attrs.frozen
+class DashboardSettings:
+    """How the dashboard looks, and what it shows first.
+
+    Attributes:
+        view: the name of the first view.
+        refresh_seconds: the initial refresh interval.
+        color: whether to use colours; None depends on NO_COLOR.
+        ascii: whether to show only ASCII; None depends on the locale.
+        mouse: whether mouse reports are on at first.
+    """
+
+    view: str = "overview"
+    refresh_seconds: float = 1.0
+    color: bool | None = None
+    ascii: bool | None = None
+    mouse: bool = False
 
 
 async def run_dashboard(
     source: Source, settings: DashboardSettings | None = None, views: Sequence[View] | None = None
 ) -> int:
-    """Show a source on the terminal of standard output until the user leaves.
+    """Show a source on the terminal of standard output until the user quits.
 
-    The screen is given back however it ends: by a key, a signal, an error, or cancelled.
+    The screen is restored however this ends: by a key, a signal, an error or cancellation.
 
     Args:
-        source: what is shown.
-        settings: how.
-        views: the ones with tabs, in their order; None for all there are.
+        source: what to show.
+        settings: how to show it.
+        views: the views with tabs, in order; None for all.
 
     Returns:
-        The exit status: 0, or 128 and the number of the signal that ended it.
+        The exit status: 0, or 128 plus the number of the signal that ended it.
 
     Raises:
         OSError: the terminal cannot be used.
     """
     tty = Tty()
     try:
-        with raise_single_error(), kept_off_screen():
+        with raise_single_error(), hold_terminal_logging():
             return await Dashboard(
                 source,
                 settings or DashboardSettings(),
@@ -88,25 +117,14 @@ async def run_dashboard(
         tty.close()
 
 
-def glyphs_of(settings: DashboardSettings) -> Glyphs:
-    """The characters that the terminal can show, as far as the environment tells."""
-    is_ascii = settings.ascii
-    if is_ascii is None:
-        names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
-        # Python has standard output in UTF-8 also where the locale says C.
-        locale = next(filter(None, names), sys.stdout.encoding or "ascii")
-        is_ascii = "utf" not in locale.lower()
-    return ASCII if is_ascii else UNICODE
-
-
 class Dashboard:
-    """What one run of the dashboard has.
+    """One run of the dashboard.
 
     Args:
-        source: what is shown.
-        settings: how.
-        tty: where; it stays open.
-        views: the ones with tabs.
+        source: what to show.
+        settings: how to show it.
+        tty: the terminal; the caller closes it.
+        views: the views with tabs.
     """
 
     def __init__(
@@ -115,12 +133,13 @@ class Dashboard:
         self._source = source
         self._tty = tty
         self._model = Model()
-        # The first frame, which waits for nothing, says whom it is about.
+        # The first frame is drawn before the source runs, and shows its name.
         self._model.about = attrs.evolve(self._model.about, source=source.name)
         self._ui = Ui(views, settings.view, settings.refresh_seconds)
+        self._keys = KeyHandler(self._ui)
         self._ui.uses_mouse = settings.mouse
         tty.use_mouse(settings.mouse)
-        self._glyphs = glyphs_of(settings)
+        self._glyphs = terminal_glyphs(is_ascii=settings.ascii)
         colors = None if settings.color is False else color_system()
         self._painter = Painter(colors, "ascii" if self._glyphs.is_ascii else "utf-8")
         self._size = (0, 0)
@@ -128,25 +147,25 @@ class Dashboard:
         self._dirty = trio.Event()
         self._urgent = trio.Event()
         self._sending = trio.CancelScope()
-        self._news_at = 0.0
-        self._wanted: tuple[str | None, object] = (None, None)
+        self._updated_at = 0.0
+        self._focus: tuple[str | None, object] = (None, None)
         self._failed: set[str] = set()
         self._has_drawn = trio.Event()
 
     async def run(self) -> int:
-        """See :func:`run_dashboard`."""
-        self._news_at = trio.current_time()
+        """Run until the user quits. Returns the exit status; see :func:`run_dashboard`."""
+        self._updated_at = trio.current_time()
         self._follow_ui()
         try:
-            # First, so that no signal ends us while the screen is ours.
-            with trio.open_signal_receiver(*_HEARD) as signals:
+            # Before entering the screen, so that no signal can kill the process in between.
+            with trio.open_signal_receiver(*_HANDLED_SIGNALS) as signals:
                 async with trio.open_nursery() as nursery:
                     self._tty.enter()
-                    self._hurry()  # the first frame waits for nobody
-                    nursery.start_soon(self._hear, signals, nursery)
+                    self._redraw_now()  # the first frame waits for no data
+                    nursery.start_soon(self._handle_signals, signals, nursery)
                     nursery.start_soon(self._read_keys, nursery)
                     nursery.start_soon(self._draw)
-                    nursery.start_soon(self._watch_news)
+                    nursery.start_soon(self._watch_staleness)
                     nursery.start_soon(self._feed)
         except* TerminalGoneError:
             self._status = 128 + signal.SIGHUP
@@ -156,49 +175,49 @@ class Dashboard:
         return self._status
 
     async def _feed(self) -> None:
-        """Begin when the first frame is out: what a source has to load takes time from it."""
+        """Run the source once the first frame is out: loading its modules would delay the frame."""
         await self._has_drawn.wait()
-        await self._source.run(self._model, self._news)
+        await self._source.run(self._model, self._changed)
 
     def _stop(self, status: int, nursery: trio.Nursery) -> None:
         self._status = status
-        nursery.cancel_scope.cancel(reason="the dashboard is left")
+        nursery.cancel_scope.cancel(reason="the dashboard is closing")
 
-    def _news(self) -> None:
-        self._news_at = trio.current_time()
+    def _changed(self) -> None:
+        self._updated_at = trio.current_time()
         self._dirty.set()
 
-    def _hurry(self) -> None:
-        """Have the screen drawn at once."""
+    def _redraw_now(self) -> None:
+        """Request a frame without waiting for further changes."""
         self._dirty.set()
         self._urgent.set()
 
     # Signals.
 
-    async def _hear(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
-        """Stop, suspend, go on, or draw for another size, as signals say."""
+    async def _handle_signals(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
+        """Handle signals: stop, suspend, resume or redraw."""
         async for number in signals:
-            if number in _STOPPING:
+            if number in _STOP_SIGNALS:
                 self._stop(128 + number, nursery)
             elif number == signal.SIGTSTP:
                 await self._suspend()
             else:
                 if number == signal.SIGCONT:
-                    nursery.start_soon(self._go_on)
+                    nursery.start_soon(self._resume)
                 self._painter.forget()
-                self._hurry()
+                self._redraw_now()
 
     async def _suspend(self) -> None:
-        """Give the screen back and stop until the shell says to go on, which is a signal, too."""
-        self._sending.cancel(reason="the screen is given back")
+        """Restore the screen and stop the process; SIGCONT resumes it."""
+        self._sending.cancel(reason="the dashboard is being suspended")
         with trio.move_on_after(LEAVE_SECONDS, shield=True):
             await self._tty.leave()
         os.kill(os.getpid(), signal.SIGSTOP)
 
-    async def _go_on(self) -> None:
-        await self._tty.go_on()
+    async def _resume(self) -> None:
+        await self._tty.resume()
         self._painter.forget()
-        self._hurry()
+        self._redraw_now()
 
     # Keys.
 
@@ -210,11 +229,11 @@ class Dashboard:
             with trio.move_on_after(math.inf if seconds is None else seconds):
                 data = await self._tty.read()
             for event in decoder.flush() if data is None else decoder.feed(data):
-                effect = self._ui.press(event, self._model)
+                effect = self._keys.press(event, self._model)
                 if effect is not None:
                     self._carry_out(effect, nursery)
             self._follow_ui()
-            self._hurry()
+            self._redraw_now()
 
     def _carry_out(self, effect: Effect, nursery: trio.Nursery) -> None:
         match effect:
@@ -230,25 +249,25 @@ class Dashboard:
                 nursery.start_soon(self._act, effect)
 
     def _follow_ui(self) -> None:
-        """Tell the source what is looked at, and how often it shall look."""
+        """Pass the current view and refresh interval on to the source."""
         self._source.interval_seconds = self._ui.refresh_seconds
-        view = self._ui.place.view
-        wanted = (view.section, view.section_key)
-        if wanted != self._wanted:
-            self._wanted = wanted
-            self._source.want(*wanted)
+        view = self._ui.current.view
+        focus = (view.section, view.section_key)
+        if focus != self._focus:
+            self._focus = focus
+            self._source.focus(*focus)
 
     async def _act(self, act: Act) -> None:
         await trio.lowlevel.checkpoint()
         label = act.action.label
-        self._ui.tell(f"{label}{self._glyphs.ellipsis}")
+        self._ui.show_message(f"{label}{self._glyphs.ellipsis}")
         try:
             done = await act.action.run(self._source, act.row, act.answers)
         except (TrionetError, OSError, ValueError) as error:
-            self._ui.tell(f"{label}: {error}", is_alarm=True)
+            self._ui.show_message(f"{label}: {error}", is_alarm=True)
         else:
-            self._ui.tell(done)
-        self._hurry()
+            self._ui.show_message(done)
+        self._redraw_now()
 
     async def _export(self, path: str) -> None:
         await trio.lowlevel.checkpoint()
@@ -257,23 +276,24 @@ class Dashboard:
         try:
             text = await self._exported(form)
             if text is None:
-                told = f"export: .{form} is for tables, and here is none"
+                message = f"export: .{form} needs a table, and this view has none"
             else:
-                told = f"written to {await trio.to_thread.run_sync(write_beside, Path(path), text)}"
+                written = await trio.to_thread.run_sync(write_new_file, Path(path), text)
+                message = f"written to {written}"
                 is_alarm = False
         except OSError as error:
-            told = f"export: {path}: {error.strerror}"
+            message = f"export: {path}: {error.strerror}"
         except Exception as error:  # boundary: one view
-            told = f"export: the view {self._log_failure(error)} failed; the log has the reason"
-        self._ui.tell(told, is_alarm=is_alarm)
-        self._hurry()
+            message = f"export: the view {self._log_failure(error)} failed; see the log"
+        self._ui.show_message(message, is_alarm=is_alarm)
+        self._redraw_now()
 
     async def _exported(self, form: str) -> str | None:
-        """What is seen, or the table with all its rows; None where there is no table."""
+        """The current frame, or all rows of the table; None if that form needs a table."""
         await trio.lowlevel.checkpoint()
-        place = self._ui.place
-        place.look(self._model, is_paused=self._ui.is_paused)
-        while place.is_behind:
+        place = self._ui.current
+        place.update(self._model, is_paused=self._ui.is_paused)
+        while place.is_updating:
             place.step()
             await trio.lowlevel.checkpoint()
         if form in FRAME_FORMS:
@@ -283,7 +303,7 @@ class Dashboard:
     # Drawing.
 
     async def _draw(self) -> None:
-        """Draw what is new; a terminal that is slow to read gets fewer frames."""
+        """Draw whenever something changed; a terminal that reads slowly gets fewer frames."""
         seconds = COALESCE_SECONDS
         while True:
             await self._dirty.wait()
@@ -292,14 +312,14 @@ class Dashboard:
             is_urgent = self._urgent.is_set()
             self._dirty, self._urgent = trio.Event(), trio.Event()
             seconds = await self._show()
-            if self._ui.place.is_behind and await self._catch_up(is_urgent=is_urgent):
+            if self._ui.current.is_updating and await self._finish_update(is_urgent=is_urgent):
                 seconds = await self._show()
 
     async def _show(self) -> float:
-        """Draw a frame; gives the least time until the next, in seconds, unless a key wants it."""
+        """Draw a frame. Returns how long to gather changes before the next, in seconds."""
         if not self._tty.is_entered:
             await trio.lowlevel.checkpoint()
-            return COALESCE_SECONDS  # suspended: whoever goes on asks for a frame
+            return COALESCE_SECONDS  # suspended; resuming requests a frame
         began = perf_counter()
         data = self._painter.paint(self._frame().lines)
         rest = _rest(began, DRAWING_SHARE)
@@ -308,24 +328,24 @@ class Dashboard:
             await self._tty.send(data)
         return max(COALESCE_SECONDS, rest)
 
-    async def _catch_up(self, *, is_urgent: bool) -> bool:
-        """Go on filtering, in small steps, until the rows are those that are wanted.
+    async def _finish_update(self, *, is_urgent: bool) -> bool:
+        """Finish filtering the rows in small steps.
 
         Args:
-            is_urgent: whether a user waits for it; else it takes no more time than drawing may.
+            is_urgent: whether a user waits for it; otherwise it rests as drawing does.
 
         Returns:
-            False if a key came in between, which is answered first.
+            False if a key arrived meanwhile, which is handled first.
         """
-        place = self._ui.place
+        place = self._ui.current
         await trio.lowlevel.checkpoint()
-        while place.is_behind:
+        while place.is_updating:
             if self._urgent.is_set():
                 return False
             began = perf_counter()
             try:
                 place.step()
-            except Exception:  # boundary: one view, which fails once more where it is drawn
+            except Exception:  # boundary: one view, which fails again when it is drawn
                 return True
             await trio.sleep(0 if is_urgent else _rest(began, DRAWING_SHARE))
         return True
@@ -335,7 +355,7 @@ class Dashboard:
         if size != self._size:
             self._size = size
             self._painter.forget()
-        stale = trio.current_time() - self._news_at
+        stale = trio.current_time() - self._updated_at
         if stale < STALE_INTERVALS * self._ui.refresh_seconds:
             stale = 0.0
         try:
@@ -345,29 +365,29 @@ class Dashboard:
             return failed_frame(self._ui, self._model, name, *size, self._glyphs)
 
     def _log_failure(self, error: Exception) -> str:
-        """Log the first error of a view; gives its name."""
-        name = self._ui.place.view.name
+        """Log the first failure of a view. Returns the view's name."""
+        name = self._ui.current.view.name
         if name not in self._failed:
             self._failed.add(name)
-            logger.error("the view %s failed", name, exc_info=error)
+            logger.error("view %s failed", name, exc_info=error)
         return name
 
-    async def _watch_news(self) -> None:
-        """Have the header say so if no news comes."""
+    async def _watch_staleness(self) -> None:
+        """Redraw the header while data is stale, so that its age grows."""
         while True:
             await trio.sleep(STALE_CHECK_SECONDS)
-            if self._model.failing or trio.current_time() - self._news_at > STALE_SECONDS:
+            if self._model.failing or trio.current_time() - self._updated_at > STALE_SECONDS:
                 self._dirty.set()
 
 
 def _rest(began: float, share: float) -> float:
-    """How long to rest after work since then that may take a share of the time; in seconds."""
+    """How long to rest after work since ``began``, so that it takes ``share`` of the time."""
     spent = perf_counter() - began
     return spent / share - spent
 
 
-def write_beside(path: Path, text: str) -> Path:
-    """Write a file, and none that is there already: then its name gets a number.
+def write_new_file(path: Path, text: str) -> Path:
+    """Write a new file; if the name is taken, a number is added to it. Returns the path.
 
     Raises:
         OSError: it cannot be written.
@@ -380,4 +400,4 @@ def write_beside(path: Path, text: str) -> Path:
         except FileExistsError:
             continue
         return numbered
-    raise FileExistsError(errno.EEXIST, "there are too many of that name", str(path))
+    raise FileExistsError(errno.EEXIST, "too many files of that name", str(path))

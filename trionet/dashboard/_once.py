@@ -1,4 +1,4 @@
-"""The dashboard without a screen: one look at a view, or a line of numbers every few seconds."""
+"""The dashboard without a screen: a view printed once, or a line of figures every few seconds."""
 
 from __future__ import annotations
 
@@ -15,39 +15,38 @@ from .._util._single_error import raise_single_error
 from ..errors import TrionetError
 from .drawing import _figure_lines as figure_lines
 from .drawing import _palette as palette
-from .drawing._cells import ASCII, UNICODE, Glyphs
+from .drawing._cells import ASCII, UNICODE, Glyphs, wrapped
 from .drawing._export import FRAME_FORMS, TABLE_FORMS, as_text
-from .drawing._frame import Frame
-from .drawing._table_lines import exactly, heading_line, placed, row_line
-from .drawing._wrapping import wrapped
+from .drawing._pen import Frame, Line, Pen
+from .drawing._table_lines import exactly, heading_line, layout, row_line
 from .model._figures import FIGURES
 from .model._model import Model
 from .model._pipeline import Pipeline
 from .model._section import Section
 from .ui._screen import draw
 from .ui._ui import Ui
-from .ui._view import Line, Pen, View
-from .ui._view_state import Place
+from .ui._view import View
+from .ui._view_state import ViewState
 from .views import all_views
 
 if TYPE_CHECKING:
-    from .sources import Source
+    from .sources._source import Source
 
-#: Looks are this far apart: rates need two.
+#: The time between two reads; rates need two.
 LOOK_SECONDS: Final = 0.5
-#: How long the source may take until what is asked for is shown as far as it is known.
+#: How long to wait for the source before showing what is known so far.
 WAIT_SECONDS: Final = 15.0
-#: After so many lines of numbers the headings come again.
+#: The headings are repeated after this many lines of figures.
 HEADINGS_EVERY: Final = 20
 
-#: The figures of a line, by heading and width.
+#: The figures of a line, with heading and width.
 ROLLING: Final[Mapping[str, tuple[str, int]]] = {
     "requests": ("REQUESTS", 10),
     "errors": ("ERRORS", 8),
-    "bytes_in": ("IN", 11),
-    "bytes_out": ("OUT", 11),
+    "bytes_in": ("BYTES IN", 11),
+    "bytes_out": ("BYTES OUT", 11),
     "connections": ("CONNS", 7),
-    "in_flight": ("OUT NOW", 7),
+    "in_flight": ("IN FLIGHT", 9),
     "request_queue": ("QUEUE", 6),
     "loop_idle": ("IDLE", 6),
     "loop_lag_p99": ("LAG P99", 8),
@@ -58,31 +57,31 @@ ROLLING: Final[Mapping[str, tuple[str, int]]] = {
     "lag": ("GROUP LAG", 9),
 }
 
-#: What one look at a view can be written as.
+#: The formats of :func:`render_once`.
 ONCE_FORMS: Final = ("text", *(form for form in FRAME_FORMS if form != "txt"), *TABLE_FORMS)
-#: What lines of numbers can be written as.
+#: The formats of :func:`roll`.
 ROLLING_FORMS: Final = ("text", "json", "csv")
 
 
-class NothingToldError(TrionetError):
-    """What is to be shown could not be read, or nobody tells it."""
+class NoDataError(TrionetError):
+    """The data of a view could not be read, or the source does not have it."""
 
 
 class NotATableError(Exception):
-    """A view of lines was asked for as a table."""
+    """JSON or CSV was requested for a view without a table."""
 
 
 @attrs.frozen
-class Look:
-    """What one look is to show.
+class OnceOptions:
+    """What to print.
 
     Attributes:
         view: the name of the view.
         form: one of :data:`ONCE_FORMS`.
         width: in cells.
-        height: of a picture, in lines; a text is as long as it is.
-        ascii: whether nothing but ASCII is shown.
-        filter: words that rows must have, as behind ``/``.
+        height: of a picture, in lines; text is as long as the view.
+        ascii: whether to print only ASCII.
+        filter: words that rows must contain, as after ``/``.
     """
 
     view: str = "overview"
@@ -94,68 +93,71 @@ class Look:
 
     @property
     def glyphs(self) -> Glyphs:
-        """The characters that may be shown."""
+        """The characters to draw with."""
         return ASCII if self.ascii else UNICODE
 
 
-async def look_once(source: Source, look: Look) -> str:
-    """Look twice at a source, shortly after one another, and show what there is.
+async def render_once(source: Source, options: OnceOptions) -> str:
+    """Read a source twice within a second, and return the view.
 
     Args:
-        source: what is looked at.
-        look: what to show.
+        source: what to show.
+        options: which view, and in which format.
 
     Raises:
-        NotATableError: JSON or CSV is asked for of a view that has no table.
-        NothingToldError: nothing of it could be read; or JSON or CSV is asked for of what the
-            source does not tell.
+        NotATableError: JSON or CSV was requested for a view without a table.
+        NoDataError: nothing could be read; or JSON or CSV was requested and the source does not
+            have the data.
     """
-    ui = Ui(all_views(), look.view)
+    ui = Ui(all_views(), options.view)
     model = Model()
     with raise_single_error():
         async with trio.open_nursery() as nursery:
-            await _looked(source, model, ui.place.view, nursery)
-            nursery.cancel_scope.cancel(reason="it was looked at")
-    if not is_told(model, ui.place.view) or _failure(model, ui.place.view) is not None:
-        raise NothingToldError(_why_nothing(source, model, ui.place.view))
-    ui.place.filter = look.filter
-    ui.place.look_at_all(model)
-    if look.form in FRAME_FORMS and look.form != "txt":
-        return FRAME_FORMS[look.form](draw(ui, model, look.width, look.height, look.glyphs))
-    if look.form == "text":
-        pen = Pen(look.width, look.height, look.glyphs)
-        return as_text(Frame(look.width, whole_view(ui.place, model, pen)))
-    if ui.place.table is None:
-        raise NotATableError(f"{look.view}: it is no table; its numbers are lines of --interval")
-    if ui.place.table.missing is not None:
-        raise NothingToldError(ui.place.table.missing)
-    return TABLE_FORMS[look.form](ui.place.table, ui.place.rows)
+            await _read(source, model, ui.current.view, nursery)
+            nursery.cancel_scope.cancel(reason="the view was read")
+    if not has_data(model, ui.current.view) or _failure(model, ui.current.view) is not None:
+        raise NoDataError(_why_nothing(source, model, ui.current.view))
+    ui.current.filter = options.filter
+    ui.current.update_fully(model)
+    form, width, height, glyphs = options.form, options.width, options.height, options.glyphs
+    if form in FRAME_FORMS and form != "txt":
+        return FRAME_FORMS[form](draw(ui, model, width, height, glyphs))
+    if form == "text":
+        pen = Pen(width, height, glyphs)
+        return as_text(Frame(width, whole_view(ui.current, model, pen)))
+    if ui.current.table is None:
+        raise NotATableError(
+            f"the view {options.view} has no table; its figures are printed by --interval"
+        )
+    if ui.current.table.missing is not None:
+        raise NoDataError(ui.current.table.missing)
+    return TABLE_FORMS[form](ui.current.table, ui.current.rows)
 
 
-async def _looked(source: Source, model: Model, view: View, nursery: trio.Nursery) -> None:
-    """Return when the source has told what the view shows, and numbers twice."""
+async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery) -> None:
+    """Run the source until the view has its data, and figures were read twice."""
     changed = trio.Event()
 
-    def news() -> None:
+    def on_change() -> None:
         nonlocal changed
         changed.set()
         changed = trio.Event()
 
     source.interval_seconds = LOOK_SECONDS
-    source.want(view.section, view.section_key)
+    source.focus(view.section, view.section_key)
     with trio.move_on_after(WAIT_SECONDS):
-        await nursery.start(source.run, model, news)
+        await nursery.start(source.run, model, on_change)
         began = trio.current_time()
         while not (
-            is_told(model, view)
+            has_data(model, view)
             and has_rates(model)
             and trio.current_time() >= began + LOOK_SECONDS
         ):
             await changed.wait()
 
 
-def is_told(model: Model, view: View) -> bool:
-    """Whether the model has what the view shows, or knows why it has not."""
+def has_data(model: Model, view: View) -> bool:
+    """Whether the model has the data of a view, or knows why it has not."""
     section = _section(model, view)
     if section is None:
         return bool(model.figures or model.alarms)
@@ -163,7 +165,7 @@ def is_told(model: Model, view: View) -> bool:
 
 
 def has_rates(model: Model) -> bool:
-    """Whether a broker that tells of its inside was looked at twice."""
+    """Whether a broker that reports its internals was read twice."""
     return model.apis.updated_at is None or "requests" in model.figures
 
 
@@ -175,7 +177,7 @@ def _section(model: Model, view: View) -> Section[Any, Any] | None:
 
 
 def _failure(model: Model, view: View) -> str | None:
-    """Why nothing at all could be read of what the view shows."""
+    """Why nothing at all could be read for a view; None if something was."""
     section = _section(model, view)
     if section is None:
         return None if model.figures else next(iter(model.alarms.values()), None)
@@ -183,49 +185,49 @@ def _failure(model: Model, view: View) -> str | None:
 
 
 def _why_nothing(source: Source, model: Model, view: View) -> str:
-    return _failure(model, view) or f"{source.name}: no answer within {WAIT_SECONDS:g} s"
+    return _failure(model, view) or f"{source.name}: no response within {WAIT_SECONDS:g} s"
 
 
-def whole_view(place: Place, model: Model, pen: Pen) -> list[Line]:
-    """A view with all its rows, without what is around it."""
+def whole_view(state: ViewState, model: Model, pen: Pen) -> list[Line]:
+    """A view with all its rows, without the header, tabs and hints."""
     mark = pen.glyphs.ellipsis
-    return [exactly(line, pen.width, mark=mark) for line in _lines(place, model, pen)]
+    return [exactly(line, pen.width, mark=mark) for line in _lines(state, model, pen)]
 
 
-def _lines(place: Place, model: Model, pen: Pen) -> list[Line]:
-    place.look_at_all(model)
-    view, table = place.view, place.table
+def _lines(state: ViewState, model: Model, pen: Pen) -> list[Line]:
+    state.update_fully(model)
+    view, table = state.view, state.table
     lines = [*view.summary(model, pen)]
     if table is None:
         return [*lines, *view.lines(model, pen)]
     if table.missing is not None:
         lines += [[pen.text(each, palette.NOTE)] for each in wrapped(table.missing, pen.width)]
         return lines
-    places = placed(table.columns, pen.width)
-    lines.append(heading_line(places, pen, place.sorted_by, descending=place.descending))
-    lines += [row_line(table, places, row, pen, is_chosen=False) for row in place.rows]
+    columns = layout(table.columns, pen.width)
+    lines.append(heading_line(columns, pen, state.sorted_by, descending=state.descending))
+    lines += [row_line(table, columns, row, pen, is_selected=False) for row in state.rows]
     return lines
 
 
 async def roll(
     source: Source, interval_seconds: float, count: int | None, form: str, out: TextIO
 ) -> None:
-    """Write a line of numbers every few seconds.
+    """Write a line of figures every few seconds.
 
     Args:
-        source: what is looked at.
-        interval_seconds: between two lines.
-        count: how many lines; None goes on until cancelled.
-        form: one of :data:`ROLLING_FORMS`; of JSON, a document a line.
-        out: where to; flushed after each line.
+        source: what to show.
+        interval_seconds: the time between two lines.
+        count: how many lines; None continues until cancelled.
+        form: one of :data:`ROLLING_FORMS`; JSON has a document per line.
+        out: flushed after each line.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: ``out`` cannot be written.
     """
     model = Model()
     writer = _WRITERS[form](out)
     source.interval_seconds = interval_seconds
-    source.want(None)
+    source.focus(None)
     with raise_single_error():
         async with trio.open_nursery() as nursery:
             with trio.move_on_after(WAIT_SECONDS):
@@ -240,7 +242,7 @@ async def roll(
 
 
 class _TextLines:
-    """Columns for people: only those that the source tells."""
+    """Columns for people, only of figures that were reported."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -248,8 +250,8 @@ class _TextLines:
         self._names: Sequence[str] = ()
 
     def write(self, now: datetime, model: Model) -> None:
-        told = model.figures.told()
-        names = [name for name in ROLLING if name in told]
+        reported = model.figures.reported()
+        names = [name for name in ROLLING if name in reported]
         if names != self._names or self._written % HEADINGS_EVERY == 0:
             self._names = names
             titles = (f"{title:>{width}}" for title, width in map(ROLLING.__getitem__, names))
@@ -266,7 +268,7 @@ def _cell(name: str, value: float | None) -> str:
 
 
 class _JsonLines:
-    """All figures that the source tells, by their names."""
+    """All known figures by name."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -280,7 +282,7 @@ class _JsonLines:
 
 
 class _CsvLines:
-    """All figures there are, told or not, so that the columns stay."""
+    """All figures, known or not, so that the columns never change."""
 
     def __init__(self, out: TextIO) -> None:
         self._writer = csv.writer(out, lineterminator="\n")

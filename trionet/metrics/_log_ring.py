@@ -48,7 +48,7 @@ class LogRing(logging.Handler):
     def __init__(self, level: int = logging.INFO, lines_max: int = LINES_MAX) -> None:
         super().__init__(level)
         self._lines: deque[LogLine] = deque(maxlen=lines_max)
-        self.total = 0
+        self.total: int = 0
 
     def __len__(self) -> int:
         return len(self._lines)

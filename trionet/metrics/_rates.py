@@ -180,7 +180,7 @@ class RollingMaximum:
     def __init__(self) -> None:
         self._began = -math.inf
         self._previous = 0
-        self.current = 0
+        self.current: int = 0
 
     def roll(self, now: float, seconds: float = SAMPLE_SECONDS) -> int:
         """The largest number of the last two windows; begins a new one when it is time."""

@@ -162,11 +162,11 @@ class RequestTimes:
     )
 
     def __init__(self, *names: str) -> None:
-        self.names = names
-        self.requests = 0
-        self.bytes = 0
-        self.sizes = Counts()
-        self.buckets = [Counts() for _ in PHASES]
+        self.names: tuple[str, ...] = names
+        self.requests: int = 0
+        self.bytes: int = 0
+        self.sizes: Counts = Counts()
+        self.buckets: list[Counts] = [Counts() for _ in PHASES]
         self._request_queue_ns = 0
         self._local_ns = 0
         self._remote_ns = 0

@@ -148,27 +148,27 @@ class Channel:
         self._read_bytes = READ_BYTES
         # Set if the decoder is Kafka's: receive() then handles most frames without calling it.
         self._frame_decoder: FrameDecoder | None = None
-        self.tls = transport if isinstance(transport, TlsTransport) else None
-        self.initiator = initiator
+        self.tls: TlsTransport | None = transport if isinstance(transport, TlsTransport) else None
+        self.initiator: Initiator | None = initiator
         self.authenticator: Authenticator | None = authenticator or initiator
         self.state: ChannelState = first_state(
             connects=connects,
             has_tls=self.tls is not None,
             authenticates=self.authenticator is not None,
         )
-        self.muting = Muting()
-        self.has_staged = False
+        self.muting: Muting = Muting()
+        self.has_staged: bool = False
         self.send: Send | None = None
         self.lease: MemoryLease | None = None
         self.attachment: Any = None
-        self.interest = 0
-        self.network_thread_ns = 0
-        self.bytes_received = 0
-        self.bytes_sent = 0
-        self.last_used_at = 0.0
-        self.id = id
-        self.transport = transport
-        self.fd = transport.fileno()
+        self.interest: int = 0
+        self.network_thread_ns: int = 0
+        self.bytes_received: int = 0
+        self.bytes_sent: int = 0
+        self.last_used_at: float = 0.0
+        self.id: str = id
+        self.transport: TlsTransport | TransportLayer = transport
+        self.fd: int = transport.fileno()
         if decoder is None:
             decoder = self._frame_decoder = FrameDecoder(frame_bytes_max, limit_names.frame)
         elif isinstance(decoder, HeadDecoder):
@@ -176,15 +176,15 @@ class Channel:
         self._decoder = decoder
         self.staged: deque[Frame] = self._decoder.frames
         self.close_reason: CloseReason | None = None
-        self.close_detail = ""
-        self.identify = identify
-        self.principal = ANONYMOUS
-        self.reached = self.state
+        self.close_detail: str = ""
+        self.identify: Identify | None = identify
+        self.principal: Principal = ANONYMOUS
+        self.reached: ChannelState = self.state
         self.failure: Step | None = None
         self.held_send: Send | None = None
-        self.pool = pool
+        self.pool: MemoryPool | None = pool
         self._frame_bytes_max = size_limit(frame_bytes_max)
-        self.limit_names = limit_names
+        self.limit_names: LimitNames = limit_names
         self._limit_to_authentication()
 
     @property

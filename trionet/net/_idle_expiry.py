@@ -52,7 +52,7 @@ class IdleExpiry(Generic[C]):
     def __init__(self, idle_seconds_max: float) -> None:
         if not idle_seconds_max >= 0:
             raise ValueError(f"idle_seconds_max = {idle_seconds_max}; allowed: 0 or more")
-        self.idle_seconds_max = idle_seconds_max
+        self.idle_seconds_max: float = idle_seconds_max
         self._known: TimeHeap[C] = TimeHeap()
 
     def __len__(self) -> int:

@@ -95,7 +95,7 @@ class Muting:
 
     def __init__(self) -> None:
         self.state: MuteState = _NOT_MUTED
-        self.is_out_of_memory = False
+        self.is_out_of_memory: bool = False
 
     @property
     def is_muted(self) -> bool:

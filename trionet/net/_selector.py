@@ -112,12 +112,12 @@ class Selector:
         self.idle = self._steps.idle
         self.channels = self._steps.channels
         self.counters = self._steps.counters
-        self.alarm = Alarm(self.wakeup)
+        self.alarm: Alarm = Alarm(self.wakeup)
         self._nothing = PollResult()
         self._empty_polls = 0
         self._is_woken = False
-        self.was_woken = False
-        self.is_parked = False
+        self.was_woken: bool = False
+        self.is_parked: bool = False
         self.checkpoint: Checkpoint | None = None
 
     # Called by the owner.

@@ -35,14 +35,14 @@ class SelectorCounters:
         self.network_io = 0
         self.io_ns = 0
         self.connected = 0
-        self.largest_send = RollingMaximum()
+        self.largest_send: RollingMaximum = RollingMaximum()
         self.authenticated = 0
         self.authenticated_for_good = 0
         self.authentication_failures = 0
-        self.reauthenticated = 0
+        self.reauthenticated: int = 0
         self.reauthentication_failures = 0
-        self.reauthentication_ms = 0
-        self.longest_reauthentication_ms = RollingMaximum()
+        self.reauthentication_ms: int = 0
+        self.longest_reauthentication_ms: RollingMaximum = RollingMaximum()
 
     def note_reauthentication(self, duration_ms: int) -> None:
         """Count a successful re-authentication that took so long."""

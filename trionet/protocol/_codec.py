@@ -1,7 +1,7 @@
-"""From (API key, version) to the functions that read and write its messages.
+"""Maps an API key and version to the functions that decode and encode its messages.
 
-The module of an API is imported when the first of its versions is asked for, and another one for
-the versions before the flexible ones.
+The module of an API is imported when a codec of one of its versions is first requested; the
+versions before the first flexible one are in another module, imported likewise.
 """
 
 # Compiled by mypyc.
@@ -29,12 +29,12 @@ class ApiVersionCodec:
         flexible: whether its messages have tag sections and compact lengths (KIP-482).
         request_header_version: 1, or 2 with a tag section after the common part.
         response_header_version: 0, or 1 with a tag section after the correlation id.
-        decode_request: ``(buf, pos, left) -> message``; bytes behind the message are passed over.
+        decode_request: ``(buf, pos, left) -> message``; bytes after the message are ignored.
             Raises WireFormatError for anything malformed, and for more than ``left`` arrays,
             elements of arrays, and tags in all (REQUEST_ELEMENTS_MAX by default).
             ``records`` fields are views into ``buf``.
         encode_response: ``(message, out)``; appends chunks to ``out``. Raises LocalProtocolError
-            for a value its field cannot carry; fields that the version lacks are left out.
+            for a value that does not fit its field; fields that the version lacks are omitted.
         encode_request: as ``encode_response``, but raises LocalProtocolError too for a field that
             is set, that the version lacks and that the schema does not call ignorable.
         decode_response: as ``decode_request``, with RESPONSE_ELEMENTS_MAX.
@@ -62,12 +62,12 @@ class ApiVersionCodec:
         request: tuple[Decode[Any], Encode],
         response: tuple[Decode[Any], Encode],
     ) -> None:
-        self.api_key = api_key
-        self.version = version
-        self.name = name
-        self.flexible = flexible
+        self.api_key: int = api_key
+        self.version: int = version
+        self.name: str = name
+        self.flexible: bool = flexible
         self.request_header_version = 2 if flexible else 1
-        # KIP-511: a client must be able to read the answer before it knows any version.
+        # KIP-511: a client must be able to read the response before it knows any version.
         self.response_header_version = 1 if flexible and api_key != API_VERSIONS else 0
         self.decode_request: Final = request[0]
         self.encode_request: Final = request[1]
@@ -82,13 +82,13 @@ _loaded: Final[dict[tuple[int, int], ApiVersionCodec]] = {}
 
 
 def lookup(api_key: int, version: int) -> ApiVersionCodec | None:
-    """The codec of an API version, or None when there is none."""
+    """Return the codec of an API version, or None if there is none."""
     return _loaded.get((api_key, version)) or _load(api_key, version)
 
 
 def _load(api_key: int, version: int) -> ApiVersionCodec | None:
     if version not in schema_versions(api_key):
-        return None  # not remembered: peers may ask for any number
+        return None  # not cached: peers may send any number
     module_name, name, _, last, first_flexible = APIS[api_key]
     folder = "messages.older" if version < first_flexible <= last else "messages"
     module = importlib.import_module(f"trionet.protocol.{folder}.{module_name}")
@@ -105,9 +105,33 @@ def _load(api_key: int, version: int) -> ApiVersionCodec | None:
 
 
 def schema_versions(api_key: int) -> range:
-    """The versions of an API that have codecs; empty for an unknown key."""
+    """Return the versions of an API that have codecs; empty for an unknown key."""
     known = APIS.get(api_key)
     return range(known[2], known[3] + 1) if known else range(0)
 
 
-__all__ = ["ApiVersionCodec", "Chunk", "Message", "lookup", "schema_versions"]
+#: The API key of each request, by the name of its class.
+REQUEST_KEYS: Final = {f"{row[1]}Request": key for key, row in APIS.items()}
+
+
+def api_key_of(request: Message) -> int:
+    """Return the API key of a request.
+
+    Raises:
+        ValueError: the message is not a request.
+    """
+    name = type(request).__name__
+    if name not in REQUEST_KEYS:
+        raise ValueError(f"{name} is not a request")
+    return REQUEST_KEYS[name]
+
+
+__all__ = [
+    "REQUEST_KEYS",
+    "ApiVersionCodec",
+    "Chunk",
+    "Message",
+    "api_key_of",
+    "lookup",
+    "schema_versions",
+]

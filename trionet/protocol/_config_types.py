@@ -1,8 +1,8 @@
-"""The nine types of Kafka's configuration values: text or Python in, checked Python values out.
+"""The nine types of Kafka's configuration values: parses and checks texts and Python values.
 
-The numbers are those of DescribeConfigs (Kafka: ConfigDef.Type, ConfigEntry.ConfigType). A rule is
-what Kafka's validator allows: a ``range`` for numbers, a tuple of choices for texts, the items of
-lists and single integers, or ``None`` for anything of the type.
+The numbers are those of DescribeConfigs (Kafka: ConfigDef.Type, ConfigEntry.ConfigType). A rule
+stands for Kafka's validator: a ``range`` for numbers, a tuple of choices for texts, list items and
+single integers, or ``None`` for any value of the type.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 DOUBLE_MAX = 1.7976931348623157e308
 
-# What Kafka shows in place of a password.
+# Shown in place of a password, as in Kafka.
 HIDDEN = "[hidden]"
 
 _INTEGER_BITS = {SHORT: 16, INT: 32, LONG: 64}
@@ -28,16 +28,16 @@ _DIGITS_MAX = 30
 
 
 class Password:
-    """A secret text that no log line, repr or answer shows by accident.
+    """A secret that does not appear in logs, reprs or responses by accident.
 
     Args:
-        text: the secret; read it where it is used, from ``.text``.
+        text: the secret; only ``.text`` reveals it.
     """
 
     __slots__ = ("text",)
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text: str = text
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Password) and self.text == other.text
@@ -52,17 +52,17 @@ class Password:
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | Password | None
 Rule: TypeAlias = range | tuple[str, ...] | tuple[int, ...] | None
 
-#: A key as tables have it: name, type, default, rule.
+#: A row in a table of keys: name, type, default, rule.
 Row: TypeAlias = tuple[str, int, Value, Rule]
 
 
 def at_least(lowest: int) -> range:
-    """The rule "this or more"; the type bounds it above."""
+    """Return the rule for ``lowest`` or more; the type gives the upper bound."""
     return range(lowest, LONG_MAX + 1)
 
 
 def between(lowest: int, highest: int) -> range:
-    """The rule "from this to that", both included."""
+    """Return the rule for values from ``lowest`` to ``highest``, both inclusive."""
     return range(lowest, highest + 1)
 
 
@@ -72,17 +72,17 @@ FROM_MINUS_1 = at_least(-1)
 
 
 def parse_value(key: str, kind: int, rule: Rule, raw: object) -> Value:
-    """Read a setting.
+    """Parse and check the value of a setting.
 
     Args:
-        key: named in the error.
+        key: the key, for the error message.
         kind: one of the nine types.
-        rule: what is allowed beyond the type.
-        raw: text as in ``server.properties``, or the Python value; ``None`` stays ``None``.
+        rule: the allowed values of the type.
+        raw: text as in ``server.properties``, or a Python value; ``None`` stays ``None``.
 
     Raises:
-        ConfigError: the value is not of the type or not allowed; says which values are. Never
-            quotes a password.
+        ConfigError: the value does not have the type, or is not allowed. The message lists the
+            allowed values, and never contains a password.
     """
     if raw is None:
         return None
@@ -94,7 +94,7 @@ def parse_value(key: str, kind: int, rule: Rule, raw: object) -> Value:
 
 
 def value_text(value: Value) -> str | None:
-    """A value as Kafka prints it; ``None`` stays ``None`` and a password is hidden."""
+    """Format a value as Kafka does; ``None`` stays ``None``, and passwords are hidden."""
     match value:
         case None | str():
             return value
@@ -110,7 +110,7 @@ def value_text(value: Value) -> str | None:
 
 
 def allowed(kind: int, rule: Rule) -> str:
-    """Which values a type and a rule allow, in words."""
+    """Describe the allowed values of a type and a rule."""
     if isinstance(rule, tuple):
         choices = ", ".join(map(str, rule))
         return f"any of {choices}, separated by commas" if kind == LIST else f"one of {choices}"
@@ -123,8 +123,8 @@ def allowed(kind: int, rule: Rule) -> str:
 
 
 def nearest(key: str, known: Iterable[str]) -> str:
-    """The end of an error about an unknown key: the known one most like it, if any is."""
-    import difflib  # only for the error: it would slow down every start
+    """Return the end of an error message about an unknown key: the most similar known key."""
+    import difflib  # only for errors: importing it at the top would slow down every start
 
     matches = difflib.get_close_matches(key, known, n=1)
     return f"; the nearest known one is {matches[0]}" if matches else ""
@@ -162,7 +162,7 @@ def _text(raw: object) -> str | None:
 def _integer(raw: object) -> Value:
     if isinstance(raw, int) and not isinstance(raw, bool):
         return raw
-    # int() would also take "1_000", which Kafka does not.
+    # int() also accepts "1_000", Kafka does not.
     text = raw.strip() if isinstance(raw, str) else ""
     digits = text[1:] if text[:1] in ("+", "-") else text
     is_integer = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX
@@ -194,10 +194,10 @@ def _password(raw: object) -> Value:
 
 
 def _double_text(value: float) -> str:
-    """Java's Double.toString: an exponent from 10 to the 7 on and below 10 to the -3."""
+    """Format as Java's Double.toString, with an exponent from 1e7 on and below 1e-3."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    # The fewest digits that read back as the same number; 17 always do.
+    # The fewest digits that parse to the same number; 17 always do.
     texts = (f"{value:.{precision}e}" for precision in range(1, 17))
     digits, _, exponent = next(text for text in texts if float(text) == value).partition("e")
     return f"{digits}E{int(exponent)}"

@@ -22,13 +22,13 @@ _put_untagged = struct.Struct(">i").pack
 _put_tagged = struct.Struct(">ix").pack
 _correlation_id = struct.Struct(">i").unpack_from
 
-#: How many client ids are remembered, and how long each may be: peers choose them.
+#: Bounds of the cache of client ids, which are chosen by peers.
 _CLIENT_IDS_MAX: Final = 1024
 _CLIENT_ID_BYTES_MAX: Final = 256
 
 _client_ids: Final[dict[bytes, str]] = {}
 
-#: Chunks of at most this many bytes are copied together; longer ones are sent as they are.
+#: Chunks up to this size are copied together; longer ones are sent separately.
 JOINED_BYTES_MAX: Final = 16 * 1024
 
 _FRAME_BYTES_MAX: Final = 2**31 - 1
@@ -39,7 +39,7 @@ _BYTES_LIKE: Final = (bytes, memoryview, bytearray)
 def decode_request_header(
     buf: bytes | bytearray, pos: int = 0
 ) -> tuple[int, int, int, str | None, int]:
-    """Read the part that all request headers share.
+    """Decode the part that all request headers share.
 
     Args:
         buf: a frame without its size prefix.
@@ -47,20 +47,20 @@ def decode_request_header(
 
     Returns:
         API key, version, correlation id, client id (None for null) and the position after them.
-        A header of version 2 goes on with a tag section: see :func:`skip_tags`. The client id has
-        an int16 length in every header version (Kafka: RequestHeader.json).
+        A header of version 2 continues with a tag section, see :func:`skip_tags`. The client id
+        has an int16 length in every header version (Kafka: RequestHeader.json).
 
     Raises:
-        WireFormatError: the header is cut short or its client id is not UTF-8.
+        WireFormatError: the header is truncated or its client id is not UTF-8.
     """
     try:
         key, version, correlation_id, length = _common(buf, pos)
     except struct.error as error:
-        raise_from(WireFormatError("the request header ends too early"), error)
+        raise_from(WireFormatError("truncated request header"), error)
     pos += 10
     if length < 0:
         if length != -1:
-            raise WireFormatError(f"the client id has a negative length ({length})")
+            raise WireFormatError(f"client id of negative length ({length})")
         return key, version, correlation_id, None, pos
     end = pos + length
     raw = buf[pos:end]
@@ -87,10 +87,10 @@ def _read_client_id(raw: bytes | bytearray, length: int) -> str:
 
 
 def skip_tags(buf: bytes | bytearray, pos: int) -> int:
-    """The position after the tag section at ``pos`` (KIP-482).
+    """Return the position after the tag section at ``pos`` (KIP-482).
 
     Raises:
-        WireFormatError: the section is malformed or cut short, or has more than TAGS_MAX.
+        WireFormatError: the section is malformed or truncated, or has more than TAGS_MAX tags.
     """
     try:
         first = buf[pos]
@@ -102,13 +102,13 @@ def skip_tags(buf: bytes | bytearray, pos: int) -> int:
             tag, pos, __ = tag_head(buf, pos, tag)
         return pos
     except IndexError as error:
-        raise_from(WireFormatError("the header's tag section ends too early"), error)
+        raise_from(WireFormatError("truncated tag section of a header"), error)
 
 
 def encode_request_header(
     codec: ApiVersionCodec, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """The header of a request that ``codec`` encodes.
+    """Encode the header of a request of this API version.
 
     Raises:
         LocalProtocolError: the client id is longer than 32767 bytes, or the correlation id is
@@ -124,7 +124,7 @@ def encode_request_header(
 
 
 def encode_response_header(codec: ApiVersionCodec, correlation_id: int) -> bytes:
-    """The header of a response that ``codec`` encodes."""
+    """Encode the header of a response of this API version."""
     if codec.response_header_version:
         return _put_tagged(correlation_id)
     return _put_untagged(correlation_id)
@@ -133,28 +133,28 @@ def encode_response_header(codec: ApiVersionCodec, correlation_id: int) -> bytes
 def decode_response_header(
     codec: ApiVersionCodec, buf: bytes | bytearray, pos: int = 0
 ) -> tuple[int, int]:
-    """Read a response header: (correlation id, position of the body).
+    """Decode a response header: (correlation id, position of the body).
 
     Raises:
-        WireFormatError: the header is malformed or cut short.
+        WireFormatError: the header is malformed or truncated.
     """
     try:
         correlation_id: int = _correlation_id(buf, pos)[0]
     except struct.error as error:
-        raise_from(WireFormatError("the response header ends too early"), error)
+        raise_from(WireFormatError("truncated response header"), error)
     pos += 4
     return correlation_id, skip_tags(buf, pos) if codec.response_header_version else pos
 
 
 def frame(chunks: list[Chunk]) -> list[Chunk]:
-    """Put the size prefix in front and join small neighbours.
+    """Prepend the size and join small adjacent chunks.
 
     Args:
-        chunks: header and body in order: bytes-like objects, or others with a length, which stay
-            as they are.
+        chunks: header and body in order: bytes-like objects, or others with a length, which are
+            kept as they are.
 
     Returns:
-        The chunks to send: one bytes object for an ordinary message. Empty chunks are left out.
+        The chunks to send: one bytes object for an ordinary message. Empty chunks are dropped.
 
     Raises:
         LocalProtocolError: the frame would be longer than 2147483647 bytes.
@@ -163,18 +163,20 @@ def frame(chunks: list[Chunk]) -> list[Chunk]:
     for chunk in chunks:  # compiled, half the time of sum(map(...))
         size += len(chunk)
     if size > _FRAME_BYTES_MAX:
-        raise LocalProtocolError(f"a frame of {size} bytes is longer than the protocol allows")
+        raise LocalProtocolError(
+            f"a frame of {size} bytes is too large; the protocol allows {_FRAME_BYTES_MAX}"
+        )
     prefix = _put_untagged(size)
     if size <= JOINED_BYTES_MAX:
         try:
-            return [prefix + b"".join(chunks)]  # type: ignore[arg-type]  # the TypeError tells
-        except TypeError:  # a chunk that is no bytes-like object
+            return [prefix + b"".join(chunks)]  # type: ignore[arg-type]  # or TypeError
+        except TypeError:  # a chunk is not a bytes-like object
             pass
     return _group(prefix, chunks)
 
 
 def join_small(chunks: list[Chunk]) -> list[Chunk]:
-    """The same bytes in fewer chunks: small neighbours are joined, empty ones left out."""
+    """Join small adjacent chunks and drop empty ones."""
     return _group(b"", chunks)
 
 

@@ -1,13 +1,14 @@
-"""The generated codecs once more, as generators that stop at every element of every array.
+"""Runs the generated codecs in steps: as generators that yield at every element of every array.
 
-A frame of 100 MB may hold 250,000 elements, which take half a second to decode in one piece; a
-loop that serves others meanwhile has to be able to turn to them between two elements. A generator
-costs more than a function for each small message, and the hot path has small ones only. So the
-functions stay as they are, and their stepping forms are made from their own source when one is
-first needed: a ``yield`` at the head of each loop, and nothing else changed, so that both read and
-write the same bytes and raise the same errors.
+A frame of 100 MB may hold 250,000 elements, which take half a second to decode; an event loop must
+be able to serve other connections in between. But generators cost more than functions for each
+small message, and the hot path has only small ones. So the generated functions stay as they are,
+and a generator is derived from the source of a function when it is first needed: with a ``yield``
+at the start of each loop body and no other change, so that both forms read and write the same bytes
+and raise the same errors.
 
-Not a thread: its codec would hold the interpreter for 5 ms at each system call of the loop's.
+A thread is no alternative: decoding there would hold the GIL for 5 ms at each system call of the
+event loop.
 """
 
 from __future__ import annotations
@@ -24,35 +25,32 @@ _LOOP: Final = re.compile(r"^( +)for .+:\n", re.MULTILINE)
 
 
 class Elements(Generic[T]):
-    """An array of a response whose elements are made one by one, when each is written.
+    """An array whose elements are created one by one while it is encoded, see :func:`elements`."""
 
-    It is written once, by an encoder in steps. See :func:`elements`.
-    """
+    __slots__ = ("_count", "_iterable")
 
-    __slots__ = ("_count", "_made")
-
-    def __init__(self, count: int, made: Iterable[T]) -> None:
+    def __init__(self, count: int, iterable: Iterable[T]) -> None:
         self._count = count
-        self._made = made
+        self._iterable = iterable
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self._made)
+        return iter(self._iterable)
 
 
-def elements(count: int, made: Iterable[T]) -> Any:
-    """An array of ``count`` elements, of which no more than one exists at a time.
+def elements(count: int, iterable: Iterable[T]) -> Any:
+    """Create an array of ``count`` elements that exist one at a time, while it is encoded.
 
-    It goes where messages have a list, and only an encoder may look at it. Its type is not said:
-    compiled code takes what is called a list for nothing else.
+    It replaces the list of a message, and can be encoded once, by a codec that runs in steps. The
+    return type is Any, because compiled code would accept only a list where a list is declared.
     """
-    return Elements(count, made)
+    return Elements(count, iterable)
 
 
 def stepping(function: Callable[..., T], *args: Any) -> Generator[None, None, T]:
-    """Call a generated decoder or encoder, stopping at every element.
+    """Run a generated decoder or encoder, yielding at every element; returns its result.
 
     Raises:
         WireFormatError, LocalProtocolError: as the function does.
@@ -60,18 +58,18 @@ def stepping(function: Callable[..., T], *args: Any) -> Generator[None, None, T]
     return _stepping(function)(*args)
 
 
-_made: Final[dict[Callable[..., Any], Callable[..., Any]]] = {}
+_derived: Final[dict[Callable[..., Any], Callable[..., Any]]] = {}
 
 
 def _stepping(function: Callable[..., T]) -> Callable[..., Generator[None, None, T]]:
-    made = _made.get(function)
-    if made is None:
+    derived = _derived.get(function)
+    if derived is None:
         try:
             source = inspect.getsource(function)
-        except OSError:  # a frozen program carries no source: there it is one step
+        except OSError:  # a frozen program has no source: run it in one step
             return _one_step(function)
-        made = _made[function] = _make_stepping(function, source)
-    return made
+        derived = _derived[function] = _make_stepping(function, source)
+    return derived
 
 
 def _make_stepping(

@@ -1,8 +1,8 @@
-"""Logged requests into a batch, by typed Python, which mypyc compiles.
+"""Writes requests of the request log into a batch; typed Python, compiled by mypyc.
 
-Does what appending ``prefix + request_log.pack_request(...) + texts`` does. Compiled that spends
-most of its time on making objects of a dozen numbers; here they go into memory as they are. It
-needs librt, as :mod:`._records.typed_writer` does.
+It is equivalent to appending ``prefix + request_log.pack_request(...) + texts``. That would spend
+most of its time on boxing a dozen integers; here native integers are written directly. Requires
+librt, as :mod:`.records._typed_writer` does.
 """
 
 # Compiled by mypyc.
@@ -18,7 +18,7 @@ from trionet.protocol.records._typed_writer import BatchBuilder
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-#: From ``end`` to ``total_us``.
+#: The size of the fields from ``end`` to ``total_us``.
 MIDDLE_SIZE: Final = 47
 
 _INT32_MAX: Final = 2**31 - 1
@@ -26,10 +26,10 @@ _UINT32_COUNT: Final = 2**32
 
 
 class RequestWriter:
-    """Writes values straight into a batch: no value is ever an object of its own.
+    """Writes values directly into a batch, without creating an object for each.
 
     Args:
-        batch: gets a record for each of them.
+        batch: the batch to append records to.
     """
 
     def __init__(self, batch: BatchBuilder) -> None:
@@ -52,16 +52,15 @@ class RequestWriter:
         response_send_us: i64,
         total_us: i64,
     ) -> i64:
-        """Add a request, of what is before its ``end``, its texts, and its numbers.
+        """Append a request; returns the size of the batch in bytes.
 
-        The numbers have to fit; their order, but for the texts', is that of the value. Gives the
-        size of the batch in bytes.
+        ``prefix`` is everything before ``end``. The numbers must be in the range of their fields.
         """
         batch = self._batch
         length: i64 = len(prefix) + MIDDLE_SIZE + len(texts)
         out = batch.begin_value(completed_at_us // 1000, length)
         out.write(prefix)
-        byte: int = end  # only of these does the compiler know that they may become a byte
+        byte: int = end  # mypyc converts an int to the u8 that append() takes, but not an i64
         out.append(byte)
         byte = error_code >> 8 & 255
         out.append(byte)
@@ -80,7 +79,7 @@ class RequestWriter:
 
 
 def _signed(number: i64) -> i64:
-    """The number of 32 bits with a sign whose bytes are those of one without."""
+    """Reinterpret an unsigned 32-bit number as signed."""
     if number > _INT32_MAX:
         return number - _UINT32_COUNT
     return number

@@ -1,11 +1,11 @@
-"""What the generated codecs share: the message base class, varints, tags, arrays and errors.
+"""The runtime of the generated codecs: the message base class, varints, tags, arrays and errors.
 
-The generated functions inline the common cases (one-byte varints, empty tag sections) and come
-here for the rest. Positions are absolute and only grow, and reading past the end raises
-``IndexError`` or ``struct.error``, so the loops here and there are bounded by the frame's length.
+The generated functions inline the common cases (one-byte varints, empty tag sections) and call the
+functions here for the rest. Positions are absolute and only increase, and reading past the end
+raises ``IndexError`` or ``struct.error``, so all loops are bounded by the length of the frame.
 
-Types are for type checkers alone, here and in the generated modules: `typing` and `collections`
-take longer to import than the codecs of Produce, Fetch, Metadata and ApiVersions together.
+Type hints are for type checkers only, here and in the generated modules: importing `typing` and
+`collections` takes longer than importing the codecs of Produce, Fetch, Metadata and ApiVersions.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from trionet.errors import LocalProtocolError, WireFormatError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence, Sized
-    from typing import Any, Final, NoReturn, Protocol, TypeAlias, TypeVar
+    from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias, TypeVar
 
     _M = TypeVar("_M")
     _M_co = TypeVar("_M_co", covariant=True)
     _Formats = dict[Any, Callable[..., Any]]
 
     class Decode(Protocol[_M_co]):
-        """Decodes a message from a position on; ``left`` is how many elements it may hold."""
+        """Decodes a message at a position; ``left`` limits the number of its elements."""
 
         def __call__(self, buf: bytes | bytearray, pos: int, left: int = ..., /) -> _M_co: ...
 
@@ -32,8 +32,8 @@ else:
     Sized = Decode = object
     _Formats = dict
 
-#: One piece of an encoded message: bytes, or something with a length that is sent by other means
-#: (a range of a file).
+#: Part of an encoded message: bytes, or an object with a length that is sent by other means, such
+#: as a range of a file.
 Chunk: TypeAlias = Sized
 
 #: The records of a request: a view into the frame once decoded.
@@ -42,26 +42,30 @@ Records: TypeAlias = bytes | bytearray | memoryview | None
 #: The records of a response: a view into the frame once decoded, any chunk when encoded.
 RecordsChunk: TypeAlias = Chunk | None
 
-#: What a request, or a message inside one, may hold: elements of arrays, arrays, and tags. The
-#: largest requests that clients send, about each partition of a very large cluster, stay below.
-#: What is decoded takes about as much memory then as the largest frame, 100 MB.
+#: The limit of array elements, arrays and tags in a request, or in a message inside one. The
+#: largest requests of clients, with every partition of a very large cluster, stay below. At the
+#: limit the decoded request takes about as much memory as the largest frame, 100 MB.
 REQUEST_ELEMENTS_MAX: Final = 250_000
 
-#: The same for responses, which repeat what a cluster has: the replicas of each partition, say.
+#: The same for responses, which list the whole cluster: each partition with its replicas, say.
 RESPONSE_ELEMENTS_MAX: Final = 10_000_000
 
-#: The longest text, in bytes: Kafka's older form has an int16 for it, and its compact form may not
-#: hold more either (Kafka: MessageDataGenerator).
+#: The longest text, in bytes: non-compact strings have an int16 length, and compact strings may
+#: not be longer either (Kafka: MessageDataGenerator).
 TEXT_BYTES_MAX: Final = 32_767
 
-#: How many tags a section may hold. The schemas know five at most, and a section is read in one
-#: step, whatever else waits.
+#: Tags per section at most. The schemas have at most five, and a section is decoded in one step,
+#: during which the event loop has to wait.
 TAGS_MAX: Final = 1000
+
+#: What the ``struct`` module's bound methods are to generated code.
+Pack: TypeAlias = "Callable[..., bytes]"
+Unpack: TypeAlias = "Callable[..., tuple[Any, ...]]"
 
 #: For each version, the function that decodes a message and the one that encodes it.
 Codecs: TypeAlias = "dict[int, tuple[Decode[_M], Callable[[_M, list[Sized]], None]]]"
 
-#: Kafka's "no UUID".
+#: Kafka's Uuid.ZERO_UUID: no UUID.
 NO_UUID: Final = bytes(16)
 
 
@@ -70,29 +74,29 @@ class _Unset:
         return "UNSET"
 
 
-#: The default of parameters whose value is a fresh list or struct each time.
+#: The default of parameters whose default value is a new list or struct each time.
 UNSET: Any = _Unset()
 
-#: What malformed bytes make the generated decoders raise.
+#: The errors that the generated decoders raise for malformed bytes.
 MALFORMED: Final = (IndexError, struct.error, UnicodeDecodeError)
 
-#: What wrong values make the generated encoders raise.
+#: The errors that the generated encoders raise for invalid values.
 UNENCODABLE: Final = (struct.error, TypeError, AttributeError, UnicodeEncodeError)
 
 #: The one-byte varints.
 BYTES: Final = tuple(bytes((value,)) for value in range(128))
 
-#: Counts above take another way; the generated code knows this number, too.
+#: Larger counts are not cached; the generated code contains this number, too.
 _SMALL_COUNT_MAX: Final = 127
 
-#: How many formats are kept for each run of fields with arrays among them.
+#: Cached formats for each run of fields that includes arrays.
 _ARRAY_FORMATS_MAX: Final = 1024
 
 new = object.__new__
 
 
 class Message:
-    """Base of all generated structs: compared and shown by their fields."""
+    """Base class of all generated structs, with equality and repr by their fields."""
 
     __slots__: tuple[str, ...] = ()
     _uuids: tuple[str, ...] = ()
@@ -104,7 +108,7 @@ class Message:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
-    __hash__ = None  # type: ignore[assignment]  # mutable, as lists are
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # mutable, as lists are
 
     def __repr__(self) -> str:
         parts = [
@@ -115,7 +119,7 @@ class Message:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _shown(self, name: str) -> str:
-        """Bytes are shown by their length: they may be megabytes of records, or a password."""
+        """Format a field; bytes by their length, as they may be megabytes, or a password."""
         value = getattr(self, name)
         if name in self._uuids and isinstance(value, bytes):
             return value.hex()
@@ -125,31 +129,31 @@ class Message:
 
 
 def read_varint(buf: bytes | bytearray, pos: int, first: int) -> tuple[int, int]:
-    """Read the rest of an unsigned varint whose first byte was read; (value, next position)."""
+    """Read the rest of an unsigned varint after its first byte: (value, next position)."""
     value = first & 127
     shift = 7
     while first > 127:
         if shift > 28:
-            raise WireFormatError("a varint is longer than five bytes")
+            raise WireFormatError("varint longer than five bytes")
         first = buf[pos]
         pos += 1
         value |= (first & 127) << shift
         shift += 7
     if value > 0x7FFFFFFF:
-        raise WireFormatError("a varint is above 2147483647")
+        raise WireFormatError("varint greater than 2147483647")
     return value, pos
 
 
 def text_length(buf: bytes | bytearray, pos: int, first: int, field: str) -> tuple[int, int]:
-    """Read the rest of a text's compact length; (length plus one, next position)."""
+    """Read the rest of a text's compact length: (length plus one, next position)."""
     n, pos = read_varint(buf, pos, first)
     if n > TEXT_BYTES_MAX + 1:
-        raise WireFormatError(f"{field}: a text of {n - 1} bytes; at most {TEXT_BYTES_MAX} may be")
+        raise WireFormatError(f"{field}: text of {n - 1} bytes; at most {TEXT_BYTES_MAX} allowed")
     return n, pos
 
 
 def varint(value: int) -> bytes:
-    """An unsigned varint."""
+    """Encode an unsigned varint."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -159,10 +163,10 @@ def varint(value: int) -> bytes:
 
 
 def text_size(n: int, field: str) -> bytes:
-    """A text's compact length plus one; longer ones than in older versions no peer would take."""
+    """Encode a text's compact length plus one; peers reject texts longer than TEXT_BYTES_MAX."""
     if n > TEXT_BYTES_MAX + 1:
         raise LocalProtocolError(
-            f"{field}: a text of {n - 1} bytes; at most {TEXT_BYTES_MAX} may be"
+            f"{field}: text of {n - 1} bytes; at most {TEXT_BYTES_MAX} allowed"
         )
     return varint(n)
 
@@ -171,7 +175,7 @@ def tag_count(buf: bytes | bytearray, pos: int, first: int, left: int) -> tuple[
     """Read the rest of a tag section's count: (count, next position, elements left)."""
     count, pos = read_varint(buf, pos, first)
     if count > TAGS_MAX:
-        raise WireFormatError(f"a section of {count} tags; at most {TAGS_MAX} may be")
+        raise WireFormatError(f"section of {count} tags; at most {TAGS_MAX} allowed")
     left -= count
     if left < 0 or count > len(buf) - pos:
         bad_count("tag section", count, len(buf) - pos)
@@ -196,10 +200,10 @@ def tag_head(buf: bytes | bytearray, pos: int, last: int) -> tuple[int, int, int
 def read_tags(
     buf: bytes | bytearray, pos: int, first: int, left: int
 ) -> tuple[tuple[tuple[int, bytes], ...], int, int]:
-    """Read a section of tags that are all unknown.
+    """Read a section of unknown tags.
 
     Returns:
-        ((number, data), ...), the next position and how many elements are left.
+        ((number, data), ...), the next position and the number of elements left.
     """
     count, pos, left = tag_count(buf, pos, first, left)
     tags = []
@@ -212,7 +216,7 @@ def read_tags(
 
 
 def write_tags(out: list[Sized], tags: Iterable[tuple[int, bytes]]) -> None:
-    """Put a section of tags in place of the empty one that the last chunk ends with."""
+    """Replace the empty tag section at the end of the last chunk by a section of tags."""
     section = sorted(tags, key=_number)
     before: bytes = out[-1]  # type: ignore[assignment]  # it ends with the empty section
     parts = [before[:-1], varint(len(section))]
@@ -230,16 +234,16 @@ def _number(tag: tuple[int, bytes]) -> int:
 
 
 def join_section(section: list[Sized]) -> bytes:
-    """The data of one tag, from its chunks."""
-    return b"".join(section)  # type: ignore[arg-type]  # no field with a tag is a range of a file
+    """Join the chunks of the data of one tag."""
+    return b"".join(section)  # type: ignore[arg-type]  # tagged fields are never file ranges
 
 
 class ArrayReaders(_Formats):
-    """Readers of arrays of numbers by the count on the wire, of which the small ones stay.
+    """Readers of arrays of numbers by the count on the wire; those for small counts are cached.
 
     Args:
         code: the ``struct`` format of one number.
-        more: how much the count is above that of the numbers: 1 for compact arrays.
+        more: the difference of the count and the number of elements: 1 for compact arrays.
     """
 
     def __init__(self, code: str, more: int) -> None:
@@ -249,7 +253,7 @@ class ArrayReaders(_Formats):
 
     def __missing__(self, count: int) -> Callable[[bytes | bytearray, int], tuple[Any, ...]]:
         numbers = max(count - self._more, 0)
-        if count > _SMALL_COUNT_MAX:  # peers choose it
+        if count > _SMALL_COUNT_MAX:  # not cached: peers choose the count
             return _reader_of_many(self._code, numbers)
         read = struct.Struct(f">{numbers}{self._code}").unpack_from
         self[count] = read
@@ -266,13 +270,13 @@ def _reader_of_many(code: str, count: int) -> Callable[[bytes | bytearray, int],
 
 
 class ArrayWriters(_Formats):
-    """Writers of fixed fields with arrays of numbers among them, by the counts on the wire.
+    """Writers of runs of fields that include arrays of numbers, by the counts on the wire.
 
-    The generated code asks for none with a count above 127.
+    The generated code uses them only for counts up to 127.
 
     Args:
-        codes: the ``struct`` format, with ``n`` in place of the number of numbers.
-        more: how much a count is above that number: 1 for compact arrays.
+        codes: the ``struct`` format, with ``n`` in place of the number of elements.
+        more: the difference of a count and the number of elements: 1 for compact arrays.
     """
 
     def __init__(self, codes: str, more: int) -> None:
@@ -289,83 +293,91 @@ class ArrayWriters(_Formats):
         return write
 
 
-# The formats that at least ten of the generated modules use, made once.
-U_16sB = struct.Struct(">16sB").unpack_from
-U_bB = struct.Struct(">bB").unpack_from
-U_hB = struct.Struct(">hB").unpack_from
-U_iB = struct.Struct(">iB").unpack_from
-U_ihB = struct.Struct(">ihB").unpack_from
-U_oB = struct.Struct(">?B").unpack_from
-P_16s = struct.Struct(">16s").pack
-P_16sB = struct.Struct(">16sB").pack
-P_b = struct.Struct(">b").pack
-P_bB = struct.Struct(">bB").pack
-P_h = struct.Struct(">h").pack
-P_hB = struct.Struct(">hB").pack
-P_i = struct.Struct(">i").pack
-P_iB = struct.Struct(">iB").pack
-P_ih = struct.Struct(">ih").pack
-P_ihB = struct.Struct(">ihB").pack
-P_ix = struct.Struct(">ix").pack
-P_ox = struct.Struct(">?x").pack
+# Formats used by at least ten of the generated modules, compiled once.
+U_16sB: Unpack = struct.Struct(">16sB").unpack_from
+U_bB: Unpack = struct.Struct(">bB").unpack_from
+U_hB: Unpack = struct.Struct(">hB").unpack_from
+U_iB: Unpack = struct.Struct(">iB").unpack_from
+U_ihB: Unpack = struct.Struct(">ihB").unpack_from
+U_oB: Unpack = struct.Struct(">?B").unpack_from
+P_16s: Pack = struct.Struct(">16s").pack
+P_16sB: Pack = struct.Struct(">16sB").pack
+P_b: Pack = struct.Struct(">b").pack
+P_bB: Pack = struct.Struct(">bB").pack
+P_h: Pack = struct.Struct(">h").pack
+P_hB: Pack = struct.Struct(">hB").pack
+P_i: Pack = struct.Struct(">i").pack
+P_iB: Pack = struct.Struct(">iB").pack
+P_ih: Pack = struct.Struct(">ih").pack
+P_ihB: Pack = struct.Struct(">ihB").pack
+P_ix: Pack = struct.Struct(">ix").pack
+P_ox: Pack = struct.Struct(">?x").pack
 UA_Bni = ArrayReaders("i", 1)
 PA_Bnix = ArrayWriters("Bnix", 1)
 
 
 def join_array(code: str, values: Sequence[int] | Sequence[float]) -> bytes:
-    """Numbers as the ``struct`` format ``code`` writes them."""
+    """Encode numbers with the ``struct`` format ``code``."""
     return struct.pack(f">{len(values)}{code}", *values)
 
 
 def malformed(message: str, error: Exception) -> WireFormatError:
-    """The error for bytes that a decoder stumbled over."""
+    """Create the error for malformed bytes from the error that a decoder raised."""
     if isinstance(error, UnicodeDecodeError):
         return WireFormatError(f"{message}: a string is not UTF-8")
     return WireFormatError(f"{message}: the frame ends too early")
 
 
 def bad_end(message: str, missing: int) -> WireFormatError:
-    """The error for a message that reaches ``missing`` bytes beyond its frame."""
+    """Create the error for a message that extends ``missing`` bytes beyond its frame."""
     return WireFormatError(f"{message}: the frame ends {missing} bytes too early")
 
 
 def bad_length(field: str, length: int) -> NoReturn:
-    """Refuse a null or negative length where the schema has none."""
+    """Reject a null or negative length of a field that is not nullable."""
     raise WireFormatError(f"{field}: null or negative length (prefix {length})")
 
 
 def bad_count(field: str, count: int, rest: int) -> NoReturn:
-    """Refuse elements that are too many: for the ``rest`` of the frame, as each of them takes at
-    least one byte, or for the limit of elements in a message.
+    """Reject a count of elements that cannot fit into the ``rest`` of the frame, as each takes at
+    least one byte, or that exceeds the limit of elements in a message.
     """
     if count > rest:
         raise WireFormatError(f"{field}: {count} elements cannot fit into the frame")
     raise WireFormatError(
-        f"{field}: {count} more elements are too many; the limit of a broker's requests is "
+        f"{field}: {count} more elements are too many; for requests to a broker the limit is "
         "request.max.elements"
     )
 
 
 def bad_tag(field: str) -> WireFormatError:
-    """The error for a tag whose size is not that of its field."""
-    return WireFormatError(f"{field}: the tag's size is not its field's")
+    """Create the error for a tag whose size does not match its field."""
+    return WireFormatError(f"{field}: the size of the tag does not match its field")
 
 
 def unencodable(message: str, error: Exception) -> LocalProtocolError:
-    """The error for a message holding a value that its field cannot carry."""
-    return LocalProtocolError(f"{message} holds a value that its field cannot carry: {error}")
+    """Create the error for a message with a value that its field cannot hold."""
+    return LocalProtocolError(f"{message}: a value does not fit its field: {error}")
 
 
 def missing_field(field: str) -> NoReturn:
-    """Refuse to drop a value that this version has no field for."""
+    """Reject a value for a field that this version of the API does not have."""
     raise LocalProtocolError(f"{field} is set, but this version of the API has no such field")
 
 
 def null_field(field: str) -> NoReturn:
-    """Refuse null where this version has no way to write it."""
-    raise LocalProtocolError(f"{field} is None, which this version of the API cannot carry")
+    """Reject None for a field that is not nullable in this version of the API."""
+    raise LocalProtocolError(f"{field} is None, but not nullable in this version of the API")
 
 
 def bad_uuid(field: str) -> NoReturn:
-    """Refuse a UUID that is not 16 bytes."""
-    raise LocalProtocolError(f"{field}: a UUID is 16 bytes")
+    """Reject a UUID that is not 16 bytes long."""
+    raise LocalProtocolError(f"{field}: a UUID must have 16 bytes")
+
+
+def uuid_text(id: bytes | bytearray) -> str:
+    """Format a UUID as Kafka does: 22 characters of URL-safe base64 (Kafka: Uuid.toString)."""
+    from binascii import b2a_base64  # here, because every codec imports this module
+
+    text = b2a_base64(id, newline=False).rstrip(b"=").decode("ascii")
+    return text.replace("+", "-").replace("/", "_")

@@ -1,8 +1,8 @@
-"""What a broker's request log says of a request, and of a connection that closed, as bytes.
+"""The binary format of a broker's request log: values for requests and for closed connections.
 
-One value of a record is one of the two. The layout is fixed: a value tells its version, and of a
-version nothing changes any more. Numbers are big-endian; in ``docs/reference/request-log.md`` is
-every one of them.
+The value of a log record is one of the two. The layout of a version never changes, and a value
+starts with its version. Numbers are big-endian; ``docs/reference/request-log.md`` describes all
+fields.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ REQUEST: Final = 0
 CONNECTION: Final = 1
 
 # How a request ended.
-ANSWERED: Final = 0
-WITHOUT_ANSWER: Final = 1
+RESPONDED: Final = 0
+NO_RESPONSE: Final = 1
 CLOSED: Final = 2
 GONE: Final = 3
 
-#: A sample of everything, in millionths.
+#: The sampling rate of a log of all requests, in millionths.
 SAMPLE_ALL: Final = 1_000_000
-#: Texts are cut here, since one byte says how long they are.
+#: Texts are truncated to this length, which is stored in one byte.
 TEXT_BYTES_MAX: Final = 255
-#: Numbers beyond it are told as it: 71 minutes, if they are microseconds.
+#: Larger numbers are capped to this; for microseconds, 71 minutes.
 UINT32_MAX: Final = (1 << 32) - 1
 UINT64_MAX: Final = (1 << 64) - 1
 
-#: What is another for each request, from ``end`` to ``total_us``; numbers have to fit.
+#: Packs the fields that differ between requests, from ``end`` to ``total_us``, without capping.
 pack_request: Final = struct.Struct(">BhqII7I").pack
 
-# What both kinds begin with: version, kind, the lengths of five texts, node, processor, sample.
+# The head of both kinds: version, kind, the lengths of five texts, node, processor, sample.
 _HEAD: Final = ">BB5BiII"
-# What is the same for all requests of one API and version on one connection.
+# The fields that all requests of one API and version on one connection have in common.
 _pack_prefix: Final = struct.Struct(f"{_HEAD}hh").pack
 _pack_connection: Final = struct.Struct(f"{_HEAD}qQQQQ3B").pack
 _head: Final = struct.Struct(_HEAD)
 _request: Final = struct.Struct(f"{_HEAD}hhBhqII7I")
 _connection: Final = struct.Struct(f"{_HEAD}qQQQQ3B")
 
-#: How long a value is without its texts.
+#: The size of a value without its texts.
 REQUEST_SIZE: Final = _request.size
 CONNECTION_SIZE: Final = _connection.size
 
-#: The texts of both kinds, and those that a closed connection has besides.
+#: The texts of both kinds, and the additional ones of a closed connection.
 TEXTS: Final = ("listener", "client_id", "software_name", "software_version", "principal")
 CONNECTION_TEXTS: Final = ("reason", "peer", "detail")
 
 
 @attrs.frozen(kw_only=True)
 class Origin:
-    """Where a request or a connection came from; a text beyond 255 bytes is cut.
+    """Where a request or a connection came from; texts are truncated to 255 bytes.
 
     Attributes:
-        node_id: of the broker.
+        node_id: the node id of the broker.
         processor: the number of the processor that served it.
-        sample_ppm: out of a million, how many requests were to be logged.
+        sample_ppm: the sampling rate of the log, in millionths.
         listener: the name of the listener.
-        client_id: what the client calls itself; nothing, if it does not.
-        software_name: what software it says it is (KIP-511).
-        software_version: of which version.
-        principal: who it is.
+        client_id: the client id; empty if it was null.
+        software_name: the name of the client software (KIP-511).
+        software_version: the version of the client software.
+        principal: the authenticated principal.
     """
 
     node_id: int
@@ -82,31 +82,31 @@ class Origin:
 
 @attrs.frozen(kw_only=True)
 class LoggedRequest:
-    """One request.
+    """A request.
 
     Attributes:
         origin: where it came from.
         api_key: Kafka's number of its API.
-        api_version: the version of that.
-        end: ``ANSWERED``, ``WITHOUT_ANSWER`` (none was wanted), ``CLOSED`` (its connection, in
-            place of an answer) or ``GONE`` (its connection, before the answer).
-        error_code: the first error in the answer; 0 for none.
-        completed_at_us: when its answer was written, in microseconds since the epoch.
-        request_bytes: its size, without the four bytes that tell it.
-        response_bytes: the same of its answer; 0 without one.
+        api_version: the version of the API.
+        end: ``RESPONDED``, ``NO_RESPONSE`` (none was expected), ``CLOSED`` (the broker closed the
+            connection instead) or ``GONE`` (the connection ended before the response was sent).
+        error_code: the first error in the response; 0 for none.
+        completed_at_us: when the response was written, in microseconds since the epoch.
+        request_bytes: the size of the request, without the size prefix.
+        response_bytes: the size of the response, without the size prefix; 0 without a response.
         request_queue_us: how long it waited for a handler.
-        local_us: how long it was handled.
-        remote_us: how long it waited for data or for others.
-        throttle_us: how long its connection was not read for a quota; no part of the total.
-        response_queue_us: how long its answer waited for the processor.
-        response_send_us: how long it took to write the answer.
-        total_us: from the last byte of the request to the last byte of its answer.
+        local_us: how long the handler ran.
+        remote_us: how long it waited for data or for other clients.
+        throttle_us: how long its connection was muted by a quota; not part of the total.
+        response_queue_us: how long the response waited for the processor.
+        response_send_us: how long it took to write the response.
+        total_us: from the last byte of the request to the last byte of the response.
     """
 
     origin: Origin
     api_key: int
     api_version: int
-    end: int = ANSWERED
+    end: int = RESPONDED
     error_code: int = 0
     completed_at_us: int
     request_bytes: int
@@ -122,18 +122,18 @@ class LoggedRequest:
 
 @attrs.frozen(kw_only=True)
 class LoggedConnection:
-    """One connection that closed.
+    """A closed connection.
 
     Attributes:
         origin: where it came from; the client id is that of its last request.
-        closed_at_us: when it ended, in microseconds since the epoch.
-        open_us: for how long it was open.
-        requests: how many requests it has sent.
-        bytes_received: how many bytes, sizes included.
-        bytes_sent: how many it was sent.
+        closed_at_us: when it was closed, in microseconds since the epoch.
+        open_us: how long it was open.
+        requests: the number of requests received.
+        bytes_received: the number of bytes received, including size prefixes.
+        bytes_sent: the number of bytes sent.
         reason: the name of its :class:`trionet.net.wire._close_reason.CloseReason`.
-        peer: the address and port at the far end.
-        detail: the error behind the reason, or nothing.
+        peer: the address and port of the peer.
+        detail: the error that caused the close, or empty.
     """
 
     origin: Origin
@@ -148,12 +148,12 @@ class LoggedConnection:
 
 
 class EncodedOrigin:
-    """An origin as the log writes it: what all requests from there have in common, encoded once.
+    """The parts of log values that all requests of an origin have in common, encoded once.
 
-    A request's value is its :meth:`prefix`, what :func:`pack_request` makes, and the texts.
+    The value of a request is its :meth:`prefix`, the result of :func:`pack_request`, and the texts.
 
     Attributes:
-        texts: what its values end with.
+        texts: the end of each value.
     """
 
     __slots__ = ("_lengths", "_node_id", "_prefixes", "_processor", "_sample_ppm", "texts")
@@ -165,10 +165,10 @@ class EncodedOrigin:
         self._processor = origin.processor
         self._sample_ppm = origin.sample_ppm
         self._prefixes: dict[int, bytes] = {}
-        self.texts = b"".join(texts)
+        self.texts: bytes = b"".join(texts)
 
     def prefix(self, api_key: int, api_version: int) -> bytes:
-        """What the values of all its requests of one API and version begin with."""
+        """Return the start of the values of all requests of one API and version."""
         key = api_key << 16 | api_version
         prefix = self._prefixes.get(key)
         if prefix is None:
@@ -185,7 +185,7 @@ class EncodedOrigin:
         return prefix
 
     def connection(self, logged: LoggedConnection) -> bytes:
-        """The value of a connection that came from here."""
+        """Encode a closed connection of this origin."""
         texts = [cut(getattr(logged, name)) for name in CONNECTION_TEXTS]
         head = _pack_connection(
             VERSION,
@@ -205,7 +205,7 @@ class EncodedOrigin:
 
 
 def encode(logged: LoggedRequest | LoggedConnection) -> bytes:
-    """The value that says this."""
+    """Encode a request or a closed connection."""
     origin = EncodedOrigin(logged.origin)
     if isinstance(logged, LoggedConnection):
         return origin.connection(logged)
@@ -232,15 +232,15 @@ def encode(logged: LoggedRequest | LoggedConnection) -> bytes:
 
 
 def decode(value: bytes | bytearray | memoryview) -> LoggedRequest | LoggedConnection:
-    """What a value says.
+    """Decode a value.
 
     Raises:
-        WireFormatError: it is of another version or kind, or its length is not what it tells.
+        WireFormatError: its version or kind is unknown, or its length does not match its contents.
     """
     version, kind = _version_and_kind(value)
     if version != VERSION or kind not in (REQUEST, CONNECTION):
         raise WireFormatError(
-            f"a value of a request log has version {version} and kind {kind}; known: version"
+            f"request log value of unknown version {version} and kind {kind}; known: version"
             f" {VERSION} with kind {REQUEST} for a request and {CONNECTION} for a connection"
         )
     layout = _request if kind == REQUEST else _connection
@@ -289,12 +289,12 @@ def _texts(
 
 def _wrong_length(value: bytes | bytearray | memoryview) -> WireFormatError:
     return WireFormatError(
-        f"a value of a request log has {len(value)} bytes, which is not what it tells"
+        f"request log value of {len(value)} bytes: the length does not match its contents"
     )
 
 
 def cut(text: str) -> bytes:
-    """A text as it is written: in UTF-8, cut between two characters."""
+    """Encode a text as UTF-8, truncated between characters."""
     data = text.encode("utf-8", "replace")
     if len(data) <= TEXT_BYTES_MAX:
         return data

@@ -1,7 +1,7 @@
-"""Values of a request log as columns of Apache Arrow. Imports pyarrow and numpy (extra ``spark``).
+"""Decodes values of a request log into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
 
-All values are read at once: their fixed parts become one table of NumPy, and the texts, of which
-the same ones come again and again, dictionaries of Arrow.
+All values are decoded at once: their fixed parts into one NumPy array, and the texts, which repeat
+a lot, into Arrow dictionaries.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ _Numbers = NDArray[np.int64]
 
 
 def decode_columns(values: Any) -> tuple[Any, Any]:
-    """What values say, as two ``pyarrow.RecordBatch``: of requests, and of connections.
+    """Decode values into two ``pyarrow.RecordBatch``: of requests, and of closed connections.
 
-    Their columns are those of ``REQUESTS`` and ``CONNECTIONS``: ``row`` is which of the values it
-    is, the others are what :mod:`trionet.protocol.request_log` calls them; times are timestamps.
+    Their columns are those of ``REQUESTS`` and ``CONNECTIONS``: ``row`` is the index of the value,
+    the others are named as in :mod:`trionet.protocol.request_log`; times are timestamps.
 
     Args:
         values: a ``pyarrow.BinaryArray``, or one with large offsets.
@@ -94,7 +94,7 @@ def decode_columns(values: Any) -> tuple[Any, Any]:
         WireFormatError: a value is null, or as :func:`trionet.protocol.request_log.decode`.
     """
     if values.null_count:
-        raise WireFormatError("a value of a request log is null")
+        raise WireFormatError("request log value is null")
     width = np.int64 if pa.types.is_large_binary(values.type) else np.int32
     _, bounds_buffer, data_buffer = values.buffers()
     count = len(values)
@@ -112,7 +112,7 @@ def decode_columns(values: Any) -> tuple[Any, Any]:
     if unknown.any():
         first = int(np.argmax(unknown))
         raise WireFormatError(
-            f"value {first} of a request log has version {versions[first]} and kind"
+            f"request log value {first} of unknown version {versions[first]} and kind"
             f" {kinds[first]}; known: version {VERSION} with kinds {REQUEST} and {CONNECTION}"
         )
     requests, connections = (np.flatnonzero(kinds == kind) for kind in (REQUEST, CONNECTION))
@@ -131,7 +131,7 @@ def _decode(
     texts: Sequence[str],
     schema: Any,
 ) -> Any:
-    """The values of one kind: those at ``rows``."""
+    """Decode the values of one kind, at ``rows``."""
     starts, lengths = starts[rows], lengths[rows]
     size = layout.itemsize
     if (lengths < size).any():
@@ -155,7 +155,7 @@ def _decode(
 
 
 def _numbers(numbers: NDArray[Any], kind: Any) -> Any:
-    # `pa.array` would load pandas for it, if that is installed, which takes a second or four.
+    # `pa.array` would import pandas, if installed, which takes one to four seconds.
     return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
 
@@ -163,21 +163,21 @@ def _text(data: NDArray[np.uint8], starts: _Numbers, lengths: _Numbers) -> Any:
     count = len(starts)
     if not count:
         return pa.nulls(0, _TEXT)
-    # What lies between two texts is an element as well, so that the offsets only grow.
+    # Arrow needs ascending offsets, so the gaps between texts become elements, too.
     bounds = np.empty(2 * count, np.int64)
     bounds[0::2] = starts
     bounds[1::2] = starts + lengths
-    pieces = pa.LargeBinaryArray.from_buffers(
+    texts_and_gaps = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), 2 * count - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)]
     )
     each_second = _numbers(np.arange(0, 2 * count, 2, dtype=np.int64), pa.int64())
-    encoded = pieces.take(each_second).dictionary_encode()
+    encoded = texts_and_gaps.take(each_second).dictionary_encode()
     try:
         words = encoded.dictionary.cast(pa.string())
     except pa.ArrowInvalid as error:
-        raise WireFormatError(f"a text in a request log is not UTF-8: {error}") from error
+        raise WireFormatError(f"text in a request log is not UTF-8: {error}") from error
     return pa.DictionaryArray.from_arrays(encoded.indices, words)
 
 
 def _wrong_length() -> WireFormatError:
-    return WireFormatError("a value of a request log has a length which is not what it tells")
+    return WireFormatError("request log value whose length does not match its contents")

@@ -112,7 +112,7 @@ class ClosedConnections:
     def __init__(self, count_max: int = CLOSED_CONNECTIONS_MAX) -> None:
         self._connections: deque[ClosedConnection] = deque(maxlen=count_max)
         self.by_reason: Counter[CloseReason] = Counter()
-        self.total = 0
+        self.total: int = 0
         self.listeners: list[Callable[[ClosedConnection], None]] = []
 
     def __len__(self) -> int:

@@ -55,13 +55,13 @@ class Connection:
     def __init__(
         self, peer_host: str, peer_port: int, guard: ConnectionGuard | None, opened_at: float
     ) -> None:
-        self.peer_host = peer_host
-        self.peer = f"{peer_host}:{peer_port}"
-        self.guard = guard
-        self.opened_at = opened_at
+        self.peer_host: str = peer_host
+        self.peer: str = f"{peer_host}:{peer_port}"
+        self.guard: ConnectionGuard | None = guard
+        self.opened_at: float = opened_at
         self.request: Any = None  # a Request; importing it here would be circular
-        self.requests = 0
-        self.throttled_ns = 0
-        self.client_software = UNKNOWN_SOFTWARE
+        self.requests: int = 0
+        self.throttled_ns: int = 0
+        self.client_software: ClientSoftware = UNKNOWN_SOFTWARE
         self.client_id: str | None = None
         self.origin: Any = None

@@ -27,7 +27,7 @@ class LoopFaults:
     """
 
     def __init__(self, log: logging.LoggerAdapter[logging.Logger]) -> None:
-        self.count = 0
+        self.count: int = 0
         self._log = log
         self._logged: dict[str, tuple[float, int]] = {}
 

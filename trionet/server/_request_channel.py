@@ -52,8 +52,8 @@ class CloseConnection:
     __slots__ = ("detail", "reason")
 
     def __init__(self, reason: CloseReason = CloseReason.CLOSE_RESPONSE, detail: str = "") -> None:
-        self.reason = reason
-        self.detail = detail
+        self.reason: CloseReason = reason
+        self.detail: str = detail
 
 
 Response = Outgoing | NoOp | CloseConnection
@@ -105,18 +105,18 @@ class Request(TimedRequest):
         times: RequestTimes,
         received_ns: int,
     ) -> None:
-        self.responses = responses
-        self.channel = channel
+        self.responses: ResponseQueue = responses
+        self.channel: Channel = channel
         self.payload = payload
         self.response: Response | None = None
         self.lease: MemoryLease | None = None
         self.kind: object = None
         self.client_id: str | None = None
-        self.error_code = 0
-        self.is_left_out = False
-        self.is_answered = False
-        self.throttle_ns = 0
-        self.network_thread_ns = 0
+        self.error_code: int = 0
+        self.is_left_out: bool = False
+        self.is_answered: bool = False
+        self.throttle_ns: int = 0
+        self.network_thread_ns: int = 0
         self.times = times
         self.request_bytes = len(payload)
         self.received_ns = received_ns

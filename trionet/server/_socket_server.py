@@ -82,7 +82,7 @@ class SocketServer:
         never_waits: NeverWaits | None = None,
     ) -> None:
         self.config = config = config or ServerConfig()
-        self.endpoints = list(endpoints)
+        self.endpoints: list[Endpoint] = list(endpoints)
         names = [endpoint.listener_name for endpoint in endpoints]
         if not names:
             raise ConfigError("no endpoint to listen on; give at least one")
@@ -94,14 +94,16 @@ class SocketServer:
         for endpoint in endpoints:
             self._security.get(endpoint.listener_name, PLAINTEXT).check(endpoint)
         config.check_names(names)
-        self.request_channel = RequestChannel(config.queued_max_requests)
+        self.request_channel: RequestChannel = RequestChannel(config.queued_max_requests)
         if network.is_virtual:  # nothing may depend on the speed of the machine
             self.request_channel.ns_per_wakeup_max = 2**62
-        self.closed_connections = ClosedConnections()
-        self.times = RequestTimes("")
-        self.pool = MemoryPool.of(config.queued_max_request_bytes, config.socket_request_max_bytes)
+        self.closed_connections: ClosedConnections = ClosedConnections()
+        self.times: RequestTimes = RequestTimes("")
+        self.pool: MemoryPool | None = MemoryPool.of(
+            config.queued_max_request_bytes, config.socket_request_max_bytes
+        )
         self._slot_freed = trio.lowlevel.ParkingLot()
-        self.quotas = ConnectionQuotas(
+        self.quotas: ConnectionQuotas = ConnectionQuotas(
             config.limits,
             protected_listener=config.protected_listener,
             windows=config.quota_window_num,
@@ -113,7 +115,7 @@ class SocketServer:
         self._dialect = dialect
         self._network = network
         self._log = _PrefixedLog(logger, {"prefix": f"[SocketServer broker {config.node_id}]"})
-        self.faults = LoopFaults(self._log)
+        self.faults: LoopFaults = LoopFaults(self._log)
         self._shared = Shared(
             request_channel=self.request_channel,
             handler=handler,

@@ -1,14 +1,14 @@
-"""Kafka topics in Spark without a jar: a data source for PySpark, and what belongs to it.
+"""Kafka topics in Spark without a jar: a data source and sink for PySpark, and its lag metrics.
 
-A name is loaded when it is first used (PEP 562): Spark looks into every ``pyspark_*`` module of an
-environment when a session first uses any source, so that importing this must cost nothing.
+Names are loaded on first use (PEP 562): Spark imports every ``pyspark_*`` module of an environment
+when a session first uses any Python data source, so importing this package must cost nothing.
 """
 
 from __future__ import annotations
 
 from .._util._lazy_exports import lazy_exports
 
-TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
+TYPE_CHECKING = False  # importing it from typing takes longer than everything else here
 
 if TYPE_CHECKING:
     from ._data_source import TrionetDataSource
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LagListener", "SourceLag", "TrionetDataSource", "lag"]
 
-#: The module that each name comes from.
+#: The module that defines each public name.
 _HOMES = {
     "LagListener": "source._lag_listener",
     "SourceLag": "source._lag",

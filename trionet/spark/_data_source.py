@@ -1,7 +1,7 @@
-"""``TrionetDataSource``: what Spark calls for ``format("trionet")``.
+"""``TrionetDataSource``, the data source and sink of ``format("trionet")``.
 
-Spark imports this, by way of ``pyspark_trionet``, in a process of every session that uses any
-source written in Python. So what reads and writes is imported when it is asked for.
+Spark imports this module, through ``pyspark_trionet``, in a process of every session that uses any
+Python data source. So the readers and writers are imported only when they are used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceWriter,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from ..errors import ConfigError, TrionetError
 
@@ -26,54 +36,52 @@ if TYPE_CHECKING:
 class TrionetDataSource(DataSource):
     """Topics as tables and streams, with the options and columns of Spark's Kafka connector.
 
-    ``spark.dataSource.register(TrionetDataSource)`` makes ``format("trionet")`` known to a session;
-    where trionet is installed on the driver and the executors, Spark finds it without that.
+    ``spark.dataSource.register(TrionetDataSource)`` registers ``format("trionet")`` in a session;
+    where trionet is installed on the driver and the executors, Spark finds it without registration.
 
     Args:
-        options: as Spark hands them over.
+        options: the options from Spark.
     """
 
     @classmethod
     def name(cls) -> str:
-        """What stands in ``format``."""
+        """Return the name for ``format``."""
         return "trionet"
 
     def schema(self) -> StructType:
-        """The columns; asked for at each ``load()``, where the options are checked.
+        """Return the columns; called at each ``load()``, so it also checks the options.
 
         Raises:
-            ConfigError: no query, of whichever kind, can have these options.
+            ConfigError: the options are valid neither for a batch nor for a stream.
         """
-        from ._row_type import row_type
-
         return row_type(include_headers=self._source_options_of_any_kind().include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads a batch.
+        """Return the reader of a batch query.
 
         Raises:
-            ConfigError: an option is not allowed, or the user has given columns.
+            ConfigError: an option is not allowed, or the user has set a schema.
         """
-        from .source._batch_reader import BatchReader
+        from .source._readers import BatchReader
 
         options = self._source_options(is_stream=False)
-        _refuse_columns_of_users(schema, options)
+        _check_no_user_schema(schema, options)
         return BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """What reads a stream.
+        """Return the reader of a streaming query.
 
         Raises:
-            ConfigError: an option is not allowed, or the user has given columns.
+            ConfigError: an option is not allowed, or the user has set a schema.
         """
-        from .source._stream_reader import StreamReader
+        from .source._readers import StreamReader
 
         options = self._source_options(is_stream=True)
-        _refuse_columns_of_users(schema, options)
+        _check_no_user_schema(schema, options)
         return StreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """What writes a batch.
+        """Return the writer of a batch.
 
         Raises:
             ConfigError, SinkColumnsError: as :func:`._writers.batch_writer`.
@@ -85,9 +93,9 @@ class TrionetDataSource(DataSource):
     def streamWriter(  # noqa: N802
         self,
         schema: StructType,
-        overwrite: bool,  # noqa: ARG002 -- output mode complete: a topic only grows
+        overwrite: bool,  # noqa: ARG002 -- for output mode complete: topics are append-only
     ) -> DataSourceStreamArrowWriter:
-        """What writes a stream.
+        """Return the writer of a stream.
 
         Raises:
             ConfigError, SinkColumnsError: as :func:`._writers.stream_writer`.
@@ -102,7 +110,7 @@ class TrionetDataSource(DataSource):
         return SourceOptions.parse(self.options, is_stream=is_stream, quietly=quietly)
 
     def _source_options_of_any_kind(self) -> SourceOptions:
-        """A ``load()`` does not tell whether it is of a batch or of a stream."""
+        """Parse the options for either kind of query: Spark does not say which ``load()`` it is."""
         try:
             return self._source_options(is_stream=False, quietly=True)
         except TrionetError as of_batch:
@@ -112,11 +120,34 @@ class TrionetDataSource(DataSource):
                 raise of_batch from None
 
 
-def _refuse_columns_of_users(schema: StructType, options: SourceOptions) -> None:
-    from ._row_type import row_type
-
+def _check_no_user_schema(schema: StructType, options: SourceOptions) -> None:
     if schema != row_type(include_headers=options.include_headers):
         raise ConfigError(
-            "a source of topics has columns of its own; leave out schema(...), and turn key and"
-            " value into what they are with from_json, from_avro or cast"
+            "the columns of a source of topics are fixed; remove schema(...), and convert key and"
+            " value with from_json, from_avro or cast"
         )
+
+
+def row_type(*, include_headers: bool) -> StructType:
+    """Return the columns, all nullable.
+
+    Args:
+        include_headers: whether to add the column ``headers``.
+    """
+    columns: list[tuple[str, DataType]] = [
+        ("key", BinaryType()),
+        ("value", BinaryType()),
+        ("topic", StringType()),
+        ("partition", IntegerType()),
+        ("offset", LongType()),
+        ("timestamp", TimestampType()),
+        ("timestampType", IntegerType()),
+    ]
+    if include_headers:
+        header = _struct([("key", StringType()), ("value", BinaryType())])
+        columns.append(("headers", ArrayType(header)))
+    return _struct(columns)
+
+
+def _struct(columns: list[tuple[str, DataType]]) -> StructType:
+    return StructType([StructField(name, kind, nullable=True) for name, kind in columns])

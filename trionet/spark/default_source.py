@@ -1,6 +1,6 @@
-"""In the wheel this is the module ``pyspark_trionet``, by whose name Spark finds the source.
+"""The entry point by which Spark finds the data source: the wheel's module ``pyspark_trionet``.
 
-It is a file of its own there, beside the package: hence the name in full.
+The wheel contains it beside the package, not inside: hence the absolute import.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """For tests of programs that use Kafka: a real broker, started in milliseconds.
 
 ``with trionet.testing.broker() as broker:`` serves any synchronous program; pytest has the fixture
-``trionet_broker``. Inside a trio program, :func:`trionet.open_broker` is the one to use, with
-:func:`control` for what tests ask of it; :func:`run_virtual` and :func:`virtual` give it a network
-in memory and a clock that jumps.
+``trionet_broker``. Trio programs use :func:`trionet.open_broker`, with :func:`control` for
+inspection and faults; :func:`run_virtual` and :func:`virtual` add an in-memory network and a clock
+that jumps.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from .brokers._controls import ConnectionView as ConnectionView
     from .brokers._threaded import ThreadedBroker as ThreadedBroker
     from .brokers._threaded import broker as broker
-    from .faults._fault import Fault as Fault
     from .faults._faults import Faults as Faults
     from .internals._groups import GroupMember as GroupMember
     from .internals._groups import GroupView as GroupView
     from .internals._records import Record as Record
+    from .memory._medium import NetworkEvent as NetworkEvent
+    from .memory._medium import NetworkFaults as NetworkFaults
     from .memory._network import MemoryNetwork as MemoryNetwork
-    from .memory._network import NetworkEvent as NetworkEvent
-    from .memory._network import NetworkFaults as NetworkFaults
     from .memory._stream import MemoryStream as MemoryStream
     from .memory._virtual_time import run_virtual as run_virtual
     from .memory._virtual_time import virtual as virtual
+    from .requests._seen_requests import Fault as Fault
     from .requests._seen_requests import SeenRequest as SeenRequest
 
 _HOMES = {
     "BlockingRawPeer": "_wire_peer",
     "BrokerControl": "brokers._broker_control",
     "ConnectionView": "brokers._controls",
-    "Fault": "faults._fault",
+    "Fault": "requests._seen_requests",
     "Faults": "faults._faults",
     "GroupMember": "internals._groups",
     "GroupView": "internals._groups",
     "MemoryNetwork": "memory._network",
     "MemoryStream": "memory._stream",
-    "NetworkEvent": "memory._network",
-    "NetworkFaults": "memory._network",
+    "NetworkEvent": "memory._medium",
+    "NetworkFaults": "memory._medium",
     "RawPeer": "_wire_peer",
     "Record": "internals._records",
     "SeenRequest": "requests._seen_requests",
@@ -84,7 +84,7 @@ __all__ = [
 ]
 
 
-# pytest loads the plugin of this package in every run of everybody who has it installed, so
-# nothing is imported before it is used.
+# pytest loads the plugin of this package in every run where trionet is installed, so nothing is
+# imported before it is used.
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
     __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

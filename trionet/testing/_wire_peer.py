@@ -1,8 +1,8 @@
-"""Peers that speak Kafka's protocol by hand: a stream and the generated codecs, and nothing else.
+"""Peers that speak Kafka's protocol by hand: a stream and the generated codecs, nothing else.
 
-One works on a trio stream, one on a socket and blocks. They know no retries, no metadata, and no
-rules: what a test sends is what travels. The class of a request tells its API; the version is the
-test's choice.
+One uses a trio stream, the other a blocking socket. They have no retries, no metadata and no rules:
+what a test sends is what is transmitted. The class of a request determines its API; the test
+chooses the version.
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ from typing import Any, Final, cast
 
 import trio
 
-from ..protocol._codec import ApiVersionCodec, lookup, schema_versions
+from ..protocol._codec import ApiVersionCodec, api_key_of, lookup, schema_versions
 from ..protocol._header import decode_response_header, encode_request_header, frame
-from ..protocol._request_keys import api_key_of
 from ..protocol._wire import Chunk, Message
 
 CLIENT_ID: Final = "raw-peer"
-# What a peer that blocks waits for one read or write at most: a test that hangs tells nothing.
+# The timeout of a blocking read or write, so that a hanging test fails.
 BLOCKING_SECONDS: Final = 30.0
 _READ_BYTES: Final = 64 * 1024
 _SIZE_BYTES: Final = 4
 
 
 def codec_for(request: Message, version: int) -> ApiVersionCodec:
-    """What encodes a request and decodes its answer.
+    """The codec of a request and its response.
 
     Raises:
-        ValueError: it is no request, or has no such version.
+        ValueError: it is not a request, or does not have this version.
     """
     key = api_key_of(request)
     codec = lookup(key, version)
@@ -46,10 +45,10 @@ def codec_for(request: Message, version: int) -> ApiVersionCodec:
 def encode_request(
     request: Message, version: int, correlation_id: int = 1, client_id: str | None = CLIENT_ID
 ) -> bytes:
-    """A request as one whole frame, its size prefix included.
+    """Encode a request as a frame, with its size prefix.
 
     Raises:
-        ValueError: it is no request, or has no such version.
+        ValueError: it is not a request, or does not have this version.
         LocalProtocolError: a value does not fit into its field.
     """
     codec = codec_for(request, version)
@@ -59,22 +58,22 @@ def encode_request(
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """The two parts of ``127.0.0.1:9092`` or ``[::1]:9092``."""
+    """Split ``127.0.0.1:9092`` or ``[::1]:9092``."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
 
 class _Pipeline:
-    """The requests that were sent and not answered yet, oldest first."""
+    """The requests that were sent and have no response yet, the oldest first."""
 
     def __init__(self, client_id: str | None) -> None:
         self._client_id = client_id
         self._next = 1
         self._sent: deque[tuple[ApiVersionCodec, int]] = deque()
 
-    def encode(self, request: Message, version: int, *, is_answered: bool = True) -> bytes:
+    def encode(self, request: Message, version: int, *, has_response: bool = True) -> bytes:
         data = encode_request(request, version, self._next, self._client_id)
-        if is_answered:
+        if has_response:
             self._sent.append((codec_for(request, version), self._next))
         self._next += 1
         return data
@@ -82,18 +81,18 @@ class _Pipeline:
     def decode(self, payload: bytes) -> Any:
         codec, expected = self._sent.popleft()
         correlation_id, position = decode_response_header(codec, payload)
-        assert expected == correlation_id, f"{codec} was answered out of turn"
+        assert expected == correlation_id, f"response to {codec} is out of order"
         return codec.decode_response(payload, position)
 
 
 class RawPeer:
     """A Kafka connection in trio, by hand.
 
-    Whatever waits for an answer raises EOFError when the other side ends the connection.
+    Methods that wait for a response raise EOFError when the peer closes the connection.
 
     Args:
-        stream: what to speak over: TCP, TLS, or one in memory; its owner closes it.
-        client_id: what it calls itself.
+        stream: the stream to use: TCP, TLS or in memory; the caller closes it.
+        client_id: of its requests.
 
     Attributes:
         stream: that stream.
@@ -105,40 +104,40 @@ class RawPeer:
         self._received = bytearray()
 
     async def call(self, request: Message, version: int) -> Any:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its response."""
         await self.send(request, version)
         return await self.receive()
 
     async def send(self, request: Message, version: int) -> None:
-        """Send a request; :meth:`receive` gives the answers, in the order of the requests."""
+        """Send a request; :meth:`receive` returns the responses in order."""
         await self.send_bytes(self._pipeline.encode(request, version))
 
     async def send_unanswered(self, request: Message, version: int) -> None:
-        """Send a request that has no answer (a Produce with acks=0)."""
-        await self.send_bytes(self._pipeline.encode(request, version, is_answered=False))
+        """Send a request that has no response (a Produce with acks=0)."""
+        await self.send_bytes(self._pipeline.encode(request, version, has_response=False))
 
     async def send_bytes(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send raw bytes."""
         try:
             await self.stream.send_all(data)
         except trio.BrokenResourceError as error:
-            raise EOFError("the connection was ended by the other side") from error
+            raise EOFError("connection closed by the peer") from error
 
     async def send_frame(self, payload: bytes) -> None:
-        """Send a payload with its size in front."""
+        """Send a payload with its size prefix."""
         await self.send_bytes(len(payload).to_bytes(_SIZE_BYTES, "big") + payload)
 
     async def receive(self) -> Any:
-        """The answer to the oldest request that has none yet, decoded."""
+        """The decoded response to the oldest pending request."""
         return self._pipeline.decode(await self.receive_frame())
 
     async def receive_frame(self) -> bytes:
-        """The next frame without its size."""
+        """The next frame without its size prefix."""
         size = int.from_bytes(await self._receive(_SIZE_BYTES), "big")
         return await self._receive(size)
 
     async def receive_to_end(self) -> bytes:
-        """Everything up to the end of the connection, be it an end of stream or a reset."""
+        """Everything until the connection ends, in order or by a reset."""
         while await self._receive_some():
             pass
         return bytes(self._received)
@@ -147,7 +146,7 @@ class RawPeer:
         await trio.lowlevel.checkpoint()
         while len(self._received) < count:
             if not await self._receive_some():
-                raise EOFError(f"the other side ended the connection before byte {count}")
+                raise EOFError(f"connection closed by the peer before byte {count}")
         data = bytes(self._received[:count])
         del self._received[:count]
         return data
@@ -164,10 +163,10 @@ class RawPeer:
 
 @asynccontextmanager
 async def open_raw_peer(address: str, client_id: str | None = CLIENT_ID) -> AsyncIterator[RawPeer]:
-    """A connection to ``host:port`` without TLS, closed at the end of the block.
+    """Connect to ``host:port`` without TLS; closed at the end of the block.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the connection could not be made.
     """
     stream = await trio.open_tcp_stream(*host_and_port(address))
     async with stream:
@@ -175,11 +174,11 @@ async def open_raw_peer(address: str, client_id: str | None = CLIENT_ID) -> Asyn
 
 
 class BlockingRawPeer:
-    """A Kafka connection of a synchronous program, by hand; as :class:`RawPeer`.
+    """A Kafka connection of a synchronous program, by hand; see :class:`RawPeer`.
 
     Args:
-        sock: what to speak over: a connected socket, also under TLS; its owner closes it.
-        client_id: what it calls itself.
+        sock: the connected socket to use, with or without TLS; the caller closes it.
+        client_id: of its requests.
 
     Attributes:
         socket: that socket.
@@ -190,40 +189,40 @@ class BlockingRawPeer:
         self._pipeline = _Pipeline(client_id)
 
     def call(self, request: Message, version: int) -> Any:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its response."""
         self.send(request, version)
         return self.receive()
 
     def send(self, request: Message, version: int) -> None:
-        """Send a request; :meth:`receive` gives the answers, in the order of the requests."""
+        """Send a request; :meth:`receive` returns the responses in order."""
         self.send_bytes(self._pipeline.encode(request, version))
 
     def send_unanswered(self, request: Message, version: int) -> None:
-        """Send a request that has no answer (a Produce with acks=0)."""
-        self.send_bytes(self._pipeline.encode(request, version, is_answered=False))
+        """Send a request that has no response (a Produce with acks=0)."""
+        self.send_bytes(self._pipeline.encode(request, version, has_response=False))
 
     def send_bytes(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send raw bytes."""
         try:
             self.socket.sendall(data)
         except ConnectionError as error:
-            raise EOFError("the connection was ended by the other side") from error
+            raise EOFError("connection closed by the peer") from error
 
     def send_frame(self, payload: bytes) -> None:
-        """Send a payload with its size in front."""
+        """Send a payload with its size prefix."""
         self.send_bytes(len(payload).to_bytes(_SIZE_BYTES, "big") + payload)
 
     def receive(self) -> Any:
-        """The answer to the oldest request that has none yet, decoded."""
+        """The decoded response to the oldest pending request."""
         return self._pipeline.decode(self.receive_frame())
 
     def receive_frame(self) -> bytes:
-        """The next frame without its size."""
+        """The next frame without its size prefix."""
         size = int.from_bytes(self._receive(_SIZE_BYTES), "big")
         return self._receive(size)
 
     def receive_to_end(self) -> bytes:
-        """Everything up to the end of the connection, be it an end of stream or a reset."""
+        """Everything until the connection ends, in order or by a reset."""
         received = bytearray()
         while data := self._receive_some(_READ_BYTES):
             received += data
@@ -234,7 +233,7 @@ class BlockingRawPeer:
         while len(received) < count:
             data = self._receive_some(count - len(received))
             if not data:
-                raise EOFError(f"the other side ended the connection before byte {count}")
+                raise EOFError(f"connection closed by the peer before byte {count}")
             received += data
         return bytes(received)
 
@@ -247,12 +246,12 @@ class BlockingRawPeer:
 
 @contextmanager
 def raw_peer(address: str, client_id: str | None = CLIENT_ID) -> Iterator[BlockingRawPeer]:
-    """A connection to ``host:port`` without TLS, closed at the end of the block.
+    """Connect to ``host:port`` without TLS; closed at the end of the block.
 
-    No read or write takes longer than 30 s.
+    A read or write times out after 30 s.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the connection could not be made.
     """
     with socket.create_connection(host_and_port(address), timeout=BLOCKING_SECONDS) as sock:
         yield BlockingRawPeer(sock, client_id)

@@ -1,7 +1,7 @@
-"""The pytest plugin: brokers as fixtures, the marker ``trionet``, and their log with a failure.
+"""The pytest plugin: broker fixtures, the marker ``trionet``, and broker logs of failed tests.
 
-pytest loads this in every run of everybody who has trionet installed. So it imports nothing but
-pytest until a test asks for a broker.
+pytest loads it in every run where trionet is installed, so it imports only pytest until a test uses
+a broker.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from .brokers._threaded import ThreadedBroker
 
 _LOG_SECTION = "trionet broker log"
-# The brokers that a test was given, whichever way.
+# The brokers that a test got, from whichever fixture.
 _brokers_of = pytest.StashKey[list["ThreadedBroker"]]()
-# When a test began, in ms since the epoch.
+# When a test started, in ms since the epoch.
 _began_at = pytest.StashKey[int]()
 # Whether a fixture has read the markers of a test.
 _was_read = pytest.StashKey[bool]()
@@ -30,25 +30,25 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        'trionet(topics={"orders": 3}, tls=False, sasl=None, **settings): what the fixture'
-        " trionet_broker and its variants give to trionet.testing.broker, such as"
+        'trionet(topics={"orders": 3}, tls=False, sasl=None, **settings): arguments of'
+        " trionet.testing.broker for the fixture trionet_broker and its variants, such as"
         " num_partitions=3; the closest marker wins",
     )
 
 
 def _arguments(node: pytest.Item, **defaults: object) -> dict[str, Any]:
-    """What the markers of a test say of its broker; those closer to it win."""
-    given = dict(defaults)
+    """The arguments that the markers of a test give; closer markers win."""
+    arguments = dict(defaults)
     node.stash[_was_read] = True
     for marker in reversed(list(node.iter_markers("trionet"))):
         if marker.args:
             raise pytest.UsageError(
-                f"{node.nodeid}: pytest.mark.trionet takes keywords only, as in"
+                f"{node.nodeid}: pytest.mark.trionet takes only keyword arguments, as in"
                 f' @pytest.mark.trionet(topics={{"orders": 3}}, num_partitions=3),'
-                f" and not {', '.join(map(repr, marker.args))}"
+                f" not {', '.join(map(repr, marker.args))}"
             )
-        given.update(marker.kwargs)
-    return given
+        arguments.update(marker.kwargs)
+    return arguments
 
 
 def _run_broker(
@@ -72,7 +72,7 @@ def _run_broker(
 
 @contextmanager
 def _logged_with(node: pytest.Item, running: ThreadedBroker) -> Iterator[None]:
-    """Show the broker's log if the test fails in the block; its item lives much longer."""
+    """Show the broker's log if the test fails within the block; its item lives much longer."""
     brokers = node.stash.setdefault(_brokers_of, [])
     brokers.append(running)
     try:
@@ -83,19 +83,19 @@ def _logged_with(node: pytest.Item, running: ThreadedBroker) -> Iterator[None]:
 
 @pytest.fixture
 def trionet_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """A running broker, fresh for this test, in memory, at ``.bootstrap_servers``."""
+    """A new in-memory broker for this test, at ``.bootstrap_servers``."""
     yield from _run_broker(request)
 
 
 @pytest.fixture
 def trionet_tls_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """As ``trionet_broker``, with TLS; clients need what ``.client_config(...)`` gives."""
+    """Like ``trionet_broker``, with TLS; ``.client_config(...)`` returns clients' settings."""
     yield from _run_broker(request, tls=True)
 
 
 @pytest.fixture
 def trionet_sasl_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """As ``trionet_broker``, with SASL; clients need what ``.client_config(...)`` gives."""
+    """Like ``trionet_broker``, with SASL; ``.client_config(...)`` returns clients' settings."""
     yield from _run_broker(request, sasl="PLAIN")
 
 
@@ -105,7 +105,7 @@ def trionet_broker_factory(
 ) -> Iterator[Callable[..., ThreadedBroker]]:
     """Starts more brokers: call it with the arguments of ``trionet.testing.broker``.
 
-    They end with the test. The marker ``trionet`` does not count for them.
+    They stop with the test. The marker ``trionet`` does not apply to them.
     """
     from .brokers._threaded import broker
 
@@ -129,7 +129,7 @@ def trionet_session_settings() -> dict[str, Any]:
 def trionet_session_broker(
     trionet_session_settings: dict[str, Any],
 ) -> Iterator[ThreadedBroker]:
-    """One broker for the whole session, which every test that asks for it shares."""
+    """One broker shared by all tests of the session that use it."""
     from .brokers._threaded import broker
 
     with broker(**trionet_session_settings) as running:
@@ -138,24 +138,24 @@ def trionet_session_broker(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    """Note when a test begins, and refuse a marker of its own that nothing has read."""
+    """Record when a test starts, and reject a marker that no fixture has read."""
     item.stash[_began_at] = time.time_ns() // 1_000_000
     yield
     is_marked = any(marker.name == "trionet" for marker in item.own_markers)
-    # Who takes `request` may ask for a fixture later.
+    # A test that takes `request` may request a fixture later.
     may_ask = "request" in inspect.signature(getattr(item, "obj", int)).parameters
     if is_marked and not may_ask and not item.stash.get(_was_read, False):
         raise pytest.UsageError(
-            f"{item.nodeid}: pytest.mark.trionet has no effect: it counts for the fixtures"
+            f"{item.nodeid}: pytest.mark.trionet has no effect here: it applies to the fixtures"
             " trionet_broker, trionet_tls_broker and trionet_sasl_broker, and this test uses none"
-            " of them; trionet_session_settings and the arguments of trionet_broker_factory are"
-            " for the others"
+            " of them; use trionet_session_settings or the arguments of trionet_broker_factory for"
+            " the others"
         )
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """End the faults that a test adds to brokers that others use, too, with the test."""
+    """Remove with a test the faults that it added to brokers shared with other tests."""
     own = item.stash.get(_brokers_of, [])
     with ExitStack() as stack:
         for running in _brokers(item):
@@ -168,17 +168,17 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show with a test that has failed what its brokers were asked and what they answered."""
+    """Add the requests and responses of its brokers to the report of a failed test."""
     report = yield
     if report.failed:
         for running in _brokers(item):
-            log = running.log(since_ms=item.stash[_began_at]) or "nothing was asked of it"
+            log = running.log(since_ms=item.stash[_began_at]) or "no requests"
             report.sections.append((f"{_LOG_SECTION} {running.bootstrap_servers}", log))
     return report
 
 
 def _brokers(item: pytest.Item) -> list[ThreadedBroker]:
-    """The brokers of a test: of its fixtures, and of fixtures that somebody has made of them."""
+    """The brokers of a test: of its fixtures, and of fixtures derived from them."""
     found: list[ThreadedBroker] = [*item.stash.get(_brokers_of, [])]
     values = getattr(item, "funcargs", {}).values()
     if any(type(value).__name__ == "ThreadedBroker" for value in values):

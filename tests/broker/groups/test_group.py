@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from support.groups import GroupRig
+from trionet.broker.groups._group_calls import JoinGroupResult, MemberMetadata, SyncGroupResult
 from trionet.broker.groups._group_state import GroupState
-from trionet.broker.groups._responses import JoinAnswer, MemberMetadata, SyncAnswer
 from trionet.protocol import error_codes
 
 EMPTY, PREPARING, COMPLETING, STABLE = (
@@ -45,7 +45,7 @@ def test_who_joins_first_waits_for_others_and_then_leads(rig: GroupRig) -> None:
     rig.gather()
 
     assert COMPLETING is rig.state
-    assert first.answer == JoinAnswer(
+    assert first.answer == JoinGroupResult(
         "c-1",
         generation=1,
         protocol_type="consumer",
@@ -56,7 +56,7 @@ def test_who_joins_first_waits_for_others_and_then_leads(rig: GroupRig) -> None:
             MemberMetadata("c-2", None, b"of second"),
         ),
     )
-    assert second.answer == JoinAnswer(
+    assert second.answer == JoinGroupResult(
         "c-2", generation=1, protocol_type="consumer", protocol_name="range", leader_id="c-1"
     )
 
@@ -69,8 +69,8 @@ def test_members_wait_for_their_assignments_until_the_leader_gives_them(rig: Gro
     own = rig.sync(leader, {leader: b"mine", follower: b"yours"})
 
     assert STABLE is rig.state
-    assert SyncAnswer(0, "consumer", "range", b"mine") == own.answer
-    assert SyncAnswer(0, "consumer", "range", b"yours") == waiting.answer
+    assert SyncGroupResult(0, "consumer", "range", b"mine") == own.answer
+    assert SyncGroupResult(0, "consumer", "range", b"yours") == waiting.answer
 
 
 def test_who_asks_when_the_assignments_are_there_is_told_at_once(rig: GroupRig) -> None:

@@ -122,7 +122,7 @@ def test_all_who_wait_are_turned_away_and_keep_their_places(rig: GroupRig) -> No
     first, second, third = rig.stable(3)
     replies = [rig.join(first), rig.join(second)]
 
-    rig.group.turn_away(error_codes.COORDINATOR_NOT_AVAILABLE)
+    rig.group.fail_waiting(error_codes.COORDINATOR_NOT_AVAILABLE)
     rig.settle()
 
     assert [error_codes.COORDINATOR_NOT_AVAILABLE] * 2 == [each.error_code for each in replies]
@@ -134,7 +134,7 @@ def test_so_are_those_who_wait_for_assignments(rig: GroupRig) -> None:
     _leader, follower = rig.complete()
     waiting = rig.sync(follower)
 
-    rig.group.turn_away(error_codes.COORDINATOR_NOT_AVAILABLE)
+    rig.group.fail_waiting(error_codes.COORDINATOR_NOT_AVAILABLE)
     rig.settle()
 
     assert error_codes.COORDINATOR_NOT_AVAILABLE == waiting.error_code

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from support.groups import RANGE, GroupRig, Reply
+from trionet.broker.groups._group_calls import JoinGroupResult, SyncGroupResult
 from trionet.broker.groups._group_state import GroupState
-from trionet.broker.groups._responses import JoinAnswer, SyncAnswer
 from trionet.protocol import error_codes
 from trionet.protocol.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
@@ -78,9 +78,9 @@ class Client:
         self.id = ""
         self.generation = -1
         self.phase = Phase.OUT
-        self.joins: Reply[JoinAnswer] | None = None
-        self.syncs: Reply[SyncAnswer] | None = None
-        self.led: JoinAnswer | None = None
+        self.joins: Reply[JoinGroupResult] | None = None
+        self.syncs: Reply[SyncGroupResult] | None = None
+        self.led: JoinGroupResult | None = None
         self.is_doubted = False
 
     def step(self) -> None:
@@ -117,7 +117,7 @@ class Client:
         elif self.phase is Phase.SYNCING:
             self.phase = Phase.JOINED
 
-    def take_join(self, answer: JoinAnswer) -> None:
+    def take_join(self, answer: JoinGroupResult) -> None:
         if answer.error_code == MEMBER_ID_REQUIRED:
             assert self.instance is None
             self.id, self.phase = answer.member_id, Phase.OUT
@@ -148,7 +148,7 @@ class Client:
         )
         self.phase = Phase.SYNCING
 
-    def take_sync(self, answer: SyncAnswer) -> None:
+    def take_sync(self, answer: SyncGroupResult) -> None:
         if answer.error_code:
             self.take_error(answer.error_code)
             return
@@ -207,7 +207,7 @@ class Groups(RuleBasedStateMachine):
                 ("j", False),
             ]
         ]
-        self.replies: list[Reply[JoinAnswer] | Reply[SyncAnswer]] = []
+        self.replies: list[Reply[JoinGroupResult] | Reply[SyncGroupResult]] = []
         self.generation = 0
         self.static_ids: dict[str, str] = {}
 
@@ -346,9 +346,9 @@ class Groups(RuleBasedStateMachine):
         group = self.rig.group
         for member in group.members:
             yield from (member.join_reply, member.sync_reply)
-        yield from (reply for reply, _ in group._owed)
-        for _, tell_group in self.rig.begun:
-            yield from (reply for reply, _ in tell_group.args[1])  # type: ignore[attr-defined]
+        yield from (reply for reply, _ in group._deferred_joins)
+        for _, note_stored in self.rig.begun:
+            yield from (reply for reply, _ in note_stored.args[1])  # type: ignore[attr-defined]
 
     @invariant()
     def calls_wait_in_their_state_only(self) -> None:
@@ -431,7 +431,7 @@ class Groups(RuleBasedStateMachine):
         self.rig.pass_time(LONGEST_WAIT + SESSION + REBALANCE)
 
         assert (GroupState.EMPTY, math.inf) == (self.rig.state, self.rig.group.wake_at)
-        assert not self.rig.group.has_pending
+        assert not self.rig.group.pending
         self.whoever_waits_will_be_answered()
         assert [] == self.replies
 

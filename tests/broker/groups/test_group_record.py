@@ -6,7 +6,12 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.groups._group_record import PIECE_BYTES, members_of, pieces, record_bytes
+from trionet.broker.groups._group_record import (
+    CHUNK_BYTES,
+    decode_members,
+    encode_members,
+    record_bytes,
+)
 from trionet.broker.groups._stored_group import StoredGroup, StoredMember
 
 texts = st.text(max_size=20)
@@ -19,17 +24,17 @@ MEMBERS = st.builds(
     session_seconds=st.floats(0, 1e6),
     rebalance_seconds=st.floats(0, 1e6),
     metadata=st.binary(max_size=100) | st.just(bytes(100_000)),
-    assignment=st.binary(max_size=100) | st.just(b"\n" * PIECE_BYTES),
+    assignment=st.binary(max_size=100) | st.just(b"\n" * CHUNK_BYTES),
 )
 
 
 @given(st.lists(MEMBERS, max_size=5).map(tuple))
 def test_members_come_out_of_pieces_as_they_were(members: tuple[StoredMember, ...]) -> None:
-    written = list(pieces(members))
+    written = list(encode_members(members))
 
-    assert members == members_of(b"".join(written))
-    assert all(len(piece) == PIECE_BYTES for piece in written[:-1])
-    assert all(0 < len(piece) <= PIECE_BYTES for piece in written)
+    assert members == decode_members(b"".join(written))
+    assert all(len(piece) == CHUNK_BYTES for piece in written[:-1])
+    assert all(0 < len(piece) <= CHUNK_BYTES for piece in written)
 
 
 def test_a_group_has_the_size_of_kafkas_record() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from support.groups import RANGE, GroupRig
+from trionet.broker.groups._group_calls import JoinGroupResult, MemberMetadata
 from trionet.broker.groups._group_state import GroupState
-from trionet.broker.groups._responses import JoinAnswer, MemberMetadata
 from trionet.protocol import error_codes
 from trionet.protocol.error_codes import FENCED_INSTANCE_ID
 
@@ -57,7 +57,7 @@ def test_a_follower_that_starts_anew_disturbs_nobody(rig: GroupRig) -> None:
     reply = rig.join(instance="j")
 
     assert (STABLE, 1, [leader, "j-3"]) == (rig.state, rig.generation, rig.members)
-    assert reply.answer == JoinAnswer(
+    assert reply.answer == JoinGroupResult(
         "j-3",
         generation=1,
         protocol_type="consumer",
@@ -84,7 +84,7 @@ def test_a_leader_that_starts_anew_is_told_to_assign_nothing(rig: GroupRig) -> N
 
     reply = rig.join(instance="i", can_skip=True)
 
-    assert reply.answer == JoinAnswer(
+    assert reply.answer == JoinGroupResult(
         "i-3",
         generation=1,
         protocol_type="consumer",

@@ -21,6 +21,7 @@ from support.calls import (
 from support.client import Client, connect
 from support.page_cache import drop_from_cache, slow_disk
 from trionet import open_broker
+from trionet.broker.log.segments._reading import is_cached
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import PartitionData, ReplicaState
 
@@ -332,7 +333,7 @@ async def test_what_is_not_in_the_page_cache_is_read_in_a_thread(tmp_path: Path)
                 drop_from_cache(path)
 
         with slow_disk():
-            assert not log_of(broker).is_cached(log_of(broker).read(0, 90_000).records)
+            assert not is_cached(log_of(broker).read(0, 90_000).records)
             request = fetch_request({"t": {0: 0, 1: 1}}, max_wait_ms=FOREVER_MS)
             response = await client.call(request, 12)
 

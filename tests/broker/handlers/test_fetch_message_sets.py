@@ -34,12 +34,12 @@ OLD_VERSIONS = (0, 1, 2, 3)
 FIRST_SEGMENT = "00000000000000000000.log"
 
 
-def messages_of(data: PartitionData) -> list[Record]:
+def to_message_set(data: PartitionData) -> list[Record]:
     return decode_message_set(bytes_of(data))[0]
 
 
 def values_of(data: PartitionData) -> list[bytes | None]:
-    return [value for _, _, _, value, _ in messages_of(data)]
+    return [value for _, _, _, value, _ in to_message_set(data)]
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
@@ -56,7 +56,7 @@ async def test_batches_are_given_as_messages(client: Client, version: int, codec
     time = TIMESTAMP if version >= 2 else -1
     assert (0, 3) == (data.error_code, data.high_watermark)
     assert [(1, time, b"k", b"a", ()), (2, max(-1, time + (time > 0)), None, None, ())] == (
-        messages_of(data)
+        to_message_set(data)
     )
     assert {(1 if version >= 2 else 0, codec)} == {(each.magic, each.codec) for each in headers}
 
@@ -83,7 +83,7 @@ async def test_all_of_a_large_log_is_read(tmp_path: Path, where: str, codec: int
         read: list[bytes | None] = []
         while len(read) < len(values):
             data = await fetch(client, "t", len(read), version=0)
-            read += [record[3] for record in messages_of(data) if record[0] >= len(read)]
+            read += [record[3] for record in to_message_set(data) if record[0] >= len(read)]
 
     assert values == read
 
@@ -100,7 +100,7 @@ async def test_the_limit_of_a_partition_cuts_its_messages(client: Client, versio
 
     for data, first in zip(topic.partitions, (10, 20), strict=True):
         assert 1000 == len(bytes_of(data))
-        assert [*range(first, first + 7)] == [record[0] for record in messages_of(data)]
+        assert [*range(first, first + 7)] == [record[0] for record in to_message_set(data)]
 
 
 @pytest.mark.parametrize("codec", [NONE, GZIP], ids=NAMES.get)
@@ -114,7 +114,7 @@ async def test_a_message_larger_than_the_limit_is_cut_before_version_3_and_whole
     before = await fetch(client, "t", version=2, partition_max_bytes=50)
     since = await fetch(client, "t", version=3, partition_max_bytes=50)
 
-    assert (50, []) == (len(bytes_of(before)), messages_of(before))
+    assert (50, []) == (len(bytes_of(before)), to_message_set(before))
     assert [bytes(range(256)) * 4] == values_of(since)
 
 
@@ -129,7 +129,7 @@ async def test_all_partitions_together_give_at_most_the_limit_of_the_request(
     [topic] = (await client.call(request, 3)).responses
 
     assert 4000 >= sum(len(bytes_of(data)) for data in topic.partitions)
-    assert [3, 1, 0] == [len(messages_of(data)) for data in topic.partitions]
+    assert [3, 1, 0] == [len(to_message_set(data)) for data in topic.partitions]
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
@@ -204,8 +204,8 @@ async def test_transaction_markers_are_passed_over(tmp_path: Path) -> None:
         one_by_one = await fetch(client, "t", version=2, partition_max_bytes=60)
         end = await fetch(client, "t", 3, version=2)
 
-    assert [2] == [record[0] for record in messages_of(whole)]
-    assert [2] == [record[0] for record in messages_of(one_by_one)]
+    assert [2] == [record[0] for record in to_message_set(whole)]
+    assert [2] == [record[0] for record in to_message_set(one_by_one)]
     assert (0, b"") == (end.error_code, bytes_of(end))
 
 
@@ -238,7 +238,7 @@ async def test_a_failing_disk_has_a_name_that_old_clients_know(
         await create_topic(client, "t", segment_bytes=1048576)
         await produce(client, "t", batch(b"v" * 600_000))
         await produce(client, "t", batch(b"v" * 600_000))
-        log_of(broker)._segments.all[0].let_go()
+        log_of(broker)._segments.all[0].close_file()
         make_unreadable(tmp_path / "t-0" / FIRST_SEGMENT)
         data = await fetch(client, "t", 0, version=version)
 

@@ -257,7 +257,7 @@ async def test_a_waiting_fetch_holds_neither_its_frame_nor_what_it_read(
     [fetch] = broker._state.purgatory._keys
 
     assert b"" == fetch._call.request.payload  # type: ignore[attr-defined]
-    assert {} == fetch._answers  # type: ignore[attr-defined]
+    assert {} == fetch._reader.results  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("changing", [1, READ_AT_ONCE + 1])
@@ -266,7 +266,7 @@ async def test_a_fetch_of_many_partitions_misses_nothing_that_comes_while_it_rea
 ) -> None:
     """Whatever comes in its pauses, however often it reads again for that."""
     await create_topic(client, "t", partitions=MANY)
-    turns, now_ms = broker._apis.long_calls.line, broker._cluster.now_ms()
+    turns, now_ms = broker._apis.long_calls.scheduler.line, broker._cluster.now_ms()
     wanted = READS_MAX * ceil(MANY / READ_AT_ONCE) * changing
     request = fetch_request(
         {"t": dict.fromkeys(range(MANY), 0)},

@@ -297,7 +297,7 @@ async def test_a_failed_disk_is_told_so_that_old_producers_try_again(
 ) -> None:
     """They do not know KAFKA_STORAGE_ERROR, and would give up (KIP-112)."""
     await create_topic(client, "t")
-    log_of(broker, "t").refuse("the disk failed")
+    log_of(broker, "t").reject_appends("the disk failed")
 
     answer = await produce(
         client, "t", messages(b"a") if version < 3 else batch(b"a"), version=version

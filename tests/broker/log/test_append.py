@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.logs import batch, headers, placed, stored
-from trionet.broker.log import Appended, Directory, Log, LogConfig, MemoryDirectory, Stop
+from trionet.broker.log import Appended, Directory, LastShutdown, Log, LogConfig, MemoryDirectory
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import (
     CORRUPT_MESSAGE,
@@ -178,7 +178,7 @@ def test_expired_producer_may_start_anywhere(log: Log) -> None:
 
 def test_refused_log_says_why(log: Log) -> None:
     log.append(batch(), NOW)
-    log.refuse("the partition moved away")
+    log.reject_appends("the partition moved away")
     with pytest.raises(ApiError, match="moved away") as raised:
         log.append(batch(), NOW)
 
@@ -226,8 +226,8 @@ def test_header_on_the_disk_is_the_file_s(directory: Directory) -> None:
 
 def test_a_partition_ends_before_its_offsets_have_64_bits(directory: Directory) -> None:
     start = 2**63 - 3
-    stop = Stop(was_clean=True, start_offset=start)
-    log = Log.open(directory, now_ms=NOW, stop=stop)
+    last_shutdown = LastShutdown(was_clean=True, start_offset=start)
+    log = Log.open(directory, now_ms=NOW, last_shutdown=last_shutdown)
     with pytest.raises(ApiError) as raised:
         log.append(batch(3), NOW)
     assert RECORD_LIST_TOO_LARGE == raised.value.error_code
@@ -238,6 +238,6 @@ def test_a_partition_ends_before_its_offsets_have_64_bits(directory: Directory) 
     with pytest.raises(ApiError) as raised:
         log.append(batch(), NOW)
     assert RECORD_LIST_TOO_LARGE == raised.value.error_code
-    again = Log.open(directory, now_ms=NOW, stop=Stop(start_offset=start))
+    again = Log.open(directory, now_ms=NOW, last_shutdown=LastShutdown(start_offset=start))
     assert 2**63 - 1 == again.end_offset
     assert b"".join(placed([batch(2)], start, 0)) == stored(again)

@@ -18,7 +18,14 @@ import pytest
 from support.interruption import call_interrupted
 from support.log_agreement import check_agreement
 from support.logs import batch, placed, stored
-from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, MemoryDirectory, Stop
+from trionet.broker.log import (
+    Directory,
+    FolderDirectory,
+    LastShutdown,
+    Log,
+    LogConfig,
+    MemoryDirectory,
+)
 from trionet.errors import ApiError
 from trionet.protocol.records._batch import iter_batches
 
@@ -148,6 +155,8 @@ async def test_exception_at_each_line_leaves_all_of_an_append_or_nothing(
         kept = stored(log)
         assert kept.startswith(sent), lines
         await log.close()
-        again = Log.open(directory, case.config, now_ms=NOW, stop=Stop(was_clean=True))
+        again = Log.open(
+            directory, case.config, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True)
+        )
         assert kept == stored(again), lines
         check_agreement(again)

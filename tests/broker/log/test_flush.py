@@ -7,7 +7,14 @@ import pytest
 import trio
 
 from support.logs import batch, headers, stored
-from trionet.broker.log import FolderDirectory, Log, LogConfig, LogFile, MemoryDirectory, Stop
+from trionet.broker.log import (
+    FolderDirectory,
+    LastShutdown,
+    Log,
+    LogConfig,
+    LogFile,
+    MemoryDirectory,
+)
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import KAFKA_STORAGE_ERROR
 
@@ -168,10 +175,10 @@ async def test_failed_sync_takes_the_log_offline_for_writing(folder: FolderDirec
     log.append(ONE, NOW)
     codes = []
     for _ in range(2):
-        with pytest.raises(ApiError, match="the disk refused") as raised:
+        with pytest.raises(ApiError, match="syncing written data failed") as raised:
             await log.flush()
         codes.append(raised.value.error_code)
-    with pytest.raises(ApiError, match="the disk refused") as raised:
+    with pytest.raises(ApiError, match="syncing written data failed") as raised:
         log.append(ONE, NOW)
 
     assert [KAFKA_STORAGE_ERROR] * 3 == [*codes, raised.value.error_code]
@@ -189,7 +196,7 @@ async def test_log_is_whole_again_after_a_failed_sync_and_a_restart(
     log.append(ONE, NOW)
     with pytest.raises(ApiError):
         await log.flush()
-    log = Log.open(folder, now_ms=NOW, stop=Stop())
+    log = Log.open(folder, now_ms=NOW, last_shutdown=LastShutdown())
 
     assert 1 == len(headers(log))
     assert 1 == log.append(ONE, NOW).first_offset

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.logs import batch, placed, stored
-from trionet.broker.log import FolderDirectory, Log, LogConfig, Stop
+from trionet.broker.log import FolderDirectory, LastShutdown, Log, LogConfig
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import KAFKA_STORAGE_ERROR
 
@@ -133,7 +133,7 @@ async def test_log_goes_on_when_there_is_room_again(disk: tuple[FolderDirectory,
     await log.flush()
 
     assert b"".join(placed([*sent, more])).endswith(stored(log))
-    again = Log.open(folder, log.config, now_ms=NOW, stop=Stop(start_offset=4))
+    again = Log.open(folder, log.config, now_ms=NOW, last_shutdown=LastShutdown(start_offset=4))
     assert (log.end_offset, stored(log)) == (again.end_offset, stored(again))
 
 

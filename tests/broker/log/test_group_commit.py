@@ -195,7 +195,7 @@ async def test_failure_to_save_before_the_sync_can_be_repaired() -> None:
     disk = Disk()
     disk.save_failing = fail
     disk.written = 1
-    with pytest.raises(ApiError, match="nothing is lost") as raised:
+    with pytest.raises(ApiError, match="no data is lost") as raised:
         await disk.flush()
     disk.save_failing = None
     await disk.flush()

@@ -13,7 +13,7 @@ import trio
 from support.cache import Unavailable
 from support.kafka_jars import class_path, java
 from support.kafka_tools import DUMP_LOG
-from trionet.broker.log import FolderDirectory, Log, LogConfig, Stop
+from trionet.broker.log import FolderDirectory, LastShutdown, Log, LogConfig
 from trionet.protocol.records._records import encode_batch
 from trionet.protocol.records._types import NewRecord
 
@@ -76,9 +76,9 @@ async def write(folder: FolderDirectory) -> None:
             await log.flush()
         if number == 50:
             await log.close()
-            log = Log.open(folder, CONFIG, now_ms=NOW, stop=Stop(was_clean=True))
+            log = Log.open(folder, CONFIG, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
         if number == 60:
-            log = Log.open(folder, CONFIG, now_ms=NOW, stop=Stop(recovery_point=5))
+            log = Log.open(folder, CONFIG, now_ms=NOW, last_shutdown=LastShutdown(recovery_point=5))
     await log.close()
     assert log.segment_count >= 3
 
@@ -139,7 +139,7 @@ async def test_batches_that_take_the_place_of_missing_records_are_read(
     names = [each for each in folder.names() if each.endswith(".log")]
     folder.remove(names[1])
     first, following = int(names[1][:20]), int(names[2][:20])
-    Log.open(folder, CONFIG, now_ms=NOW, stop=Stop(was_clean=True))
+    Log.open(folder, CONFIG, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
     text = dump("--deep-iteration", "--files", str(Path(folder.path) / names[1]))
 
     (batch,) = [line for line in text.splitlines() if line.startswith("baseOffset: ")]

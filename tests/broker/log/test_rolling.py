@@ -8,7 +8,7 @@ import trio
 from support.hostile_batches import changed
 from support.log_agreement import check_agreement
 from support.logs import batch, headers, placed, stored
-from trionet.broker.log import Directory, Log, LogConfig, Stop
+from trionet.broker.log import Directory, LastShutdown, Log, LogConfig
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import RECORD_LIST_TOO_LARGE
 from trionet.protocol.records._batch import PREFIX_SIZE
@@ -219,13 +219,13 @@ async def test_log_goes_on_where_it_was_closed(directory: Directory, count: int)
     config = LogConfig(segment_bytes=4 * len(ONE), index_interval_bytes=1)
     sent = [batch(timestamp=1000 + number) for number in range(4 * count)]
     for start in range(0, 4 * count, count):
-        stop = Stop(was_clean=True, recovery_point=start)
-        log = Log.open(directory, config, now_ms=NOW, stop=stop)
+        last_shutdown = LastShutdown(was_clean=True, recovery_point=start)
+        log = Log.open(directory, config, now_ms=NOW, last_shutdown=last_shutdown)
         assert start == log.end_offset == log.recovery_point
         for data in sent[start : start + count]:
             log.append(data, NOW)
         await log.close()
-    log = Log.open(directory, config, now_ms=NOW, stop=Stop(was_clean=True))
+    log = Log.open(directory, config, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
 
     assert b"".join(placed(sent)) == stored(log)
     assert [1000 + number for number in range(4 * count)] == [

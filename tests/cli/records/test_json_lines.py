@@ -75,7 +75,7 @@ def test_keys_and_values_are_made_of_what_was_said() -> None:
     assert (-7, {"a": [1]}) == (first["key"], first["payload"])
     assert (None, None) == (second["key"], second["payload"])
     assert "2 bytes left over after 'integer'" == second["key_error"]
-    assert second["payload_error"].startswith("not JSON")
+    assert second["payload_error"].startswith("invalid JSON")
     assert b"{" == base64.b64decode(second["payload_base64"])
 
 

@@ -34,11 +34,11 @@ def test_a_format_is_text_and_verbs(text: str, parts: list[bytes | Verb]) -> Non
     ("text", "told"),
     [
         (r"\q", r"\n, \r, \t"),
-        ("\\", "is no escape"),
-        (r"\x", "is no escape"),
-        ("100%", "a percent sign itself is %%"),
-        ("%v{hex", "the brace is not closed"),
-        ("%h{%v{hex}", "the brace is not closed"),
+        ("\\", "unknown escape"),
+        (r"\x", "unknown escape"),
+        ("100%", "write %% for a percent sign"),
+        ("%v{hex", "unclosed brace"),
+        ("%h{%v{hex}", "unclosed brace"),
     ],
 )
 def test_what_is_wrong_is_told(text: str, told: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.cli.records._columns import Taken
+from trionet.cli.records._columns import RecordColumns
 from trionet.cli.records._lines import LineInput, Shape
 from trionet.cli.records._packing import Packing
 
@@ -13,7 +13,7 @@ def lines(key_delimiter: bytes | None = None, size_max: int = 100, **shape: obje
     return LineInput(b"\n", key_delimiter, Shape(**shape), size_max)  # type: ignore[arg-type]
 
 
-def rows(taken: list[Taken]) -> list[tuple[bytes | None, bytes | None]]:
+def rows(taken: list[RecordColumns]) -> list[tuple[bytes | None, bytes | None]]:
     return [
         (key, value)
         for each in taken

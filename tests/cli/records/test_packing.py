@@ -62,7 +62,7 @@ def test_json_is_compacted_and_has_to_be_json() -> None:
     assert b'{"a":[1,"\xc3\xa9"]}' == Packing("json").packed('{"a": [1, "é"]}'.encode())
     for function in (Packing("json").packed, Packing("json").as_text, Packing("json").document):
         for bad in (b"{", b"[" * 100_000, b"[NaN]", b'"\xff"'):
-            with pytest.raises(PackError, match="not JSON"):
+            with pytest.raises(PackError, match="invalid JSON"):
                 function(bad)
 
 
@@ -120,5 +120,5 @@ def test_keys_and_values_are_made_of_different_things() -> None:
     both = packings(["integer"])
     assert ["integer", "integer"] == [each.text for each in both if each is not None]
     assert (None, None) == packings([])
-    with pytest.raises(ConfigError, match=r"key=\.\.\., value="):
+    with pytest.raises(ConfigError, match="key=TYPE, value=TYPE"):
         packings(["header=long"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cli_records import batch_of
-from trionet.cli.records._columns import Taken
+from trionet.cli.records._columns import RecordColumns
 from trionet.cli.records._layout import layout
 from trionet.cli.records._lines import Shape
 from trionet.cli.records._packing import Packing
@@ -23,7 +23,7 @@ def reader(form: str, size_max: int = 1000, **shape: object) -> FormatInput:
     return FormatInput(layout(form), Shape(**shape), size_max)  # type: ignore[arg-type]
 
 
-def read(form: str, data: bytes, **shape: object) -> list[Taken]:
+def read(form: str, data: bytes, **shape: object) -> list[RecordColumns]:
     found = reader(form, **shape)  # type: ignore[arg-type]
     taken = found.feed(data)
     error = found.take_error()
@@ -35,7 +35,7 @@ def read(form: str, data: bytes, **shape: object) -> list[Taken]:
     return taken
 
 
-def one(form: str, data: bytes) -> Taken:
+def one(form: str, data: bytes) -> RecordColumns:
     (taken,) = read(form, data)
     return taken
 
@@ -111,20 +111,20 @@ def test_what_was_read_is_packed() -> None:
 @pytest.mark.parametrize(
     ("form", "data", "told"),
     [
-        (r"%K %k\n", b"x k\n", "record 1: b'x k\\n' is no number for %K"),
+        (r"%K %k\n", b"x k\n", "record 1: invalid number b'x k\\n' for %K"),
         (r"%p %v\n", b"-1 k\n", "-1 is too small for %p"),
         (r"%T %v\n", b"-2 k\n", "-2 is too small for %T"),
-        (r"%K{hex16}%k\n", b"0x1_k\n", "is no number for %K{hex16}"),
-        (r"%K %k\n", b"-2 k\n", "-2 is no length"),
-        (r"%k{hex}\n", b"zz\n", "not hexadecimal"),
-        (r"%v{base64}\n", b"a!b\n", "not base64"),
-        (r"%v{json}\n", b"{\n", "not JSON"),
-        (r"%K{1}%k\n", b"ab\n", "b'\\n' should follow, not b'b\\n'"),
-        (r"%K{5}%k", b"abc", "the input ends in the middle of it, after 3 bytes"),
-        (r"%V{big64}%v", b"\x7f" * 8, "the input ends in the middle"),
-        (r"%p{big16}\n%v", b"ab", "the input ends in the middle"),
-        (r"%H %h{%k}", b"9999999 ", "is no length for %H"),
-        (r"%p %v\n", b"9" * 30, "is no number"),
+        (r"%K{hex16}%k\n", b"0x1_k\n", "invalid number b'0x1_' for %K{hex16}"),
+        (r"%K %k\n", b"-2 k\n", "invalid length -2"),
+        (r"%k{hex}\n", b"zz\n", "invalid hexadecimal"),
+        (r"%v{base64}\n", b"a!b\n", "invalid base64"),
+        (r"%v{json}\n", b"{\n", "invalid JSON"),
+        (r"%K{1}%k\n", b"ab\n", "expected b'\\n', found b'b\\n'"),
+        (r"%K{5}%k", b"abc", "the input ends before the record does, after 3 bytes"),
+        (r"%V{big64}%v", b"\x7f" * 8, "the input ends before"),
+        (r"%p{big16}\n%v", b"ab", "the input ends before"),
+        (r"%H %h{%k}", b"9999999 ", "invalid length 9999999 for %H"),
+        (r"%p %v\n", b"9" * 30, "invalid number"),
     ],
 )
 def test_what_is_no_record_is_told(form: str, data: bytes, told: str) -> None:
@@ -148,7 +148,7 @@ def test_a_record_that_grows_too_large_is_told() -> None:
     found = reader(r"%v\r\n", size_max=10)
     found.feed(b"x" * 11)
 
-    assert "more than 10 bytes (max.request.size)" in str(found.take_error())
+    assert "larger than 10 bytes (max.request.size)" in str(found.take_error())
 
 
 @pytest.mark.parametrize(
@@ -156,17 +156,17 @@ def test_a_record_that_grows_too_large_is_told() -> None:
     [
         ("", "at least one verb"),
         ("text", "at least one verb"),
-        ("%k%v", "nothing says where it ends"),
+        ("%k%v", "its end is undefined"),
         ("%k %k", "twice"),
         ("%v %s", "twice"),
-        ("%k %K", "in front of what it measures"),
-        ("%q", "no such verb to read"),
-        ("%a{timestamp-type} %v", "no such verb to read"),
+        ("%k %K", "must precede the field it measures"),
+        ("%q", "unknown verb"),
+        ("%a{timestamp-type} %v", "unknown verb"),
         ("%v{unpack[>i]}", "hex, base64"),
         ("%d{strftime[%F]} %v", "milliseconds since 1970"),
-        ("%h{%k}", "%H in front of it"),
-        ("%H %h{%o}", "of a header there are"),
-        ("%p{3} %v", "only a length or a count"),
+        ("%h{%k}", "must be preceded by %H"),
+        ("%H %h{%o}", "allowed in headers"),
+        ("%p{3} %v", "only lengths and counts"),
         ("%p{roman} %v", "ascii, hex"),
     ],
 )

@@ -101,15 +101,15 @@ def test_keys_and_values_are_made_of_what_was_said() -> None:
 @pytest.mark.parametrize(
     ("form", "told"),
     [
-        ("%q", "there are %t %p"),
-        ("%x", "the id of the producer"),
+        ("%q", "allowed: %t %p"),
+        ("%x", "the producer id"),
         ("%]", "trionet topics offsets"),
         ("%v{rot13}", "hex, base64"),
         ("%o{roman}", "ascii, hex"),
         ("%d{go[2006]}", "ascii, hex"),
         ("%a", "timestamp-type"),
         ("%a{timestamp-type;x}", "ascii, hex"),
-        ("%h{%o}", "of a header there are %k"),
+        ("%h{%o}", "allowed in headers: %k"),
         ("%v{unpack[z]}", "pack-string"),
     ],
 )

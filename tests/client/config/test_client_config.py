@@ -86,15 +86,15 @@ def test_what_kafka_compares_without_regard_to_case_and_numbers_of_acks(
         (
             {"transactional.id": "orders"},
             (
-                "transactional.id = 'orders' is not supported; allowed: leaving it out, since this"
+                "transactional.id = 'orders' is not supported; leave it out, since this"
                 " version has no transactions"
             ),
         ),
         (
             {"partitioner.class": "org.example.Mine"},
             (
-                "partitioner.class = 'org.example.Mine' is not supported; allowed: leaving it out,"
-                " and giving each record its partition"
+                "partitioner.class = 'org.example.Mine' is not supported; leave it out,"
+                " and pass the partition with each record"
             ),
         ),
     ],
@@ -129,7 +129,9 @@ def test_what_has_no_meaning_here_is_listed_in_the_log(caplog: pytest.LogCapture
 
     config.report()
 
-    assert ["without meaning for this producer: key.serializer, ssl.provider"] == caplog.messages
+    assert [
+        "settings without effect for this producer: key.serializer, ssl.provider"
+    ] == caplog.messages
 
 
 def test_nothing_is_said_of_what_has_an_effect(caplog: pytest.LogCaptureFixture) -> None:

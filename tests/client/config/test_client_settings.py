@@ -11,7 +11,7 @@ from trionet.client.config._client_config import ClientConfig, read_config
 from trionet.client.config._client_settings import client_settings
 from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
 from trionet.client.metrics._telemetry import TelemetrySettings
-from trionet.client.network._opening import ClientSettings
+from trionet.client.network._settings import ClientSettings
 
 
 def config(**keywords: object) -> ClientConfig:
@@ -108,6 +108,6 @@ def test_the_most_bounds_the_first_wait_and_the_log_says_so(
     actual = settings(retry_backoff_ms=5000)
 
     assert ExponentialBackoff(1.0, 1.0) == actual.metadata.retry
-    assert ["retry.backoff.ms is more than retry.backoff.max.ms, which is taken for both"] == (
+    assert ["retry.backoff.ms is larger than retry.backoff.max.ms, which is used for both"] == (
         caplog.messages
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trionet.client.admin._config import admin_settings
+from trionet.client.admin.calls._settings import admin_settings
 from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
 from trionet.client.consumer._config import consumer_settings
 from trionet.client.producer._config import producer_settings

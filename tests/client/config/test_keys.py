@@ -9,7 +9,7 @@ import pytest
 from support.cache import Unavailable
 from support.kafka_tools import kafka_tool
 from trionet.client.config import _keywords as keywords
-from trionet.client.config._common_keys import COMMON, OURS
+from trionet.client.config._applied_keys import COMMON, OF_LIBRDKAFKA, OURS, PRODUCER, SECURITY
 from trionet.client.config._keys import (
     ADMIN_KEYS,
     CLIENTS,
@@ -18,8 +18,6 @@ from trionet.client.config._keys import (
     ClientKeys,
 )
 from trionet.client.config._librdkafka_names import KAFKAS_NAME
-from trionet.client.config._producer_keys import PRODUCER
-from trionet.client.config._security_keys import OF_LIBRDKAFKA, SECURITY
 from trionet.errors import ConfigError
 from trionet.protocol._config_types import Row, parse_value, value_text
 
@@ -65,9 +63,9 @@ def test_a_table_is_in_alphabetical_order(table: tuple[Row, ...]) -> None:
 
 @pytest.mark.parametrize("keys", CLIENTS, ids=lambda keys: keys.client)
 def test_a_key_is_applied_or_without_meaning_or_refused(keys: ClientKeys) -> None:
-    assert not keys.applied.keys() & keys.without_meaning.keys()
-    assert not keys.applied.keys() & keys.refused.keys()
-    assert not keys.without_meaning.keys() & keys.refused.keys()
+    assert not keys.applied.keys() & keys.without_effect.keys()
+    assert not keys.applied.keys() & keys.unsupported.keys()
+    assert not keys.without_effect.keys() & keys.unsupported.keys()
 
 
 @pytest.mark.parametrize("row", [*ROWS.values()], ids=lambda row: row[0])
@@ -134,13 +132,14 @@ def _literals(hint: object) -> tuple[object, ...]:
         ("quality", "quality: unknown key"),
         (
             "queue.buffering.max.ms",
-            "queue.buffering.max.ms: librdkafka's name; Kafka's is linger.ms",
+            "queue.buffering.max.ms is librdkafka's name; use Kafka's: linger.ms",
         ),
-        ("group.id", "group.id: no key of producers, but of consumers; leave it out"),
+        ("group.id", "group.id is a setting of consumers, not of producers; leave it out"),
         (
             "default.api.timeout.ms",
             (
-                "default.api.timeout.ms: no key of producers, but of consumers and admin clients;"
+                "default.api.timeout.ms is a setting of consumers and admin clients, not of"
+                " producers;"
                 " leave it out"
             ),
         ),
@@ -170,8 +169,8 @@ def test_keys_types_and_defaults_are_those_of_the_real_kafka(
         for keys in CLIENTS
         for name, kind, default, _ in (
             *keys.applied.values(),
-            *keys.without_meaning.values(),
-            *(each.row for each in keys.refused.values()),
+            *keys.without_effect.values(),
+            *(each.row for each in keys.unsupported.values()),
         )
         if not name.startswith(("receive.message.max", "bootstrap.servers"))
         and name not in {row[0] for row in OF_LIBRDKAFKA}

@@ -14,9 +14,9 @@ from trionet.client.security._settings import (
     RefreshSettings,
     SaslClientSettings,
     SecuritySettings,
+    TokenEndpoint,
     TokenProvider,
 )
-from trionet.client.security._token_settings import TokenEndpoint
 from trionet.errors import ConfigError
 from trionet.net.tls._tls_client_context import ClientTlsSettings
 from trionet.net.wire._endpoint import SecurityProtocol
@@ -221,48 +221,60 @@ def test_secret_that_is_sent_in_the_clear_is_told_in_the_log(
     assert [] == caplog.messages
     sasl({**_TOKENS, _URL: "http://tokens.example/"})
 
-    assert "everybody on the way can read the secret" in caplog.text
+    assert "the client secret is sent unencrypted" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({}, "sasl.mechanism is not set, and Kafka's default GSSAPI is not supported"),
-        ({"sasl.mechanism": "PLAIN"}, "needs a user name and a password"),
-        ({"sasl.mechanism": "OAUTHBEARER"}, "needs a function that gives tokens"),
-        ({**_TOKENS, "sasl.mechanism": "PLAIN"}, "sasl.mechanism is PLAIN; allowed: OAUTHBEARER"),
-        ({**_TOKENS, _SECRET: None}, f"needs {_ID} and {_SECRET}"),
-        ({**_TOKENS, _URL: None}, f"needs {_URL}"),
+        ({}, "sasl.mechanism must be set, since Kafka's default GSSAPI is not supported"),
+        ({"sasl.mechanism": "PLAIN"}, "requires a user name and a password"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "requires either a function that returns tokens"),
+        (
+            {**_TOKENS, "sasl.mechanism": "PLAIN"},
+            "cannot be used with sasl.mechanism = PLAIN; allowed: OAUTHBEARER",
+        ),
+        ({**_TOKENS, _SECRET: None}, f"requires {_ID} and {_SECRET}"),
+        ({**_TOKENS, _URL: None}, f"requires {_URL}"),
         ({**_TOKENS, _URL: "ftp://a/b"}, "allowed: https://HOST/PATH"),
         ({**_TOKENS, _URL: "https://a:x/b"}, "allowed: https://HOST/PATH"),
-        ({**_TOKENS, _URL: "https://me:sesame@a/b"}, f"{_URL} has a name; allowed: {_ID}"),
+        (
+            {**_TOKENS, _URL: "https://me:sesame@a/b"},
+            f"{_URL} must not contain credentials; set {_ID}",
+        ),
         ({**_TOKENS, _URL: "https://a/b c"}, "allowed: https://HOST/PATH"),
-        ({**_TOKENS, "sasl.jaas.config": _TOKEN_JAAS}, "clientId of sasl.jaas.config are both set"),
-        ({**_PLAIN, "sasl.jaas.config": "x"}, "are both set; allowed: one way"),
+        (
+            {**_TOKENS, "sasl.jaas.config": _TOKEN_JAAS},
+            "clientId of sasl.jaas.config cannot both be set",
+        ),
+        (
+            {**_PLAIN, "sasl.jaas.config": "x"},
+            "cannot be combined with sasl.username or sasl.password",
+        ),
         (
             {"sasl.mechanism": "PLAIN", "sasl.jaas.config": "org.example.Mine required;"},
-            "the login module org.example.Mine is not supported",
+            "unsupported login module org.example.Mine",
         ),
         (
             {**_PLAIN, "ssl.ca.pem": "a", "ssl.ca.location": "b"},
-            "ssl.ca.pem and ssl.ca.location are both set",
+            "ssl.ca.pem and ssl.ca.location cannot both be set",
         ),
         (
             {**_PLAIN, "ssl.ca.location": "/ca.pem", "ssl.truststore.type": "PEM"},
-            "ssl.ca.location and ssl.truststore.type are both set",
+            "ssl.ca.location and ssl.truststore.type cannot both be set",
         ),
         (
             {**_PLAIN, "ssl.key.pem": "a", "ssl.keystore.location": "b"},
-            "ssl.key.pem and ssl.keystore.location are both set",
+            "ssl.key.pem and ssl.keystore.location cannot both be set",
         ),
         (
             {**_PLAIN, "ssl.key.pem": "a", "ssl.key.location": "b"},
-            "ssl.key.pem and ssl.key.location are both set",
+            "ssl.key.pem and ssl.key.location cannot both be set",
         ),
-        ({**_PLAIN, "ssl.key.location": "/nowhere"}, "ssl.key.location = '/nowhere' cannot be"),
+        ({**_PLAIN, "ssl.key.location": "/nowhere"}, "cannot read ssl.key.location = '/nowhere'"),
         (
             {**_PLAIN, "sasl.login.refresh.window.factor": 0.4},
-            "sasl.login.refresh.window.factor = 0.4 is not allowed; allowed: from 0.5 to 1.0",
+            "invalid sasl.login.refresh.window.factor = 0.4; allowed: from 0.5 to 1.0",
         ),
     ],
 )

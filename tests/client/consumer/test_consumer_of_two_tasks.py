@@ -16,8 +16,9 @@ from trionet import Broker, open_broker
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
-from trionet.client.consumer._settings import ConsumerSettings, FetchSettings
+from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.coordinator._group_settings import GroupSettings
+from trionet.client.consumer.fetch._fetch_settings import FetchSettings
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.producer._open_producer import open_producer
 from trionet.client.producer._producer import Producer

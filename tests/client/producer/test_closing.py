@@ -122,7 +122,7 @@ async def test_cancellation_of_the_block_ends_it_at_once(
 async def test_who_waits_when_the_producer_is_closed_is_told(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
-    """B9: for room, for a topic, and for an acknowledgement."""
+    """B9: for waiters, for a topic, and for an acknowledgement."""
     settings = attrs.evolve(ONE_IN_FLIGHT, buffer_bytes=20_000)
     errors: list[Exception] = []
 

@@ -144,7 +144,7 @@ def test_settings_that_are_made_already_are_taken_as_they_are() -> None:
     made = ProducerSettings(linger_seconds=1.0)
 
     assert made is producer_settings(made, {})
-    with pytest.raises(TypeError, match="take no keywords beside them"):
+    with pytest.raises(TypeError, match="cannot be combined with keyword settings"):
         producer_settings(made, {"linger_ms": 7})
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from support.tokens import unsecured
-from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.network._open_client import open_network_client
+from trionet.client.network._settings import ClientSettings
 from trionet.client.security._login import RETRY_SECONDS, TokenLogin, expiry_of, refresh_at_ms
 from trionet.client.security._settings import (
     BearerToken,
@@ -107,12 +108,12 @@ async def test_a_plain_provider_may_wait_and_holds_nobody_up() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (None, "gave a NoneType"),
-        (b"bytes", "gave a bytes"),
+        (None, "returned a NoneType"),
+        (b"bytes", "returned a bytes"),
         ("two words", "a character that is not allowed"),
         (BearerToken("x", extensions={"auth": "x"}), "'auth' is not allowed"),
-        (unsecured({"exp": 1000}), "a token that has expired"),
-        (BearerToken("x", expires_ms=1), "a token that has expired"),
+        (unsecured({"exp": 1000}), "a token that has already expired"),
+        (BearerToken("x", expires_ms=1), "a token that has already expired"),
     ],
 )
 async def test_what_is_no_good_token_is_told(given: Any, expected: str) -> None:
@@ -136,13 +137,13 @@ async def test_a_token_is_replaced_and_a_provider_that_fails_is_asked_again(
     begun = login(provide, network)
     await begun.log_in()
     with trio.move_on_after(1.8 * 3600), caplog.at_level(logging.WARNING):
-        await begun.keep_fresh()
+        await begun.keep_token_fresh()
 
     assert [1, 2, 3, 4] == list(range(1, len(asked_at) + 1))
     assert 0.8 * 3600 <= asked_at[1] <= 0.85 * 3600
     assert RETRY_SECONDS == pytest.approx(asked_at[2] - asked_at[1])
     assert "token4" == begun.token.value
-    assert "could not be had" in caplog.text
+    assert "token provider failed" in caplog.text
 
 
 async def test_a_token_without_an_end_is_kept(autojump_clock: MockClock) -> None:
@@ -150,7 +151,7 @@ async def test_a_token_without_an_end_is_kept(autojump_clock: MockClock) -> None
     await begun.log_in()
 
     with trio.fail_after(1):
-        await begun.keep_fresh()
+        await begun.keep_token_fresh()
 
 
 async def test_the_error_of_a_provider_is_told_as_it_is_when_the_client_is_opened() -> None:

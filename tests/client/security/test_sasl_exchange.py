@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.sasl import NOW_MS, settings
 from trionet.broker.security._sasl_exchange import SaslExchange
 from trionet.client.network._exchange import CORRELATION_ID_MAX
-from trionet.client.security._sasl_client_authenticator import RESERVED_IDS, SaslClientExchange
+from trionet.client.security._sasl_client_authenticator import RESERVED_IDS, SaslClientAuthenticator
 from trionet.errors import AuthenticationError
 from trionet.net._authenticator import Gate, Progress, Step
 from trionet.net._principal import USER, Principal
@@ -37,8 +37,8 @@ BEFORE_KIP_152 = {18: (0, 0), 17: (0, 0)}
 def ours(
     begin: Callable[[], SaslClient] = lambda: PlainClient("alice", "secret"),
     mechanism: str = "PLAIN",
-) -> SaslClientExchange:
-    return SaslClientExchange(mechanism, begin, "client", random.Random(1))
+) -> SaslClientAuthenticator:
+    return SaslClientAuthenticator(mechanism, begin, "client", random.Random(1))
 
 
 def scram_of(password: str) -> Callable[[], SaslClient]:
@@ -64,7 +64,7 @@ def bytes_of(step: Step) -> bytes:
 
 
 def converse(
-    client: SaslClientExchange, server: SaslExchange, now: float = 100.0
+    client: SaslClientAuthenticator, server: SaslExchange, now: float = 100.0
 ) -> tuple[Step, list[tuple[int, int]]]:
     """Let both talk until the client is done.
 
@@ -128,17 +128,19 @@ def test_a_mechanism_that_the_broker_does_not_have() -> None:
     step, _ = converse(ours(mechanism="SCRAM-SHA-512"), theirs(MODERN))
 
     assert CloseReason.AUTHENTICATION_FAILED is step.close_reason
-    assert "'SCRAM-SHA-512' enabled; allowed: PLAIN, SCRAM-SHA-256, OAUTHBEARER" in step.detail
+    assert "'SCRAM-SHA-512'; enabled: PLAIN, SCRAM-SHA-256, OAUTHBEARER" in step.detail
 
 
 def test_a_broker_without_sasl() -> None:
     step, asked = converse(ours(), theirs({18: (0, 4)}))
 
     assert [(18, 0)] == asked
-    assert "the broker does not know SASL" == step.detail
+    assert "the broker does not support SASL" == step.detail
 
 
-def answered(client: SaslClientExchange, key: int, version: int, body: Message, id: int) -> Step:
+def answered(
+    client: SaslClientAuthenticator, key: int, version: int, body: Message, id: int
+) -> Step:
     codec = lookup(key, version)
     assert codec is not None
     chunks: list[Chunk] = [encode_response_header(codec, id)]
@@ -149,8 +151,8 @@ def answered(client: SaslClientExchange, key: int, version: int, body: Message, 
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        (error_codes.ILLEGAL_SASL_STATE, "the broker's listener is not one for SASL"),
-        (error_codes.UNKNOWN_SERVER_ERROR, "SaslHandshake is refused: UNKNOWN_SERVER_ERROR"),
+        (error_codes.ILLEGAL_SASL_STATE, "the broker's listener does not use SASL"),
+        (error_codes.UNKNOWN_SERVER_ERROR, "SaslHandshake failed: UNKNOWN_SERVER_ERROR"),
     ],
 )
 def test_a_handshake_that_is_refused(code: int, expected: str) -> None:
@@ -187,7 +189,7 @@ def test_an_answer_to_another_request(id: int) -> None:
     step = answered(client, api_keys.API_VERSIONS, 0, ApiVersionsResponse(), id)
 
     assert CloseReason.INVALID_RECEIVE is step.close_reason
-    assert f"the answer is to request {id}" in step.detail
+    assert f"received a response to request {id}" in step.detail
 
 
 def test_nonsense_is_no_failed_authentication() -> None:
@@ -221,7 +223,7 @@ def test_a_session_is_renewed_after_most_of_its_life() -> None:
     """Between 85 and 95 of 100 parts of it, by chance."""
     found = set()
     for seed in range(50):
-        client = SaslClientExchange(
+        client = SaslClientAuthenticator(
             "PLAIN", lambda: PlainClient("alice", "secret"), "client", random.Random(seed)
         )
         converse(client, theirs(MODERN, session_ms={"PLAIN": 10_000}))

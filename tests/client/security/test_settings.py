@@ -14,10 +14,13 @@ from trionet.net.wire._endpoint import SecurityProtocol
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"mechanism": "GSSAPI"}, "'GSSAPI' is not supported; allowed: PLAIN, SCRAM-SHA-256"),
-        ({"mechanism": "PLAIN", "user_name": "alice"}, "needs a user name and a password"),
-        ({"mechanism": "SCRAM-SHA-512", "password": "x"}, "needs a user name and a password"),
-        ({"mechanism": "OAUTHBEARER"}, "needs a function that gives tokens"),
+        (
+            {"mechanism": "GSSAPI"},
+            "unsupported sasl.mechanism = 'GSSAPI'; allowed: PLAIN, SCRAM-SHA-256",
+        ),
+        ({"mechanism": "PLAIN", "user_name": "alice"}, "requires a user name and a password"),
+        ({"mechanism": "SCRAM-SHA-512", "password": "x"}, "requires a user name and a password"),
+        ({"mechanism": "OAUTHBEARER"}, "requires either a function that returns tokens"),
         (
             {
                 "mechanism": "PLAIN",
@@ -25,7 +28,7 @@ from trionet.net.wire._endpoint import SecurityProtocol
                 "password": "x",
                 "is_delegation_token": True,
             },
-            "a delegation token is not for sasl.mechanism = 'PLAIN'",
+            "a delegation token cannot be used with sasl.mechanism = 'PLAIN'",
         ),
     ],
 )
@@ -37,7 +40,7 @@ def test_sasl_needs_what_its_mechanism_proves_us_by(given: dict[str, Any], expec
 
 @pytest.mark.parametrize("protocol", [SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL])
 def test_a_protocol_with_sasl_needs_its_settings(protocol: SecurityProtocol) -> None:
-    with pytest.raises(ConfigError, match=r"needs sasl\.mechanism"):
+    with pytest.raises(ConfigError, match=r"requires sasl\.mechanism"):
         SecuritySettings(protocol=protocol)
 
 

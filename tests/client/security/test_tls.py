@@ -12,7 +12,8 @@ import trionet
 from support.secured_clients import is_served, over_tls, polled_client, refusal, tls_listener
 from support.tls import authority, certificate, server_context, write_pem
 from support.wire import LOOPBACK
-from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.network._open_client import open_network_client
+from trionet.client.network._settings import ClientSettings
 from trionet.client.security._settings import SecuritySettings
 from trionet.errors import ConfigError, DisconnectedError
 from trionet.net.wire._endpoint import SecurityProtocol
@@ -185,6 +186,6 @@ async def test_settings_that_cannot_be_used_are_told_at_once(
 
 async def test_there_is_no_tls_in_memory() -> None:
     settings = ClientSettings(security=SecuritySettings(protocol=SecurityProtocol.SSL))
-    with pytest.raises(ConfigError, match="no TLS on a network in memory"):
+    with pytest.raises(ConfigError, match="an in-memory network does not support TLS"):
         async with open_network_client("10.0.0.1:1", settings, network=MemoryNetwork()):
             raise AssertionError("it was opened")

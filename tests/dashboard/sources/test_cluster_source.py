@@ -17,7 +17,7 @@ from trionet.client.admin import NewTopic
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.sources._cluster_source import ClusterSource
 from trionet.dashboard.sources._group_reader import GROUPS_PER_STEP
-from trionet.dashboard.sources._topic_lists import PARTITIONS_PER_ANSWER
+from trionet.dashboard.sources._topic_reader import PARTITIONS_PER_RESPONSE
 from trionet.testing import MemoryNetwork, control
 
 
@@ -43,7 +43,7 @@ async def test_topics_are_told_with_their_records_and_sizes() -> None:
         await admin.delete_records({TopicPartition("a", 0): 2})
         source = ClusterSource(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("topics")
+            source.focus("topics")
             model = await watched.until(
                 lambda model: model.topics.get("a", None) and model.topics["a"].bytes
             )
@@ -70,7 +70,7 @@ async def test_how_fast_a_topic_grows_is_told() -> None:
             open_producer(broker.bootstrap_servers) as producer,
             watching(source) as watched,
         ):
-            source.want("topics")
+            source.focus("topics")
             await watched.until(lambda model: model.topics["t"].rate == 0)
             await producer.send("t", b"x")
             model = await watched.until(lambda model: model.topics["t"].rate)
@@ -84,7 +84,7 @@ async def test_the_partitions_of_one_topic_are_those_that_are_looked_at() -> Non
         await admin.create_topics([NewTopic("a", 3), NewTopic("b", 2)])
         source = ClusterSource(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("partitions", "a")
+            source.focus("partitions", "a")
             model = await watched.until(
                 lambda model: (
                     {topic for topic, _ in model.partitions} == {"a"}
@@ -92,7 +92,7 @@ async def test_the_partitions_of_one_topic_are_those_that_are_looked_at() -> Non
                 )
             )
             assert {("a", 0), ("a", 1), ("a", 2)} == set(model.partitions)
-            source.want("topics")
+            source.focus("topics")
             await watched.until(lambda model: len(model.partitions) == 5)
 
 
@@ -101,7 +101,7 @@ async def test_topics_that_come_and_go_are_told() -> None:
         await admin.create_topics(["a"])
         source = ClusterSource(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("topics")
+            source.focus("topics")
             await watched.until(lambda model: list(model.topics) == ["a"])
             await admin.create_topics(["b"])
             await watched.until(lambda model: set(model.topics) == {"a", "b"})
@@ -131,10 +131,10 @@ async def test_groups_are_told_with_their_members_and_lag() -> None:
         ):
             await consumer.next_batch()
             await consumer.commit({TopicPartition("t", 0): 3})
-            source.want("groups")
+            source.focus("groups")
             model = await watched.until(lambda m: "g" in m.groups and m.groups["g"].lag is not None)
             row = model.groups["g"]
-            source.want("group", "g")
+            source.focus("group", "g")
 
             assert ("classic", "Stable", "consumer", 1, 2) == (
                 row.type,
@@ -159,14 +159,14 @@ async def test_settings_are_told_of_what_is_looked_at() -> None:
         await admin.create_topics([NewTopic("t", configs={"retention.ms": 1000})])
         source = ClusterSource(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("configs", ("topic", "t"))
+            source.focus("configs", ("topic", "t"))
             model = await watched.until(lambda model: "retention.ms" in model.configs)
             assert ("1000", False) == (
                 model.configs["retention.ms"].value,
                 model.configs["retention.ms"].is_default,
             )
             assert model.configs["cleanup.policy"].is_default
-            source.want("configs", ("broker", "1"))
+            source.focus("configs", ("broker", "1"))
             model = await watched.until(lambda model: "node.id" in model.configs)
             assert "1" == model.configs["node.id"].value
 
@@ -183,10 +183,10 @@ async def test_that_settings_could_not_be_read_is_no_alarm_where_others_are_look
         source = ClusterSource(broker.bootstrap_servers)
         async with watching(source) as watched:
             with control(broker).faults.hold("DescribeConfigs") as held:
-                source.want("configs", ("topic", "nowhere"))
+                source.focus("configs", ("topic", "nowhere"))
                 while not held.hits:
                     await trio.lowlevel.checkpoint()
-                source.want("configs", ("topic", "t"))
+                source.focus("configs", ("topic", "t"))
             await watched.until(are_told)
 
     assert set() == alarms
@@ -196,7 +196,7 @@ async def test_what_a_broker_does_not_serve_is_said() -> None:
     async with open_broker() as broker:
         source = ClusterSource(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("quotas")
+            source.focus("quotas")
             model = await watched.until(lambda model: model.client_quotas_missing)
 
         assert "DescribeClientQuotas" in f"{model.client_quotas_missing}"
@@ -209,11 +209,11 @@ async def test_a_cluster_that_is_gone_is_an_alarm_and_comes_back() -> None:
         settings = {"default.api.timeout.ms": 300, "request.timeout.ms": 200}
         source = ClusterSource(address, settings)
         async with watching(source) as watched:
-            source.want("topics")
+            source.focus("topics")
             await broker.stop(1)
             model = await watched.until(lambda model: "topics" in model.alarms)
             assert "topics" in model.failing
-            assert "topics" in model.figures.told()
+            assert "topics" in model.figures.reported()
             assert "topics" not in model.figures
             await broker.start(1)
             model = await watched.until(lambda model: not model.alarms)
@@ -228,7 +228,7 @@ async def test_that_a_cluster_is_gone_is_seen_where_nothing_of_it_is_shown() -> 
         settings = {"default.api.timeout.ms": 300, "request.timeout.ms": 200}
         source = ClusterSource(broker.bootstrap_servers, settings)
         async with watching(source) as watched:
-            source.want("connections")
+            source.focus("connections")
             await broker.stop(1)
             model = await watched.until(lambda model: model.alarms)
 
@@ -240,10 +240,10 @@ async def test_how_fast_topics_grow_is_not_known_while_nobody_looks() -> None:
         await admin.create_topics(["t"])
         source = ClusterSource(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("topics")
+            source.focus("topics")
             await watched.until(lambda model: model.topics["t"].rate == 0)
             assert None is not watched.model.topics.as_of
-            source.want("groups")
+            source.focus("groups")
             model = await watched.until(lambda model: model.topics["t"].rate is None)
 
         assert None is model.partitions["t", 0].rate
@@ -254,9 +254,9 @@ async def test_the_settings_of_what_is_gone_are_an_alarm_as_long_as_they_are_loo
     async with open_broker() as broker:
         source = ClusterSource(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("configs", ("topic", "nowhere"))
+            source.focus("configs", ("topic", "nowhere"))
             await watched.until(lambda model: "configs" in model.alarms)
-            source.want("topics")
+            source.focus("topics")
             await watched.until(lambda model: not model.alarms)
 
 
@@ -273,7 +273,7 @@ async def test_the_lag_of_all_groups_is_told_or_not_known() -> None:
             await watched.until(lambda model: model.figures.get("lag") == 0)
             await producer.send("t", b"x")
             await watched.until(lambda model: model.figures.get("lag") == 2)
-            source.want("connections")
+            source.focus("connections")
             await watched.until(lambda model: "lag" not in model.figures)
 
 
@@ -290,7 +290,7 @@ async def test_a_large_cluster_is_read_in_slices() -> None:
 
     assert (1000, 1) == (model.topics["large"].partitions, model.topics["small"].partitions)
     assert 1001 == sizes[-1]
-    assert all(b - a <= PARTITIONS_PER_ANSWER for a, b in pairwise(sizes))
+    assert all(b - a <= PARTITIONS_PER_RESPONSE for a, b in pairwise(sizes))
 
 
 class Steps(trio.abc.Instrument):
@@ -339,7 +339,7 @@ async def test_no_step_of_reading_a_large_cluster_holds_others_up(
         for number in range(3 * GROUPS_PER_STEP):
             await admin.alter_group_offsets(f"g{number}", {TopicPartition("t0", 0): 0})
         source = ClusterSource(broker.bootstrap_servers, network=network)
-        source.want(view)
+        source.focus(view)
         counts: list[int] = [0]
         trio.lowlevel.add_instrument(steps)
         async with trio.open_nursery() as nursery:

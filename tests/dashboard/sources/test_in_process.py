@@ -16,11 +16,10 @@ from support.watching import watching
 from trionet import Broker, TrionetError, open_broker, open_consumer
 from trionet.broker.telemetry._broker_metrics import BrokerMetrics
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._snapshot import Taken
+from trionet.dashboard.model._snapshot import BrokerSnapshot
 from trionet.dashboard.sources._http_client import HttpClient
-from trionet.dashboard.sources._in_process import InProcess
-from trionet.dashboard.sources._metrics_source import MetricsListenerTeller
 from trionet.dashboard.sources._network_source import LISTS, NetworkSource
+from trionet.dashboard.sources._snapshot_readers import InProcessReader, MetricsListenerReader
 
 
 @asynccontextmanager
@@ -31,7 +30,7 @@ async def measured() -> AsyncIterator[tuple[Broker, BrokerMetrics]]:
 
 
 @asynccontextmanager
-async def busy_broker() -> AsyncIterator[tuple[InProcess, MetricsListenerTeller]]:
+async def busy_broker() -> AsyncIterator[tuple[InProcessReader, MetricsListenerReader]]:
     """Both tellers of a broker that has done something of everything."""
     async with (
         measured() as (broker, metrics),
@@ -45,10 +44,10 @@ async def busy_broker() -> AsyncIterator[tuple[InProcess, MetricsListenerTeller]
             broker.bootstrap_servers, group_id="g", topics="t", auto_offset_reset="earliest"
         ) as consumer:
             await consumer.next_batch()
-            yield InProcess(metrics), MetricsListenerTeller(http)
+            yield InProcessReader(metrics), MetricsListenerReader(http)
 
 
-def limits(told: Taken) -> list[dict[str, Any]]:
+def limits(told: BrokerSnapshot) -> list[dict[str, Any]]:
     """Its quotas without rates, which fall while time passes."""
     return [{**quota, "value": None} for quota in told.about["quotas"]]
 
@@ -69,9 +68,9 @@ async def test_both_tell_the_same_of_a_broker() -> None:
 async def test_models_of_both_show_the_same() -> None:
     async with busy_broker() as (near, far):
         models = []
-        for teller in (near, far):
+        for reader in (near, far):
             model = Model()
-            model.fold(await teller.take(), 1.0)
+            model.update_network(await reader.take(), 1.0)
             models.append(model)
 
         here, there = models
@@ -122,7 +121,7 @@ async def test_a_broker_without_a_metrics_listener_is_watched_as_well() -> None:
     async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
         await create_topic(client, "t")
         with broker.watch() as metrics:
-            told = await InProcess(metrics).take()
+            told = await InProcessReader(metrics).take()
 
         assert 1 == dict(told.readings)["kafka_controller_kafkacontroller_globaltopiccount"][()]
         assert {"CreateTopics"} <= {api["name"] for api in told.about["apis"]}
@@ -132,9 +131,9 @@ async def test_the_log_lines_since_one_watches_are_told() -> None:
     async with open_broker() as broker:
         with broker.watch() as metrics, broker.watch() as others:
             logging.getLogger("trionet.broker").warning("something")
-            rows, total = await InProcess(metrics).rows("log")
+            rows, total = await InProcessReader(metrics).rows("log")
             assert "something" == rows[0]["text"]
-            assert total == (await InProcess(others).rows("log"))[1]
+            assert total == (await InProcessReader(others).rows("log"))[1]
 
 
 async def test_a_connection_can_be_closed() -> None:
@@ -144,26 +143,26 @@ async def test_a_connection_can_be_closed() -> None:
     ):
         await create_topic(client, "t")
         with broker.watch() as metrics:
-            teller = InProcess(metrics)
-            [row] = (await teller.rows("connections"))[0]
+            reader = InProcessReader(metrics)
+            [row] = (await reader.rows("connections"))[0]
 
-            assert await teller.close_connection(row["id"])
+            assert await reader.close_connection(row["id"])
             with trio.fail_after(5):
-                while (await teller.rows("recently_closed"))[1] == 0:
+                while (await reader.rows("recently_closed"))[1] == 0:
                     await trio.lowlevel.checkpoint()
-            [closed] = (await teller.rows("recently_closed"))[0]
-            assert ("LOCAL_CLOSE", "an operator asked for it") == (
+            [closed] = (await reader.rows("recently_closed"))[0]
+            assert ("LOCAL_CLOSE", "closed by an operator") == (
                 closed["reason"],
                 closed["detail"],
             )
-            assert not await teller.close_connection(row["id"])
+            assert not await reader.close_connection(row["id"])
 
 
 async def test_a_list_is_only_read_while_it_is_looked_at() -> None:
     async with open_broker() as broker, connect(broker.bootstrap_servers):
         with broker.watch() as metrics:
             model, news = Model(), trio.Event()
-            source = NetworkSource(InProcess(metrics), "the broker")
+            source = NetworkSource(InProcessReader(metrics), "the broker")
             source.interval_seconds = 0.02
 
             def changed() -> None:
@@ -174,7 +173,7 @@ async def test_a_list_is_only_read_while_it_is_looked_at() -> None:
                 await nursery.start(source.run, model, changed)
                 assert 1 == model.figures["connections"]
                 assert None is model.connections.updated_at
-                source.want("connections")
+                source.focus("connections")
                 with trio.fail_after(5):
                     await news.wait()
                 nursery.cancel_scope.cancel()
@@ -184,11 +183,11 @@ class _SlowTeller:
     """Tells of a broker; its list of connections is long, and takes its time."""
 
     def __init__(self, metrics: BrokerMetrics) -> None:
-        self._metrics = InProcess(metrics)
+        self._metrics = InProcessReader(metrics)
         self.asked = trio.Event()
         self.may_answer = trio.Event()
 
-    async def take(self) -> Taken:
+    async def take(self) -> BrokerSnapshot:
         return await self._metrics.take()
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
@@ -204,10 +203,10 @@ class _WithoutLists:
     """Tells of a broker, and of its lists something else."""
 
     def __init__(self, metrics: BrokerMetrics, rows: Any) -> None:
-        self._metrics = InProcess(metrics)
+        self._metrics = InProcessReader(metrics)
         self.lists_rows = rows
 
-    async def take(self) -> Taken:
+    async def take(self) -> BrokerSnapshot:
         return await self._metrics.take()
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
@@ -228,15 +227,15 @@ async def test_a_list_that_cannot_be_read_takes_nothing_else_with_it(
 ) -> None:
     async with open_broker() as broker, connect(broker.bootstrap_servers):
         with broker.watch() as metrics:
-            teller = _WithoutLists(metrics, rows)
-            source = NetworkSource(teller, "the broker")
-            source.want(section)
+            reader = _WithoutLists(metrics, rows)
+            source = NetworkSource(reader, "the broker")
+            source.focus(section)
             async with watching(source) as watched:
                 model = await watched.until(lambda model: "requests" in model.figures)
                 assert f"{section} of the broker could not be read" in model.alarms["the broker"]
                 assert {None} == {model.apis.failure, model.log.failure, model.apis.missing}
                 assert section == "groups" or None is not model.connections.failure
-                teller.lists_rows = None
+                reader.lists_rows = None
                 await watched.until(lambda model: not model.alarms)
                 assert None is model.connections.failure
 
@@ -247,9 +246,9 @@ class _Odd:
     def __init__(self, about: dict[str, Any]) -> None:
         self.about = about
 
-    async def take(self) -> Taken:
+    async def take(self) -> BrokerSnapshot:
         await trio.lowlevel.checkpoint()
-        return Taken(1.0, self.about, {})
+        return BrokerSnapshot(1.0, self.about, {})
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
         raise AssertionError(section)
@@ -259,11 +258,11 @@ class _Odd:
 async def test_a_broker_that_tells_of_itself_in_another_form_is_an_alarm(
     about: dict[str, Any],
 ) -> None:
-    teller = _Odd(about)
-    async with watching(NetworkSource(teller, "the broker")) as watched:
+    reader = _Odd(about)
+    async with watching(NetworkSource(reader, "the broker")) as watched:
         model = await watched.until(lambda model: bool(model.alarms))
-        assert any("another form" in alarm for alarm in model.alarms.values())
-        teller.about = {}
+        assert any("unknown format" in alarm for alarm in model.alarms.values())
+        reader.about = {}
         await watched.until(lambda model: not model.alarms)
 
 
@@ -271,8 +270,8 @@ async def test_a_broker_that_tells_of_itself_in_another_form_is_an_alarm(
 async def test_a_list_does_not_wait_for_the_rest_of_another_one() -> None:
     async with open_broker() as broker, connect(broker.bootstrap_servers):
         with broker.watch() as metrics:
-            model, teller = Model(), _SlowTeller(metrics)
-            source = NetworkSource(teller, "the broker")
+            model, reader = Model(), _SlowTeller(metrics)
+            source = NetworkSource(reader, "the broker")
             source.interval_seconds = 0.2
             news = trio.Event()
 
@@ -282,10 +281,10 @@ async def test_a_list_does_not_wait_for_the_rest_of_another_one() -> None:
 
             async with trio.open_nursery() as nursery:
                 await nursery.start(source.run, model, changed)
-                source.want("connections")
-                await teller.asked.wait()
-                source.want("log")
-                teller.may_answer.set()
+                source.focus("connections")
+                await reader.asked.wait()
+                source.focus("log")
+                reader.may_answer.set()
                 with trio.fail_after(5):
                     await news.wait()
                 nursery.cancel_scope.cancel()

@@ -13,10 +13,10 @@ from support.tls import certificate, client_context, write_pem
 from support.watching import watching
 from trionet import ConfigError, open_broker
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._snapshot import LOOP_LAG, OPEN_FDS, of_json
+from trionet.dashboard.model._snapshot import LOOP_LAG, OPEN_FDS, from_json
 from trionet.dashboard.sources._http_client import HttpClient, HttpError
-from trionet.dashboard.sources._metrics_source import MetricsListenerTeller, MetricsPagesError
 from trionet.dashboard.sources._network_source import NetworkSource
+from trionet.dashboard.sources._snapshot_readers import MetricsListenerReader, MetricsPagesError
 
 TOKEN = "sixteen-characters-at-least"
 HERE = "http://127.0.0.1:0"
@@ -33,11 +33,11 @@ async def test_more_connections_than_a_page_has_are_all_read() -> None:
             await trio.open_tcp_stream("127.0.0.1", broker.endpoints[0].port) for _ in range(505)
         ]
         async with HttpClient(f"{broker.metrics.url}") as client:
-            teller = MetricsListenerTeller(client)
+            reader = MetricsListenerReader(client)
             with trio.fail_after(5):
                 while broker.statistics().server.connections < len(streams):
                     await trio.lowlevel.checkpoint()
-            rows, total = await teller.rows("connections")
+            rows, total = await reader.rows("connections")
 
         assert (505, 505) == (total, len({row["number"] for row in rows}))
         for stream in streams:
@@ -51,27 +51,27 @@ async def test_a_connection_is_closed_by_who_has_the_token() -> None:
     ):
         assert broker.metrics is not None
         async with HttpClient(f"{broker.metrics.url}", token=TOKEN) as client:
-            teller = MetricsListenerTeller(client)
-            [row] = (await teller.rows("connections"))[0]
+            reader = MetricsListenerReader(client)
+            [row] = (await reader.rows("connections"))[0]
 
-            assert await teller.close_connection(row["id"])
+            assert await reader.close_connection(row["id"])
             with trio.fail_after(5):
-                while (await teller.rows("connections"))[1]:
+                while (await reader.rows("connections"))[1]:
                     await trio.lowlevel.checkpoint()
-            assert not await teller.close_connection(row["id"])
+            assert not await reader.close_connection(row["id"])
 
 
 async def test_without_a_token_nothing_is_closed() -> None:
     async with open_broker(metrics_listener=HERE) as broker, connect(broker.bootstrap_servers):
         assert broker.metrics is not None
         async with HttpClient(f"{broker.metrics.url}") as client:
-            teller = MetricsListenerTeller(client)
-            [row] = (await teller.rows("connections"))[0]
+            reader = MetricsListenerReader(client)
+            [row] = (await reader.rows("connections"))[0]
 
             with pytest.raises(
                 MetricsPagesError, match="POST needs a server that asks for a token"
             ):
-                await teller.close_connection(row["id"])
+                await reader.close_connection(row["id"])
             assert 1 == broker.statistics().server.connections
 
 
@@ -79,8 +79,8 @@ async def test_a_wrong_token_is_told() -> None:
     async with open_broker(metrics_listener=HERE, metrics_listener_token=TOKEN) as broker:
         assert broker.metrics is not None
         async with HttpClient(f"{broker.metrics.url}", token="another") as client:
-            with pytest.raises(MetricsPagesError, match="it wants its token"):
-                await MetricsListenerTeller(client).take()
+            with pytest.raises(MetricsPagesError, match="a token is required"):
+                await MetricsListenerReader(client).take()
 
 
 async def test_a_listener_with_tls_is_read(tmp_path: Path) -> None:
@@ -95,11 +95,11 @@ async def test_a_listener_with_tls_is_read(tmp_path: Path) -> None:
         assert broker.metrics is not None
         url = f"https://127.0.0.1:{broker.metrics.endpoint.port}"  # type: ignore[union-attr]
         async with HttpClient(url, token=TOKEN, tls=client_context()) as client:
-            told = await MetricsListenerTeller(client).take()
+            told = await MetricsListenerReader(client).take()
         assert broker.cluster_id == told.about["cluster_id"]
         async with HttpClient(url, token=TOKEN) as client:
             with pytest.raises(HttpError, match="certificate verify failed"):
-                await MetricsListenerTeller(client).take()
+                await MetricsListenerReader(client).take()
 
 
 async def test_a_server_that_is_none_of_ours_is_told() -> None:
@@ -111,8 +111,8 @@ async def test_a_server_that_is_none_of_ours_is_told() -> None:
         listeners = await nursery.start(trio.serve_tcp, serve, 0)
         port = listeners[0].socket.getsockname()[1]
         async with HttpClient(f"http://127.0.0.1:{port}") as client:
-            with pytest.raises(MetricsPagesError, match="no metrics listener"):
-                await MetricsListenerTeller(client).take()
+            with pytest.raises(MetricsPagesError, match="not a metrics listener"):
+                await MetricsListenerReader(client).take()
         nursery.cancel_scope.cancel()
 
 
@@ -122,7 +122,7 @@ async def test_a_listener_that_is_not_there_is_an_alarm_and_is_tried_again() -> 
         url = f"{broker.metrics.url}"
     async with HttpClient(url) as client, trio.open_nursery() as nursery:
         model = Model()
-        source = NetworkSource(MetricsListenerTeller(client), url)
+        source = NetworkSource(MetricsListenerReader(client), url)
         source.interval_seconds = 0.02
         await nursery.start(source.run, model, lambda: None)
 
@@ -141,9 +141,9 @@ async def test_of_a_broker_that_is_gone_only_what_it_had_counted_is_told() -> No
         assert broker.metrics is not None
         url = f"{broker.metrics.url}"
     http = HttpClient(url)
-    source = NetworkSource(MetricsListenerTeller(http), url)
+    source = NetworkSource(MetricsListenerReader(http), url)
     async with http, watching(source) as watched:
-        source.want("connections")
+        source.focus("connections")
         async with (
             open_broker(metrics_listener=url) as broker,
             connect(broker.bootstrap_servers) as client,
@@ -155,7 +155,7 @@ async def test_of_a_broker_that_is_gone_only_what_it_had_counted_is_told() -> No
             requests = model.apis["CreateTopics"].requests
         await watched.until(lambda model: model.alarms)
 
-        assert "requests" in known <= set(model.figures.told())
+        assert "requests" in known <= set(model.figures.reported())
         assert [] == list(model.figures)
         assert [url] == list(model.failing)
         assert None is model.about.uptime_seconds
@@ -180,14 +180,14 @@ def test_a_metric_of_another_form_leaves_the_others_known(odd: object) -> None:
     files = {"samples": [{"labels": {}, "value": 5}]}
     page = {"now": 1.0, "metrics": {LOOP_LAG: odd, OPEN_FDS: files}}
 
-    assert {OPEN_FDS: {(): 5}} == of_json(page).readings
-    assert {} == of_json({"now": 1.0, "metrics": odd}).readings
-    assert {} == of_json({"now": 1.0}).readings
+    assert {OPEN_FDS: {(): 5}} == from_json(page).readings
+    assert {} == from_json({"now": 1.0, "metrics": odd}).readings
+    assert {} == from_json({"now": 1.0}).readings
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:9404", "ftp://x:1", "http://x", "http://x:y"])
 async def test_what_is_no_address_is_an_error(url: str) -> None:
-    with pytest.raises(ConfigError, match="no address of a metrics listener"):
+    with pytest.raises(ConfigError, match="invalid metrics listener URL"):
         HttpClient(url)
 
 
@@ -213,5 +213,5 @@ async def test_a_kept_connection_that_was_closed_is_made_anew() -> None:
 
 @pytest.mark.parametrize("token", ["", "tökén-of-twenty-characters", "two\nlines-of-a-token"])
 def test_a_token_that_is_none_is_refused(token: str) -> None:
-    with pytest.raises(ConfigError, match="the token is none of a metrics listener"):
+    with pytest.raises(ConfigError, match="invalid metrics listener token"):
         HttpClient("http://127.0.0.1:9404", token=token)

@@ -10,8 +10,8 @@ from support.watching import watching
 from trionet import open_admin, open_broker
 from trionet.dashboard.sources._open_source import (
     NO_METRICS,
-    NO_WAY_IN,
-    NOT_HERE,
+    NO_PLAINTEXT_LISTENER,
+    NO_TASKS,
     open_remote,
     watch_broker,
 )
@@ -29,7 +29,7 @@ async def test_without_metrics_it_is_said_what_the_protocol_does_not_tell() -> N
 
         network = (model.apis, model.connections, model.closed, model.processors, model.log)
         assert {NO_METRICS} == {section.missing for section in network}
-        assert NOT_HERE == model.tasks.missing
+        assert NO_TASKS == model.tasks.missing
         assert (broker.bootstrap_servers, broker.cluster_id) == (
             model.about.source,
             model.about.cluster_id,
@@ -59,7 +59,7 @@ async def test_with_metrics_by_tls_and_a_token_everything_is_told_and_done(tmp_p
             ) as source,
             watching(source) as watched,
         ):
-            source.want("connections")
+            source.focus("connections")
             model = await watched.until(lambda model: len(model.connections) >= 2)
             [row] = [row for row in model.connections.values() if row.client_id is None]
             assert f"closed connection {row.id}" == await source.actions.close_connection(row.id)
@@ -72,10 +72,10 @@ async def test_a_broker_in_this_process_tells_everything() -> None:
         await admin.create_topics(["t"])
         with watch_broker(broker) as source:
             async with watching(source) as watched:
-                source.want("tasks")
+                source.focus("tasks")
                 model = await watched.until(lambda model: len(model.tasks))
                 assert "<init>" == model.tasks[0].name
-                source.want("topics")
+                source.focus("topics")
                 model = await watched.until(
                     lambda model: "t" in model.topics and model.topics["t"].records == 0
                 )
@@ -98,7 +98,7 @@ async def test_a_broker_that_lets_nobody_in_without_tls_is_told_from_inside(
             async with watching(source) as watched:
                 model = await watched.until(lambda model: len(model.figures))
 
-                assert {NO_WAY_IN} == {
+                assert {NO_PLAINTEXT_LISTENER} == {
                     section.missing for section in (model.topics, model.brokers, model.tail)
                 }
                 assert 0 == model.figures["connections"]

@@ -23,7 +23,7 @@ async def test_results_are_found_beside_their_log_and_read_as_they_come() -> Non
         await producer.send("log-results", b'{"requests": 7}', key=KEY, timestamp=now)
         source = source_at(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("pipeline")
+            source.focus("pipeline")
             model = await watched.until(lambda model: len(model.pipeline.minutes))
             assert "log-results" == model.pipeline.topic
             other = KEY.replace(b"11:45", b"11:46")
@@ -40,7 +40,7 @@ async def test_what_is_older_than_what_is_kept_is_not_read() -> None:
         await producer.send("r", b'{"requests": 7}', key=KEY, timestamp=10 * HOUR_MS)
         source = source_at(broker.bootstrap_servers, "r")
         async with watching(source) as watched:
-            source.want("pipeline")
+            source.focus("pipeline")
             model = await watched.until(lambda model: len(model.pipeline.minutes))
 
         assert [7] == [row.requests for row in model.pipeline.minutes.values()]
@@ -51,7 +51,7 @@ async def test_without_results_it_is_said_why() -> None:
         await admin.create_topics(["log"])
         source = source_at(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("pipeline")
+            source.focus("pipeline")
             model = await watched.until(lambda model: model.pipeline.minutes.missing)
 
     assert "--pipeline-topic" in f"{model.pipeline.minutes.missing}"
@@ -61,10 +61,10 @@ async def test_a_topic_that_is_not_there_is_said() -> None:
     async with open_broker(auto_create_topics_enable=False) as broker:
         source = source_at(broker.bootstrap_servers, "nowhere")
         async with watching(source) as watched:
-            source.want("pipeline")
+            source.focus("pipeline")
             model = await watched.until(lambda model: model.pipeline.minutes.failure)
 
-    assert "there is no topic nowhere" == model.pipeline.minutes.failure
+    assert "topic 'nowhere' does not exist" == model.pipeline.minutes.failure
 
 
 def test_results_are_those_of_a_log_that_is_there() -> None:

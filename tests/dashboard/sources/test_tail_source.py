@@ -7,7 +7,7 @@ import trio
 from support.watching import watching
 from trionet import open_admin, open_broker, open_producer
 from trionet.client.admin import NewTopic
-from trionet.dashboard.sources._tail_source import BEHIND_MAX, FIRST_RECORDS, TailSource
+from trionet.dashboard.sources._tail_source import FIRST_RECORDS, LAG_MAX, TailSource
 
 
 async def test_the_last_records_are_there_and_those_that_come_follow() -> None:
@@ -16,7 +16,7 @@ async def test_the_last_records_are_there_and_those_that_come_follow() -> None:
             await producer.send("t", b"%d" % number)
         source = TailSource(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("tail", ("t", None))
+            source.focus("tail", ("t", None))
             model = await watched.until(lambda model: len(model.tail) == FIRST_RECORDS)
             assert FIRST_RECORDS + 4 == next(iter(model.tail.values())).offset
             await producer.send("t", b"the next", key=b"k")
@@ -36,7 +36,7 @@ async def test_one_partition_is_followed_alone() -> None:
             open_producer(broker.bootstrap_servers) as producer,
             watching(source) as watched,
         ):
-            source.want("tail", ("t", 1))
+            source.focus("tail", ("t", 1))
             await watched.until(lambda model: model.tail.updated_at)
             await producer.send("t", b"no", partition=0)
             await producer.send("t", b"yes", partition=1)
@@ -50,9 +50,9 @@ async def test_who_looks_elsewhere_reads_nothing_any_more() -> None:
         await producer.send("t", b"x")
         source = TailSource(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("tail", ("t", None))
+            source.focus("tail", ("t", None))
             await watched.until(lambda model: len(model.tail))
-            source.want("topics")
+            source.focus("topics")
             await watched.until(lambda model: model.tail_of is None)
 
             assert 0 == len(watched.model.tail)
@@ -65,19 +65,19 @@ async def test_a_topic_that_is_not_there_is_said() -> None:
     async with open_broker(auto_create_topics_enable=False) as broker:
         source = TailSource(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("tail", ("t", None))
+            source.focus("tail", ("t", None))
             model = await watched.until(lambda model: model.tail.failure)
 
-        assert "there is no such topic" in f"{model.tail.failure}"
+        assert "the topic does not exist" in f"{model.tail.failure}"
 
 
 async def test_who_is_far_behind_goes_on_near_the_end_and_says_so() -> None:
-    count = 5 * BEHIND_MAX
+    count = 5 * LAG_MAX
     async with open_broker() as broker, open_producer(broker.bootstrap_servers) as producer:
         await producer.send("t", b"first")
         source = TailSource(broker.bootstrap_servers)
         async with watching(source) as watched:
-            source.want("tail", ("t", None))
+            source.focus("tail", ("t", None))
             await watched.until(lambda model: len(model.tail))
             sent = [await producer.enqueue("t", b"%d" % number) for number in range(count)]
             await producer.flush()

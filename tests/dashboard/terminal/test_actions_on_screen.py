@@ -83,7 +83,7 @@ class Rig:
             self.fill_in(*answers)
             self.wait_for_question(question)
             self.screen.press(no)
-            self.screen.wait_for(": not done")
+            self.screen.wait_for(": cancelled")
 
     def do(self, key: str, question: str, *answers: str, done: str) -> None:
         """Have an action done."""
@@ -104,7 +104,7 @@ class Rig:
 
     def wait_for_question(self, question: str) -> None:
         self.wait_for_foot(question)
-        self.screen.wait_for("y yes, any: no")
+        self.screen.wait_for("[y/N]")
 
     def wait_for_foot(self, text: str) -> None:
         """Wait for a text at the foot, which has more than one line where there is little room."""
@@ -146,19 +146,19 @@ def test_topics_are_made_grown_and_deleted(rig: Rig) -> None:
     rig.refuse("C", "Create the topic new?", "new", "3", "")
     rig.screen.press("C")
     rig.fill_in("new", "0")
-    rig.wait_for_foot("! partitions: a whole number, 1 or more")
+    rig.wait_for_foot("! partitions: must be a whole number, 1 or more")
     rig.screen.press("Escape")
-    rig.wait_for_foot("create a topic: not done")
+    rig.wait_for_foot("create a topic: cancelled")
     assert {"orders"} == set(rig.ask(lambda admin: admin.list_topics()))
 
     rig.do("C", "Create the topic new?", "new", "3", "", done="created topic new with 3 partitions")
     rig.command("create-topic by-name 2 1", "Create the topic by-name?", "created topic by-name")
     rig.do("C", "Create the topic new?", "new", "", "", done="! create a topic: ")
     rig.view("5", "Topics", at="new")
-    rig.refuse("N", "Give new 4 partitions in all?", "4")
-    rig.do("N", "Give new 5 partitions in all?", "5", done="topic new has 5 partitions now")
-    rig.do("N", "Give new 2 partitions in all?", "2", done="! add partitions: ")
-    rig.command("add-partitions 6", "Give new 6 partitions in all?", "has 6 partitions now")
+    rig.refuse("N", "Increase new to 4 partitions?", "4")
+    rig.do("N", "Increase new to 5 partitions?", "5", done="topic new now has 5 partitions")
+    rig.do("N", "Increase new to 2 partitions?", "2", done="! add partitions: ")
+    rig.command("add-partitions 6", "Increase new to 6 partitions?", "has 6 partitions")
     found = rig.ask(lambda admin: admin.describe_topics(["new", "by-name"])).checked()
     assert {"new": 6, "by-name": 2} == {name: len(each.partitions) for name, each in found.items()}
 
@@ -205,7 +205,7 @@ def test_settings_are_altered_and_taken_back(rig: Rig) -> None:
     before = retention()
     rig.view("5", "Topics", at="orders")
     rig.screen.press("c")
-    wait_for_title(rig.screen, "Topics → settings of topic orders")
+    wait_for_title(rig.screen, "Topics → configs of topic orders")
     rig.screen.press("/")
     rig.screen.type("retention.ms !delete !local")
     rig.screen.press("Enter")
@@ -213,20 +213,20 @@ def test_settings_are_altered_and_taken_back(rig: Rig) -> None:
     rig.refuse("A", "Set retention.ms of topic orders to 1000?", "1000")
     assert before == retention()
     question = "Set retention.ms of topic orders to"
-    rig.do("A", f"{question} 1000?", "1000", done="topic orders: retention.ms is 1000")
+    rig.do("A", f"{question} 1000?", "1000", done="topic orders: retention.ms set to 1000")
     assert "1000" == retention()
-    rig.do("A", f"{question} soon?", "soon", done="! alter a setting: ")
-    rig.command("alter 2000", f"{question} 2000?", "retention.ms is 2000")
-    back = "Have retention.ms of topic orders at its default again?"
+    rig.do("A", f"{question} soon?", "soon", done="! set a config: ")
+    rig.command("alter 2000", f"{question} 2000?", "retention.ms set to 2000")
+    back = "Reset retention.ms of topic orders to its default?"
     rig.refuse("U", back)
     assert "2000" == retention()
-    rig.do("U", back, done="retention.ms is its default again")
+    rig.do("U", back, done="retention.ms reset to its default")
     assert before == retention()
     rig.view("b", "Brokers")
     rig.screen.wait_for("127.0.0.1")
     rig.screen.press("Enter")
-    wait_for_title(rig.screen, "Brokers → settings of broker")
-    rig.screen.wait_for("SETTING", "advertised.listeners")
+    wait_for_title(rig.screen, "Brokers → configs of broker")
+    rig.screen.wait_for("CONFIG", "advertised.listeners")
 
 
 def test_groups_are_reset_and_deleted(rig: Rig) -> None:
@@ -247,21 +247,19 @@ def test_groups_are_reset_and_deleted(rig: Rig) -> None:
     rig.ask(commit)
     rig.view("6", "Groups", at="away")
     all_topics = "in all its topics?"
-    rig.refuse("R", f"Have away go on from start {all_topics}", "start", "")
+    rig.refuse("R", f"Reset away to start {all_topics}", "start", "")
     assert 4 == committed()
     for to, expected in (("start", 0), ("+3", 3), ("7", 7), ("-2", 5), ("end", 10)):
-        goes = f"Have away go on from {to} {all_topics}"
-        rig.do("R", goes, to, "", done="group away goes on elsewhere in 1 partitions")
+        goes = f"Reset away to {to} {all_topics}"
+        rig.do("R", goes, to, "", done="reset group away in 1 partitions")
         assert expected == committed()
     rig.screen.press("R")
     rig.fill_in("soon")
-    rig.wait_for_foot("allowed: start, end")
+    rig.wait_for_foot("use start, end")
     rig.screen.press("Escape")
-    rig.wait_for_foot("not done")
-    rig.do(
-        "R", "Have away go on from 1 in nothing?", "1", "nothing", done="has committed no offsets"
-    )
-    rig.command("reset 2 orders", "Have away go on from 2 in orders?", "goes on elsewhere")
+    rig.wait_for_foot("cancelled")
+    rig.do("R", "Reset away to 1 in nothing?", "1", "nothing", done="has no committed offsets")
+    rig.command("reset 2 orders", "Reset away to 2 in orders?", "reset group away")
     assert 2 == committed()
     rig.refuse("D", "Delete the group away and its offsets?")
     rig.do("D", "Delete the group away and its offsets?", done="deleted group away")
@@ -304,7 +302,7 @@ def test_what_has_no_row_is_refused(rig: Rig) -> None:
         rig.screen.wait_for(FOOT)
         for action in actions:
             rig.screen.press(action)
-            rig.wait_for_foot("there is no row to do it with")
+            rig.wait_for_foot("select a row first")
             rig.screen.press("Home")
             rig.screen.wait_for(FOOT)
 

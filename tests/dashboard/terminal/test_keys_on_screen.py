@@ -68,7 +68,7 @@ def test_every_key_in_every_view(screen: Terminal, server: list[str]) -> None:
 def press_every_key(screen: Terminal, place: Place) -> None:
     screen.wait_until(lambda _: place.text in place.go(screen), place.name)
     screen.press("p")
-    screen.wait_for("PAUSED: p goes on")  # rows stay where they are
+    screen.wait_for("PAUSED: p resumes")  # rows stay where they are
     if place.name in ROWS:
         rows = shown_rows(screen)
         assert ROWS[place.name] <= rows
@@ -115,7 +115,7 @@ def sort(screen: Terminal) -> None:
 def filter_rows(screen: Terminal, place: Place) -> None:
     screen.press("/")
     screen.type("no such row")
-    screen.wait_for("/no such row", "Nothing here has 'no such row'.")
+    screen.wait_for("/no such row", "No row matches 'no such row'.")
     screen.press("Enter")
     screen.wait_for("filter no such row", "q quit")
     screen.press("BSpace")
@@ -182,18 +182,18 @@ def type_commands(screen: Terminal, place: Place) -> None:
 
 def change_settings(screen: Terminal) -> None:
     screen.press("+")
-    screen.wait_for("a look every 0.5 s")
+    screen.wait_for("refresh every 0.5 s")
     screen.press("-")
-    screen.wait_for("a look every 1 s")
+    screen.wait_for("refresh every 1 s")
     screen.press("=", "=")
-    screen.wait_for("a look every 0.2 s")
+    screen.wait_for("refresh every 0.2 s")
     screen.press("-", "-")
-    screen.wait_for("a look every 1 s")
+    screen.wait_for("refresh every 1 s")
     screen.press("m")
-    screen.wait_for("the mouse chooses")
+    screen.wait_for("mouse on")
     assert screen.reports_mouse()
     screen.press("m")
-    screen.wait_for("no mouse")
+    screen.wait_for("mouse off")
     assert not screen.reports_mouse()
 
 

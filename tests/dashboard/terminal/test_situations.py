@@ -208,7 +208,7 @@ def test_faults_of_a_view_and_of_a_source_are_told_when_the_terminal_is_given_ba
     place.wait(screen)
 
     screen.resize(*NARROW)
-    screen.wait_for(f"! The view {place.name} failed; the log has the reason.")
+    screen.wait_for(f"! The view {place.name} failed; see the log.")
     other = TABS[TABS.index(place) - 1]
     screen.press("BTab")
     other.wait(screen)
@@ -220,7 +220,7 @@ def test_faults_of_a_view_and_of_a_source_are_told_when_the_terminal_is_given_ba
     assert "1" == status(screen)
     assert_restored(screen, modes)
     told = screen.history()
-    assert f"the view {place.name} failed\n" in told
+    assert f"view {place.name} failed\n" in told
     assert f"ValueError: {place.name} cannot be so narrow\n" in told
     assert "ValueError: a source that fails\n" in told
     assert "ExceptionGroup" not in told

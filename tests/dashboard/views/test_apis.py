@@ -6,8 +6,7 @@ from support.dashboard_model import busy_model
 from support.shown import Shown
 from trionet.dashboard.drawing._cells import ASCII, UNICODE
 from trionet.dashboard.drawing._export import as_text
-from trionet.dashboard.drawing._frame import Frame
-from trionet.dashboard.ui._view import Pen
+from trionet.dashboard.drawing._pen import Frame, Pen
 from trionet.dashboard.views._apis import heat_lines
 
 
@@ -36,13 +35,13 @@ def test_the_newest_looks_are_those_that_there_is_room_for() -> None:
 
 
 def test_without_requests_there_is_a_sentence() -> None:
-    assert ["no request was finished"] == [line.strip() for line in heat(None, {})]
+    assert ["no requests"] == [line.strip() for line in heat(None, {})]
 
 
 def test_an_api_is_shown_with_its_phases_its_latencies_and_how_they_changed() -> None:
     shown = Shown(busy_model(), "apis", 120, 60)
     text = shown.press("enter")
 
-    assert "── Total time, look by look ──" in text
-    assert "░" in text.partition("look by look")[2]
+    assert "── Total time by read ──" in text
+    assert "░" in text.partition("by read")[2]
     assert Shown(busy_model(), "apis", 120, 60, ASCII).press("enter").isascii()

@@ -37,7 +37,7 @@ def model() -> Model:
         ),
         GroupRow("reports", "consumer", "Empty", "consumer"),
     ]
-    model.put_groups({row.id: row for row in groups}, 1.0)
+    model.update_groups({row.id: row for row in groups}, 1.0)
     return model
 
 
@@ -80,18 +80,18 @@ def test_enter_shows_how_far_it_is_and_v_who_is_in_it(model: Model) -> None:
 def test_a_group_that_is_gone_is_said_so(model: Model) -> None:
     shown = Shown(model, "groups")
     shown.press("enter")
-    model.put_groups({}, 2.0, all_of={"reports"})
+    model.update_groups({}, 2.0, all_of={"reports"})
 
-    assert "the group is gone" in shown.text
+    assert "the group does not exist any more" in shown.text
 
 
 def test_a_reset_is_asked_for_and_confirmed(model: Model) -> None:
     shown = Shown(model, "groups")
     shown.press("R")
-    assert "allowed: start, end, an offset" in shown.type("soon")
+    assert "use start, end, an offset" in shown.type("soon")
     shown.press("ctrl-u")
     shown.type("-10")
-    assert "Have billing go on from -10 in all its topics?" in shown.type("")
+    assert "Reset billing to -10 in all its topics?" in shown.type("")
     shown.press("y")
 
     [act] = shown.effects

@@ -32,9 +32,9 @@ def filled(name: str = "orders") -> Model:
     model.topics.replace({name: TopicRow(name, "AAAA", False, 1, 1, 0, 0)}, 1.0)
     partition = PartitionRow(name, 0, 1, 0, (1,), (1,), ())
     model.partitions.replace({(name, 0): partition}, 1.0)
-    model.put_groups({name: GroupRow(name, "classic", "Stable", name, name, 1, 2, 1, 3)}, 1.0)
+    model.update_groups({name: GroupRow(name, "classic", "Stable", name, name, 1, 2, 1, 3)}, 1.0)
     quotas = {(name, name): QuotaRow(name, name, 10.0, 9.0, 5.0, 3)}
-    model.put_client_quotas(quotas, None, 1.0)
+    model.update_client_quotas(quotas, None, 1.0)
     model.close_reasons.replace({"IDLE": CloseReasonRow("IDLE", 7, 0.5)}, 1.0)
     closed = ClosedRow(
         1, name, name, 0, "10.0.0.7:99", name, "IDLE", "why", name, 4.0, 2.0, 5, 6, 7
@@ -68,7 +68,7 @@ def test_a_quota_is_beside_what_is_measured() -> None:
 
 def test_why_there_are_no_quotas_of_clients_is_said_beside_those_of_connections() -> None:
     model = filled()
-    model.put_client_quotas(None, "this broker has none", 2.0)
+    model.update_client_quotas(None, "this broker has none", 2.0)
 
     assert "this broker has none" in Shown(model, "quotas").text
 
@@ -105,7 +105,7 @@ def test_that_settings_could_not_be_read_is_said_of_these_alone() -> None:
     shown.press("enter")
 
     model.configs_of = ("broker", "2")
-    model.configs.fail("broker 2 does not answer")
+    model.configs.mark_failed("broker 2 does not answer")
     assert "does not answer" not in shown.text
     assert "Waiting for" in shown.text
     model.configs_of = ("broker", "1")
@@ -121,7 +121,7 @@ def test_a_fetch_session_is_a_line() -> None:
 def test_the_pipelines_minutes_lead_to_their_series_talkers_and_anomalies() -> None:
     shown = Shown(filled(), "pipeline")
     assert ["11:45", "6,000", "2"] == shown.line("11:45")[:3]
-    assert "1 unusual numbers" in shown.text
+    assert "1 anomalies" in shown.text
 
     shown.press("enter")
     assert ["Fetch", "orders"] == shown.line("Fetch")[:2]

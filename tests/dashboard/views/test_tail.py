@@ -21,14 +21,14 @@ def shown() -> Shown:
     model = Model()
     model.topics.replace({"t": TopicRow("t", "AAAA", False, 1, 1, 0, 0)}, 1.0)
     model.partitions.replace({("t", 0): PartitionRow("t", 0, 1, 0, (1,), (1,), ())}, 1.0)
-    model.begin_tail(("t", None))
+    model.select_tail(("t", None))
     records = [
         record(0, b"plain", b"k0"),
         record(1, b'{"id": 7, "name": "x"}', b"k1"),
         record(2, b"\x00\x01\xff"),
         record(3, None, b"gone"),
     ]
-    model.put_tail(records, 0, 1.0)
+    model.append_tail(records, 0, 1.0)
     found = Shown(model, "topics")
     found.press("f")
     return found
@@ -52,20 +52,20 @@ def test_enter_shows_a_record_with_its_headers(shown: Shown) -> None:
 
 
 def test_what_was_passed_over_is_said(shown: Shown) -> None:
-    shown.model.put_tail([record(1000, b"far")], 996, 2.0)
+    shown.model.append_tail([record(1000, b"far")], 996, 2.0)
 
-    assert "996 records were passed over" in shown.text
+    assert "996 records were skipped" in shown.text
 
 
 def test_why_nothing_comes_is_said(shown: Shown) -> None:
-    shown.model.tail.fail("t cannot be read: nobody may")
+    shown.model.tail.mark_failed("t cannot be read: nobody may")
 
     assert "t cannot be read: nobody may" in shown.text
 
 
 def test_the_records_of_another_topic_are_not_shown(shown: Shown) -> None:
-    shown.model.begin_tail(("other", None))
-    shown.model.put_tail([record(0, b"of another")], 0, 1.0)
+    shown.model.select_tail(("other", None))
+    shown.model.append_tail([record(0, b"of another")], 0, 1.0)
 
     assert "of another" not in shown.text
 

@@ -103,6 +103,6 @@ def test_a_cluster_that_is_being_read_says_how_much_there_is() -> None:
 
 def test_without_topics_it_is_said_why() -> None:
     model = Model()
-    model.topics.refuse("nobody may look")
+    model.topics.mark_missing("nobody may look")
 
     assert "nobody may look" in Shown(model, "topics").text

@@ -7,10 +7,9 @@ import json
 from fuzz.script import Script
 from trionet.cli.decode._conversation import Expected
 from trionet.cli.decode._entries import Selection, entries
-from trionet.cli.decode.input._forms import Kind
 from trionet.cli.decode.input._hex_dumps import TextFormError
 from trionet.cli.decode.input._recognition import recognise
-from trionet.cli.decode.input._source import source_of
+from trionet.cli.decode.input._source import Kind, source_of
 from trionet.cli.decode.input._text_forms import read_text
 from trionet.cli.decode.output._documents import document
 from trionet.cli.decode.output._lines import entry_lines

@@ -12,7 +12,7 @@ from typing import Any
 from fuzz.issuer import CLAIMS, HEADER, KEY_SET, NOW, NOW_MS, token
 from fuzz.scram_proof import ITERATIONS, SALT, ScramUser
 from fuzz.script import Script
-from support.sasl import answer_api_versions, api_versions, handshake
+from support.sasl import api_versions, handshake, respond_to_api_versions
 from support.sasl import token as token_request
 from trionet.broker.security._sasl_exchange import SaslExchange, SaslSettings, _State
 from trionet.errors import AuthenticationError
@@ -80,7 +80,7 @@ class Peer:
     """A client that does what its steps say, and what no server may do then."""
 
     def __init__(self) -> None:
-        self.exchange = SaslExchange(SETTINGS, answer_api_versions, _make_principal)
+        self.exchange = SaslExchange(SETTINGS, respond_to_api_versions, _make_principal)
         self.now = 100.0
         self.offered: set[str] = set()  # whose secret the server was shown
         self.last_frame = b""

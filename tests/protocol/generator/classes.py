@@ -102,8 +102,8 @@ def class_text(name: str, what: str, fields: list[Merged], versions: list[int]) 
             write("unknown_tags: tuple[tuple[int, bytes], ...] = (),")
         with write.indented(") -> None:"):
             for each in fields:
-                write(f"self.{each.field.name} = {_initial(each)}")
-            write("self.unknown_tags = unknown_tags")
+                write(f"self.{each.field.name}: {_type(each)} = {_initial(each)}")
+            write("self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags")
     return "\n".join(line.rstrip() for line in write.text().split("\n"))
 
 

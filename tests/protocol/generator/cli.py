@@ -20,7 +20,7 @@ KIO_VERSION = "0.6.5"
 KAFKA_VERSION = "4.2"
 
 OLDER = '''\
-"""Codecs of the versions before the flexible ones (KIP-482): loaded when a peer asks for them."""
+"""Codecs of versions before the first flexible one (KIP-482), imported when a peer uses them."""
 '''
 
 

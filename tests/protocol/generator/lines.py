@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,23 +44,23 @@ class Formats:
     def definitions(self, known: set[str]) -> list[str]:
         """Their definitions, but for the names that are known from elsewhere."""
         reads = [
-            f'{_format_name("U", codes)} = Struct(">{codes}").unpack_from'
+            f'{_format_name("U", codes)}: Unpack = Struct(">{codes}").unpack_from'
             for codes in sorted(self._readers)
         ]
         writes = [
-            f'{_format_name("P", codes)} = Struct(">{codes}").pack'
+            f'{_format_name("P", codes)}: Pack = Struct(">{codes}").pack'
             for codes in sorted(self._writers)
         ]
         array_reads = [
-            f"{self.array_reader(code, flexible)} = ArrayReaders({code!r}, {flexible:d})"
+            f"{self.array_reader(code, flexible)}: ArrayReaders = ArrayReaders({code!r}, {flexible:d})"
             for code, flexible in sorted(self._array_readers)
         ]
         array_writes = [
-            f"{self.array_writer(codes)} = ArrayWriters({codes!r}, {'Bn' in codes:d})"
+            f"{self.array_writer(codes)}: ArrayWriters = ArrayWriters({codes!r}, {'Bn' in codes:d})"
             for codes in sorted(self._array_writers)
         ]
         every = reads + writes + array_reads + array_writes
-        return [text for text in every if text.partition(" ")[0] not in known]
+        return [text for text in every if re.split(r"\W", text, maxsplit=1)[0] not in known]
 
 
 def _format_name(prefix: str, codes: str) -> str:

@@ -75,7 +75,7 @@ def test_attributes(attributes: int, expected: tuple[int, int, bool, bool]) -> N
 
 def test_short_header_is_refused() -> None:
     for end in range(HEADER_SIZE):
-        with pytest.raises(WireFormatError, match="ends too early") as raised:
+        with pytest.raises(WireFormatError, match="truncated") as raised:
             read_header(HEADER.pack()[:end])
         assert isinstance(raised.value.__cause__, struct.error)
 

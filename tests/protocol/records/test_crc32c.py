@@ -72,7 +72,7 @@ def test_the_first_importable_source_is_taken() -> None:
 
 
 def test_the_table_warns_and_is_the_last_resort() -> None:
-    with pytest.warns(RuntimeWarning, match="run in Python"):
+    with pytest.warns(RuntimeWarning, match="are computed in Python"):
         checksum = module.first_available((missing, missing, module.from_table))
 
     assert checksum(b"123456789", 0) == CHECK_VALUE

@@ -15,7 +15,7 @@ import pytest
 
 import trionet
 from spark.pipeline.logged import counted, traffic, window_of
-from spark.pipeline.results import tables
+from spark.pipeline.written_results import tables
 from support.java import NO_JAVA, has_java
 from trionet.protocol.request_log import encode
 from trionet.testing.brokers._threaded import ThreadedBroker

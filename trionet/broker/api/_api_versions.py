@@ -1,6 +1,6 @@
-"""ApiVersions, versions 0 to 4: which APIs are served, in which versions (KIP-35, KIP-511).
+"""ApiVersions 0 to 4: the served APIs and their version ranges (KIP-35, KIP-511).
 
-Gap: no features are listed, since none of Kafka's feature levels applies to one node.
+Gap: no features are reported, since none of Kafka's feature levels applies to a single node.
 """
 
 # Compiled by mypyc.
@@ -14,7 +14,7 @@ from ...protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, Ap
 from ...server._connection import SOFTWARE_CHARS_MAX, ClientSoftware, Connection
 from ._call import Call
 
-# KIP-511: what a client may call itself and its version, and since when it does.
+# KIP-511: the first version that carries the client's software, and the format of its fields.
 SOFTWARE_SINCE = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -23,7 +23,7 @@ class AdvertisedApis:
     """The handler of ApiVersions.
 
     Attributes:
-        ranges: the served versions of each API.
+        ranges: the served version range of each API.
     """
 
     ranges: list[ApiVersion]
@@ -34,7 +34,7 @@ class AdvertisedApis:
     async def handle(  # noqa: ASYNC910 - as every handler
         self, request: ApiVersionsRequest, call: Call
     ) -> ApiVersionsResponse | bytes:
-        """Respond to one call, and note what the client says about its software."""
+        """Respond to one call, and record the client's software name and version."""
         found = self.response(request, call.version)
         if found.error_code:
             return found
@@ -46,21 +46,21 @@ class AdvertisedApis:
             )
             if connection.client_software != software:
                 connection.client_software = software
-        if call.wants_lists:  # an interceptor is to see the message
+        if call.needs_lists:  # an interceptor inspects the message
             return found
-        # Every connection begins with it, and it is the same for all.
+        # Every connection starts with this request, and the response is always the same.
         body = self._encoded.get(call.version)
         if body is None:
             body = self._encoded[call.version] = call.encode_body(found)
         return call.frame_body(body)
 
     def response(self, request: ApiVersionsRequest | None, version: int) -> ApiVersionsResponse:
-        """The response, also to a client that has not authenticated yet.
+        """Return the response, which clients may also request before they authenticate.
 
         Args:
-            request: None for one of a version that is not served: only its sender knows its form.
-                The response is the error, with all ranges for the next attempt.
-            version: of the request.
+            request: None for a version that is not served, whose body cannot be decoded. The
+                response then has the error and all version ranges, so that the client can retry.
+            version: version of the request.
         """
         if request is None:
             return ApiVersionsResponse(

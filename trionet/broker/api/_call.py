@@ -1,4 +1,4 @@
-"""One API call as a handler sees it: who asks, in which version, and where the answer goes."""
+"""One API call as its handler sees it: the request's header, and how to respond to it."""
 
 # Compiled by mypyc.
 
@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable
-from typing import Any, Final, Protocol, TypeVar, cast
+from functools import partial
+from typing import Any, Final, TypeVar, cast
 
 import trio
 
@@ -23,43 +24,57 @@ logger = logging.getLogger("trionet.broker")
 
 T = TypeVar("T")
 
-# A response with more elements than this is written in steps, a request with more of them read in
-# steps: fewer take less than the 5 ms for which nothing may hold the loop.
+# Requests and responses with more elements than this are decoded and encoded in steps. Fewer take
+# less than 5 ms, the longest time that anything may hold the loop.
 QUICK_ELEMENTS: Final = 1000
-# How long a long call computes before the others have a turn.
+# How long a long call computes before it yields to other tasks.
 STEP_SECONDS: Final = 0.001
 
 
-class LongResponses(Protocol):
-    """Writes responses in steps; see :class:`._long_calls.LongCalls`."""
+class LongCallScheduler:
+    """What calls need of :class:`._long_calls.LongCalls`, which creates it.
 
-    clock: Callable[[], float]
-    line: trio.Lock
+    Args:
+        clock: the clock that limits steps, in seconds.
+        start: runs a call in a task of its own; its second argument returns the response.
 
-    def start(self, call: Call, work: Callable[[], Awaitable[Any]], /) -> None: ...
+    Attributes:
+        line: a lock taken for each step, so that long calls take turns.
+    """
 
-    def respond(self, call: Call, message: Any, /) -> None: ...
+    __slots__ = ("clock", "line", "start")
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        start: Callable[[Call, Callable[[], Awaitable[Any]]], None],
+    ) -> None:
+        self.clock = clock
+        self.start = start
+        self.line = trio.Lock()
 
 
 class Call:
-    """The header of a request, and how to answer it.
+    """The header of a request, and how to respond to it.
 
     Attributes:
-        codec: reads and writes the messages of this API version.
-        correlation_id: the client's number for the call.
-        client_id: what the client calls itself; None for null.
-        request: the frame and the connection it came on.
-        counts: where its answer and the errors in it are counted.
-        has_errors: the answer is to be searched for errors; a handler that knows of one says so.
-        long_calls: serves it when it :meth:`takes_long`.
-        only_responds: nothing but its response comes of it, which is not made for a client that
-            has gone.
-        is_long: it is served in steps, in a task of its own, where handlers have to :meth:`pause`.
-        wants_lists: the response is inspected before it is encoded, and is made in one piece.
-        errors: those in the :meth:`elements` that were made so far; None: none were made.
+        codec: decodes and encodes the messages of this API version.
+        correlation_id: the client's number for the request.
+        client_id: the client's name for itself; None for null.
+        request: the frame and its connection.
+        counts: counts the response and the errors in it.
+        has_errors: whether the response must be searched for errors; a handler that counts its
+            own errors sets it when there is one.
+        scheduler: runs the call in steps if it turns out to be long.
+        only_responds: the call has no effect besides its response, which need not be computed for
+            a client that has disconnected.
+        is_long: the call runs in steps in a task of its own; its handler must :meth:`pause`.
+        needs_lists: the response is inspected before it is encoded, so arrays must be lists.
+        errors: error codes in the :meth:`elements` generated so far; None if there are none.
     """
 
     __slots__ = (
+        "_divert",
         "_pause_at",
         "client_id",
         "codec",
@@ -68,10 +83,10 @@ class Call:
         "errors",
         "has_errors",
         "is_long",
-        "long_calls",
+        "needs_lists",
         "only_responds",
         "request",
-        "wants_lists",
+        "scheduler",
     )
 
     def __init__(
@@ -81,7 +96,7 @@ class Call:
         client_id: str | None,
         request: Request,
         counts: RouteCounts,
-        long_calls: LongResponses,
+        scheduler: LongCallScheduler,
         only_responds: bool = False,
     ) -> None:
         self.codec = codec
@@ -90,12 +105,13 @@ class Call:
         self.request = request
         self.counts = counts
         self.has_errors = counts.looks_for_errors
-        self.long_calls = long_calls
+        self.scheduler = scheduler
         self.only_responds = only_responds
         self.is_long = False
-        self.wants_lists = False
+        self.needs_lists = False
         self.errors: list[int] | None = None
         self._pause_at = 0.0
+        self._divert: Callable[[Any], None] | None = None
 
     @property
     def version(self) -> int:
@@ -103,36 +119,37 @@ class Call:
 
     @property
     def listener_name(self) -> str:
-        """The listener the client came through; answers name that listener's address."""
+        """The client's listener; responses advertise that listener's addresses."""
         return self.request.listener_name
 
     # Long calls.
 
-    def takes_long(self, work: Callable[[], Awaitable[Any]]) -> None:
-        """Go on with it in steps; what ``work`` returns is its response."""
-        self.long_calls.start(self, work)
+    def continue_as_long_call(self, work: Callable[[], Awaitable[Any]]) -> None:
+        """Continue the call in steps; ``work`` returns its response."""
+        self.scheduler.start(self, work)
 
     def expect(self, count: int) -> None:
-        """Say how many elements there are to work through, before what must not be done twice.
+        """Declare how many elements the handler will process, before it has any effect.
 
         Raises:
-            TakesLong: too many to do so in one go; the handler is called again, in steps.
+            NeedsLongCall: too many for one step; the handler is called again as a long call.
         """
         if self.must_be_long(count):
-            raise TakesLong
+            raise NeedsLongCall
 
     def must_be_long(self, count: int) -> bool:
-        """Whether so many elements are too many for a call that is none yet."""
-        return count > QUICK_ELEMENTS and not self.is_long and not self.wants_lists
+        """Whether this many elements require a long call, and the call is not one yet."""
+        return count > QUICK_ELEMENTS and not self.is_long and not self.needs_lists
 
-    def elements(self, made: Iterable[T], count: int) -> Any:  # compiled, no list is but a list
-        """An array of the response: a list, or in a long call one that is made as it is written.
+    # Any, since mypyc accepts only a real list as a list.
+    def elements(self, made: Iterable[T], count: int) -> Any:
+        """Return an array of the response: a list, or in a long call one generated lazily.
 
         Args:
-            made: makes the elements; each stands for itself, whatever changes meanwhile.
-            count: how many it makes.
+            made: generates the elements, which must not depend on later changes of state.
+            count: the number of elements.
         """
-        if not self.is_long or self.wants_lists:
+        if not self.is_long or self.needs_lists:
             return list(made)
         return stepping.elements(count, self._counted(made) if self.has_errors else made)
 
@@ -145,37 +162,38 @@ class Call:
             yield element
 
     def must_pause(self) -> bool:
-        """Whether a handler has computed for so long that others are to have a turn."""
-        return self.is_long and self.long_calls.clock() >= self._pause_at
+        """Whether a long call has computed for a full step and should :meth:`pause`."""
+        return self.is_long and self.scheduler.clock() >= self._pause_at
 
     async def pause(self) -> None:
-        """Let others have a turn. Always a checkpoint.
+        """Yield to other tasks. Always a checkpoint.
 
         Raises:
-            Abandoned: the client has gone, and with it the use of a call that only responds.
+            Abandoned: the client of a call that only responds has disconnected.
         """
         if not self.is_long:
             await trio.lowlevel.checkpoint()
             return
-        # In line with the other long calls: no more than one of them computes in a turn.
-        long_calls = self.long_calls
-        async with long_calls.line:
+        # Queued behind the other long calls, so that only one of them computes per iteration of
+        # the loop.
+        scheduler = self.scheduler
+        async with scheduler.line:
             await trio.lowlevel.checkpoint()
-        if self.only_responds and self.has_gone:
+        if self.only_responds and self.client_has_left:
             raise Abandoned
-        self._pause_at = long_calls.clock() + STEP_SECONDS
+        self._pause_at = scheduler.clock() + STEP_SECONDS
 
-    async def paused(self, work: Generator[None, None, T]) -> T:
-        """The result of a computation that stops at every element, with pauses in between."""
+    async def run_with_pauses(self, work: Generator[None, None, T]) -> T:
+        """Run a generator that yields at every element, with pauses; return its result."""
         try:
-            while (done := self._go_on(work)) is None:
+            while (done := self._advance(work)) is None:
                 await self.pause()
         finally:
             work.close()
         return done[0]
 
-    def _go_on(self, work: Generator[None, None, T]) -> tuple[T] | None:
-        """Compute up to the next pause, or to the result."""
+    def _advance(self, work: Generator[None, None, T]) -> tuple[T] | None:
+        """Advance to the next pause (None) or to the result (in a tuple)."""
         try:
             while not self.must_pause():
                 next(work)
@@ -184,11 +202,11 @@ class Call:
         return None
 
     @property
-    def has_gone(self) -> bool:
-        """Whether the client has closed its connection, or its half of it.
+    def client_has_left(self) -> bool:
+        """Whether the client has closed its connection, or half-closed it.
 
-        An end behind a request that is muted is not read, so the kernel is asked. Kafka's clients
-        never close one half: who does gets the responses that take no time.
+        A muted channel is not read, so the kernel is asked. Kafka's clients never half-close; one
+        that does still gets the responses that are computed at once.
         """
         channel = self.request.channel
         return not channel.is_open or channel.transport.peer_has_ended()
@@ -196,9 +214,9 @@ class Call:
     # Responding.
 
     def encode(self, message: Any) -> Outgoing:
-        """The answer as one frame."""
+        """Encode the response as one frame, and count it."""
         counts = self.counts
-        counts.answers += 1
+        counts.responses += 1
         if self.has_errors:
             self.request.error_code = counts.count_errors(message)
         codec = self.codec
@@ -207,28 +225,30 @@ class Call:
         return outgoing(cast("list[Chunk]", frame(chunks)))
 
     def encode_body(self, message: Any) -> bytes:
-        """A message without its header, for :meth:`frame_body` to send to everybody who asks."""
+        """Encode a message without its header, to be cached and sent with :meth:`frame_body`."""
         chunks: list[Any] = []
         self.codec.encode_response(message, chunks)
         return b"".join(chunks)
 
     def frame_body(self, body: bytes) -> bytes:
-        """The answer as one frame, of a message without errors that was encoded before."""
-        self.counts.answers += 1
+        """Frame a cached response body that has no errors, and count the response."""
+        self.counts.responses += 1
         header = encode_response_header(self.codec, self.correlation_id)
         return (len(header) + len(body)).to_bytes(4, "big") + header + body
 
     def respond(self, message: Any) -> None:
-        """Answer a call that was kept waiting; if its connection is gone it is only counted."""
-        if self.is_long and not self.wants_lists:
-            self.long_calls.respond(self, message)
+        """Respond to a delayed call; if its connection has closed it is only counted."""
+        if self._divert is not None:
+            self._divert(message)
+        elif self.is_long and not self.needs_lists:
+            self.scheduler.start(self, partial(_returned, message))
         elif self.request.channel.is_open:
             self.request.respond(self.encode(message))
         else:
             self.abandon()
 
     def abandon(self) -> None:
-        """End a call that was kept waiting and whose connection is gone, so that it is counted.
+        """End a delayed call whose connection has closed, so that it is counted.
 
         (Kafka: SocketServer.processNewResponses.)
         """
@@ -236,13 +256,36 @@ class Call:
             self.request.respond(NO_OP)
 
     def end(self, response: NoOp | CloseConnection) -> None:
-        """End a call that was kept waiting without an answer."""
-        self.request.respond(response)
+        """End a delayed call without a response message."""
+        if self._divert is not None:
+            self._divert(response)
+        else:
+            self.request.respond(response)
+
+    def diverted(self, divert: Callable[[Any], None]) -> Call:
+        """Return a copy whose delayed response is passed to a function, for tests.
+
+        Args:
+            divert: called with the response message, or with how the call ends without one.
+        """
+        copy = Call(
+            self.codec,
+            self.correlation_id,
+            self.client_id,
+            self.request,
+            self.counts,
+            self.scheduler,
+            self.only_responds,
+        )
+        copy.is_long = self.is_long
+        copy.needs_lists = self.needs_lists
+        copy._divert = divert
+        return copy
 
     def fail(self, error: Exception) -> None:
-        """Give up a call that was kept waiting, for an error of ours: its connection closes."""
+        """End a delayed call after an internal error, which closes its connection."""
         logger.error(
-            "unexpected error in %s of %s; closing it",
+            "unexpected error in %s from %s; closing it",
             self.codec.name,
             self.request.channel.id,
             exc_info=error,
@@ -251,40 +294,15 @@ class Call:
             self.request.respond(CloseConnection(CloseReason.HANDLER_FAILED, repr(error)))
 
 
-class TakesLong(Exception):
-    """A call has to be served in steps."""
+class NeedsLongCall(Exception):
+    """Raised by a handler whose call must run as a long call."""
 
 
 class Abandoned(Exception):
-    """The client of a long call has gone."""
+    """Raised in a long call whose client has disconnected."""
 
 
-class DivertedCall(Call):
-    """A call whose late answer somebody else takes, who decides what becomes of it (for tests).
-
-    Args:
-        call: the call as it is.
-        divert: given the answer, a message, or how the call ends without one.
-    """
-
-    __slots__ = ("_divert",)
-
-    def __init__(self, call: Call, divert: Callable[[Any], None]) -> None:
-        super().__init__(
-            call.codec,
-            call.correlation_id,
-            call.client_id,
-            call.request,
-            call.counts,
-            call.long_calls,
-            call.only_responds,
-        )
-        self.is_long = call.is_long
-        self.wants_lists = call.wants_lists
-        self._divert = divert
-
-    def respond(self, message: Any) -> None:
-        self._divert(message)
-
-    def end(self, response: NoOp | CloseConnection) -> None:
-        self._divert(response)
+async def _returned(message: Any) -> Any:
+    """The work of a long call whose response message exists already."""
+    await trio.lowlevel.checkpoint()
+    return message

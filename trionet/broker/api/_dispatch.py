@@ -1,7 +1,8 @@
-"""From a frame to the handler of its API: the table that dispatches is the one that is advertised.
+"""Dispatches request frames to the handlers of their APIs (Kafka: KafkaApis).
 
-(Kafka: KafkaApis.) A request that does not decode, or asks for a version that is not served, closes
-its connection with the reason; ApiVersions alone is answered in any version (KIP-511).
+One table drives both dispatch and ApiVersions, so that exactly what is served is advertised. A
+request that cannot be decoded, or whose version is not served, closes its connection with the
+reason; only ApiVersions gets a response in every version (KIP-511).
 """
 
 # Compiled by mypyc.
@@ -25,21 +26,21 @@ from ...protocol._wire import REQUEST_ELEMENTS_MAX
 from ...protocol.messages.api_versions import ApiVersion
 from ...server._connection import Connection
 from ...server._request_channel import CloseConnection, NoOp, Request, Response
-from ..model._request_log_topic import OwnTopic
+from ..model._request_log_topic import RequestLogTopic
 from ._api_versions import AdvertisedApis
-from ._call import QUICK_ELEMENTS, Call, TakesLong
+from ._call import QUICK_ELEMENTS, Call, NeedsLongCall
 from ._long_calls import LongCalls
 from ._request_counts import RequestCounts, RouteCounts
 from ._request_logger import log_request
 from ._request_logger import logger as _request_log
 
 Handle = Callable[[Any, Call], Awaitable[Any]]
-"""``async (request message, call) -> answer``: a message to encode; a Response to give as it is
-(no answer, or closing the connection); or None, for a call that is answered later."""
+"""``async (request message, call) -> response``: a message to encode; a Response to pass on as it
+is (no response, or closing the connection); or None, for a call that is responded to later."""
 
 Intercept = Callable[[Any, Call, Handle], Awaitable[Any]]
-"""``async (request message, call, handle) -> answer``: answers in place of the API's own
-``handle``, which it may call, or not. The answer is what ``handle`` would give."""
+"""``async (request message, call, handle) -> response``: replaces the API's own ``handle``, which
+it may call, and returns what ``handle`` would."""
 
 
 @attrs.frozen
@@ -47,14 +48,14 @@ class Api:
     """One served API.
 
     Attributes:
-        key: Kafka's number.
-        min_version: lowest version that is served.
-        max_version: highest version that is served: a released Kafka's, not the schema's.
-        handle: answers one call; as it is declared (:func:`serves`) its first argument is what
-            the handlers of one node work on.
-        never_waits: ``handle`` makes no checkpoint: it leaves to tasks what takes its time.
-        only_responds: a call changes nothing that a client could find out by another call.
-        quick_elements: a request with more elements is read in steps.
+        key: Kafka's API key.
+        min_version: lowest served version.
+        max_version: highest served version, of a released Kafka and not of the schema.
+        handle: handles one call. As declared by :func:`serves`, its first argument is the state
+            of the node; see :meth:`bind`.
+        never_waits: ``handle`` has no checkpoint; work that takes long is left to other tasks.
+        only_responds: a call has no effect that another call could observe.
+        quick_elements: requests with more elements are decoded in steps.
     """
 
     key: int
@@ -65,8 +66,8 @@ class Api:
     only_responds: bool = False
     quick_elements: int = QUICK_ELEMENTS
 
-    def of(self, broker: Any) -> Api:
-        """The same of one node."""
+    def bind(self, broker: Any) -> Api:
+        """Return the API with the handler bound to one node's state."""
         return attrs.evolve(self, handle=partial(self.handle, broker))
 
 
@@ -79,7 +80,7 @@ def serves(
     only_responds: bool = False,
     quick_elements: int = QUICK_ELEMENTS,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Api]:
-    """Declare what a handler serves; for the arguments see :class:`Api`."""
+    """Declare the API that a handler serves; see :class:`Api` for the arguments."""
     return lambda handle: Api(
         key, min_version, max_version, handle, never_waits, only_responds, quick_elements
     )
@@ -88,11 +89,11 @@ def serves(
 API_VERSIONS: Final = Api(api_keys.API_VERSIONS, 0, 4, AdvertisedApis.handle, only_responds=True)
 
 RESPONSES = (bytes, Send, NoOp, CloseConnection)
-"""What a handler may give besides a message."""
+"""What a handler may return besides a message."""
 
 
 class _Route:
-    """One (API, version) that was asked for at least once."""
+    """One (API, version) that was requested at least once."""
 
     __slots__ = (
         "codec",
@@ -112,26 +113,26 @@ class _Route:
         self.decode = codec.decode_request
         self.handle = api.handle
         self.only_responds = api.only_responds
-        # An object: the decoders are not compiled.
+        # Any, so that mypyc keeps it boxed: the decoders are not compiled.
         self.quick_elements: Any = min(elements_max, api.quick_elements)
         self.has_tagged_header = codec.request_header_version == 2
 
 
 class Apis:
-    """The broker's APIs as a handler of the SocketServer.
+    """The request handler of the SocketServer: decodes frames and calls the APIs' handlers.
 
     Args:
-        apis: what is served beside ApiVersions.
-        long_calls: serves what would hold the loop up.
-        elements_max: what a request may hold: elements of arrays, arrays, and tags
+        apis: the APIs that are served besides ApiVersions.
+        long_calls: runs calls that would block the loop.
+        elements_max: limit on array elements, arrays and tags in one request
             (``request.max.elements``).
-        own_topic: the topic of the request log, if there is one: calls about it are not logged.
+        request_log_topic: the topic of the request log, if any; requests about it are not logged.
 
     Attributes:
-        advertised: the served APIs as ApiVersions reports them.
-        long_calls: as given.
+        advertised: the ApiVersions handler, with the served version ranges.
+        long_calls: as passed in.
         counts: the requests and errors of each API and version.
-        interceptor: sees every decoded call before its API does, for tests; None: nobody.
+        interceptor: called for every decoded call in place of its API, for tests; usually None.
     """
 
     def __init__(
@@ -139,10 +140,10 @@ class Apis:
         apis: Iterable[Api],
         long_calls: LongCalls,
         elements_max: int = REQUEST_ELEMENTS_MAX,
-        own_topic: OwnTopic | None = None,
+        request_log_topic: RequestLogTopic | None = None,
     ) -> None:
         self.advertised = AdvertisedApis()
-        served = {api.key: api for api in (API_VERSIONS.of(self.advertised), *apis)}
+        served = {api.key: api for api in (API_VERSIONS.bind(self.advertised), *apis)}
         self._apis = {key: served[key] for key in sorted(served)}
         self.advertised.ranges = [
             ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
@@ -150,14 +151,15 @@ class Apis:
         ]
         self._never_wait = frozenset(key for key, api in self._apis.items() if api.never_waits)
         self.long_calls = long_calls
+        self._scheduler = long_calls.scheduler
         self._elements_max = elements_max
         self._routes: dict[tuple[int, int], _Route] = {}
         self.counts = RequestCounts(api_keys.name_of(key) for key in self._apis)
         self.interceptor: Intercept | None = None
-        self._own_topic = own_topic
+        self._own_topic = request_log_topic
 
     async def handle(self, request: Request) -> Response | None:
-        """Answer one frame (see :data:`trionet.server._handler_pool.Handler`)."""
+        """Handle one frame (see :data:`trionet.server.handler_pool.Handler`)."""
         payload = request.payload
         try:
             key, version, correlation_id, client_id, position = decode_request_header(payload)
@@ -173,20 +175,21 @@ class Apis:
         except WireFormatError as error:
             if len(payload) - position <= route.quick_elements:
                 return CloseConnection(CloseReason.INVALID_REQUEST, str(error))
-            # Perhaps it has only more than is read in one piece.
+            # It may only have more elements than are decoded in one step.
             call = self._begin(route, correlation_id, client_id, request)
             self.long_calls.start(call, partial(self._serve_long, route, call, position))
             return None
         call = self._begin(route, correlation_id, client_id, request)
         try:
-            answer = await self._called(route, call, message)
-        except TakesLong:
-            # Never of an interceptor, which wants lists; and the log has the request already.
+            response = await self._called(route, call, message)
+        except NeedsLongCall:
+            # Never raised under an interceptor, which sets needs_lists. The request is already
+            # logged, so the handler is called directly.
             self.long_calls.start(call, partial(route.handle, message, call))
             return None
-        if answer is None or isinstance(answer, RESPONSES):
-            return answer
-        return call.encode(answer)
+        if response is None or isinstance(response, RESPONSES):
+            return response
+        return call.encode(response)
 
     def _begin(
         self, route: _Route, correlation_id: int, client_id: str | None, request: Request
@@ -206,21 +209,23 @@ class Apis:
             client_id,
             request,
             counts,
-            self.long_calls,
+            self._scheduler,
             route.only_responds,
         )
 
     def _called(self, route: _Route, call: Call, message: Any) -> Awaitable[Any]:
-        """What is to be awaited for the response."""
-        own_topic = self._own_topic
-        if own_topic is not None and own_topic.is_touched_by(call.codec.api_key, message):
+        """Start the handler, or the interceptor; the result is to be awaited."""
+        request_log_topic = self._own_topic
+        if request_log_topic is not None and request_log_topic.is_named_in(
+            call.codec.api_key, message
+        ):
             call.request.is_left_out = True
         if _request_log.isEnabledFor(logging.DEBUG):
             log_request(call, message)
         interceptor = self.interceptor
         if interceptor is None:
             return route.handle(message, call)
-        call.wants_lists = True
+        call.needs_lists = True
         return interceptor(message, call, route.handle)
 
     async def _serve_long(self, route: _Route, call: Call, position: int) -> Any:
@@ -228,8 +233,8 @@ class Apis:
         return await self._called(route, call, message)
 
     def never_waits(self, request: Request) -> bool:
-        """Whether :meth:`handle` comes back from a request without a checkpoint."""
-        # An interceptor may do as it likes. What is too short for a key is only refused.
+        """Whether :meth:`handle` returns from this request without a checkpoint."""
+        # An interceptor may wait. A payload too short for a key is rejected without waiting.
         return self.interceptor is None and (
             int.from_bytes(request.payload[:2], "big") in self._never_wait
         )
@@ -248,16 +253,16 @@ class Apis:
         self, key: int, version: int, correlation_id: int, request: Request
     ) -> Response:
         if key == api_keys.API_VERSIONS:
-            # The body is not parsed: only the sender knows its form. The answer has the form
-            # of version 0, which every client can read (KIP-511).
+            # The body cannot be decoded. The response is of version 0, which every client can
+            # read (KIP-511).
             codec = lookup(key, 0)
             assert codec is not None
             counts = self.counts.route(api_keys.name_of(key), 0)
-            call = Call(codec, correlation_id, None, request, counts, self.long_calls)
+            call = Call(codec, correlation_id, None, request, counts, self._scheduler)
             return call.encode(self.advertised.response(None, 0))
         api = self._apis.get(key)
         served = f"{api.min_version} to {api.max_version}" if api else "none"
         return CloseConnection(
             CloseReason.UNSUPPORTED_VERSION,
-            f"{api_keys.name_of(key)} version {version} was asked for; served: {served}",
+            f"{api_keys.name_of(key)} version {version} is not served; served versions: {served}",
         )

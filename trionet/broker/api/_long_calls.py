@@ -1,15 +1,15 @@
-"""Calls that would hold the loop up: in tasks of their own, in steps, a few at a time.
+"""Runs calls that would block the loop: in tasks of their own, in steps, a few at a time.
 
-Requests may have 250,000 elements and responses ten times as many. What has more than
-:data:`._call.QUICK_ELEMENTS` is read, handled and written in steps of a millisecond, between which
-all others have their turns. It does not keep a handler meanwhile, of which there are few: a dozen
-such requests would keep everybody waiting (Kafka's num.io.threads can be taken that way).
+Requests may have 250,000 elements and responses ten times as many. Calls with more than
+:data:`._call.QUICK_ELEMENTS` are decoded, handled and encoded in steps of a millisecond, between
+which all other tasks run. They do not occupy a handler, of which there are few: a dozen such
+requests would stall all clients (as they can with Kafka's num.io.threads).
 
-What a response takes in memory is bounded while it is written, by ``response.max.bytes``: the
-elements of a long one are made one by one and written at once (:func:`._stepping.elements`).
+The memory of a response is bounded while it is encoded, by ``response.max.bytes``: its elements are
+generated one by one and encoded immediately (:func:`trionet.protocol._stepping.elements`).
 
-A call that only responds ends with its connection, and when the broker stops. One with effects goes
-on to its end: it has arrived, and its client may never learn that it has not happened.
+A call that only responds is cancelled when its client disconnects or the broker stops. A call with
+effects always runs to its end: the client sent it, and might never learn that it did not happen.
 """
 
 from __future__ import annotations
@@ -32,45 +32,44 @@ from ...net.wire._transmission import Chunk, Outgoing, outgoing
 from ...protocol._header import encode_response_header, frame, join_small
 from ...protocol._stepping import stepping
 from ...server._request_channel import CloseConnection, NoOp
-from ._call import Abandoned, Call
+from ._call import Abandoned, Call, LongCallScheduler
 from ._response_errors import find_errors
 
 logger = logging.getLogger("trionet.broker")
 
-#: How many are under way that only respond, and as many of the others, which may wait for a disk.
-#: What comes then waits as the frame that it came in. Each has its elements in memory.
+#: How many calls that only respond run concurrently, and as many of the others, which may wait for
+#: a disk. Further ones wait as undecoded frames: each running call has its elements in memory.
 AT_A_TIME: Final = 8
 
-# Collections of everything are put off while a long call is under way: each would look at all of
-# its elements, none of which is garbage, for a tenth of a second. But not for ever.
+# Full garbage collections are postponed while a long call runs: each would take a tenth of a second
+# to visit the call's elements, none of which is garbage. But not for more than a minute.
 _NO_FULL_COLLECTION: Final = 1_000_000
 _PUT_OFF_SECONDS_MAX: Final = 60.0
 
 Work = Callable[[], Awaitable[Any]]
-"""What a long call does: gives what a handler gives."""
+"""The work of a long call; returns what a handler returns."""
 
 
 class LongCalls:
     """The long calls of one node.
 
     Args:
-        nursery: where they run.
-        response_bytes_max: what a response may take before it is sent (``response.max.bytes``);
-            record bytes that stay in files are not counted.
-        is_virtual: nothing may depend on how fast the machine is.
+        nursery: runs the calls.
+        response_bytes_max: limit on the memory of a response (``response.max.bytes``), without
+            records that stay in files.
+        is_virtual: use a simulated clock, so that nothing depends on the speed of the machine.
 
     Attributes:
-        clock: the time that steps are measured in, in seconds.
-        line: where they queue up for their next step, first come first served.
+        scheduler: the part of it that calls use.
     """
 
     def __init__(
         self, nursery: trio.Nursery, response_bytes_max: int, *, is_virtual: bool = False
     ) -> None:
-        self.clock = _ticks() if is_virtual else time.perf_counter
+        clock = _ticks() if is_virtual else time.perf_counter
+        self.scheduler = LongCallScheduler(clock, self.start)
         self._nursery = nursery
         self._response_bytes_max = response_bytes_max
-        self.line = trio.Lock()
         self._responders = trio.CapacityLimiter(AT_A_TIME)
         self._others = trio.CapacityLimiter(AT_A_TIME)
         self._responding: set[trio.CancelScope] = set()
@@ -78,38 +77,31 @@ class LongCalls:
 
     @property
     def under_way(self) -> int:
-        """How many are served now; those that wait for their turn are not."""
+        """The number of running calls, without queued ones."""
         return self._responders.borrowed_tokens + self._others.borrowed_tokens
 
     def start(self, call: Call, work: Work) -> None:
-        """Serve a call in a task of its own; what ``work`` gives is its response."""
+        """Run a call in a task of its own; ``work`` returns its response."""
         call.is_long = True
         self._nursery.start_soon(self._run, call, work, name=f"long {call.codec.name}")
 
-    def respond(self, call: Call, message: Any) -> None:
-        """Write the response of a long call that was kept waiting."""
-
-        async def give() -> Any:
-            await trio.lowlevel.checkpoint()
-            return message
-
-        self.start(call, give)
-
     def stop(self) -> None:
-        """End the calls that only respond, and from now on each that begins."""
+        """Cancel the calls that only respond, and from now on each new one."""
         self._is_stopping = True
         for scope in list(self._responding):
             scope.cancel(reason="the node is stopping")
 
     async def decode(self, call: Call, position: int, elements_max: int) -> Any:
-        """The message of a long request, in steps.
+        """Decode a long request, in steps.
 
         Raises:
-            WireFormatError: it does not decode, or has too many elements.
-            Abandoned: the client has gone.
+            WireFormatError: the request is malformed, or has too many elements.
+            Abandoned: the client has disconnected.
         """
         decode = call.codec.decode_request
-        return await call.paused(stepping(decode, call.request.payload, position, elements_max))
+        return await call.run_with_pauses(
+            stepping(decode, call.request.payload, position, elements_max)
+        )
 
     async def _run(self, call: Call, work: Work) -> None:
         with trio.CancelScope() as scope:
@@ -134,25 +126,25 @@ class LongCalls:
             call.end(CloseConnection(CloseReason.SERVER_SHUTDOWN))
 
     async def _serve(self, call: Call, work: Work) -> None:
-        if call.only_responds and call.has_gone:
+        if call.only_responds and call.client_has_left:
             raise Abandoned
-        given = await work()
-        if given is None:
-            return  # it responds later
-        if isinstance(given, (NoOp, CloseConnection)):
-            call.end(given)
+        result = await work()
+        if result is None:
+            return  # the handler responds later
+        if isinstance(result, (NoOp, CloseConnection)):
+            call.end(result)
             return
-        if call.wants_lists and not isinstance(given, Outgoing):
-            call.respond(given)
+        if call.needs_lists and not isinstance(result, Outgoing):
+            call.respond(result)
             return
-        response = given if isinstance(given, Outgoing) else await self._encode(call, given)
+        response = result if isinstance(result, Outgoing) else await self._encode(call, result)
         if call.request.channel.is_open:
             call.request.respond(response)
         else:
             call.abandon()
 
     async def _encode(self, call: Call, message: Any) -> Outgoing | CloseConnection:
-        """The response as one frame, in steps."""
+        """Encode the response as one frame, in steps."""
         codec, counts = call.codec, call.counts
         out: list[Any] = [encode_response_header(codec, call.correlation_id)]
         packed: list[Any] = []
@@ -169,38 +161,36 @@ class LongCalls:
             work.close()
         if size + _pack(out, packed) > self._response_bytes_max:
             return self._too_large(call)
-        counts.answers += 1
+        counts.responses += 1
         if call.has_errors:
-            found = await call.paused(find_errors(message))
+            found = await call.run_with_pauses(find_errors(message))
             call.request.error_code = counts.add_errors(found + (call.errors or []))
         return outgoing(cast("list[Chunk]", frame(packed)))
 
     def _too_large(self, call: Call) -> CloseConnection:
         detail = (
-            f"the response to {call.codec.name} would have more than the {self._response_bytes_max}"
-            " bytes of response.max.bytes; ask for less at a time, or raise it"
+            f"the response to {call.codec.name} would exceed {self._response_bytes_max} bytes"
+            " (response.max.bytes); request less at a time, or raise the limit"
         )
-        logger.warning("%s is closed: %s", call.request.channel.id, detail)
+        logger.warning("closing %s: %s", call.request.channel.id, detail)
         return CloseConnection(CloseReason.RESPONSE_TOO_LARGE, detail)
 
 
 def _ticks() -> Callable[[], float]:
-    """A clock that goes on by 10 µs with each look at it."""
+    """A clock that advances by 10 µs with each call."""
     return partial(next, count(0.0, 0.000_01))
 
 
 def _pack(out: list[Any], packed: list[Any]) -> int:
-    """Move what was written to ``packed``, small pieces as one; the bytes that are in memory."""
+    """Move chunks to ``packed``, joining small ones; returns their size in memory."""
     joined = join_small(out)
-    out.clear()  # the encoder goes on with the same list
+    out.clear()  # the encoder keeps appending to the same list
     packed += joined
     return sum(len(chunk) for chunk in joined if isinstance(chunk, (bytes, memoryview, bytearray)))
 
 
 class _FullCollections:
-    """Put off while anything long is under way in the process, whichever broker and thread it is
-    of.
-    """
+    """Postpones full garbage collections while a long call of any broker in the process runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

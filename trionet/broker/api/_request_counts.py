@@ -1,7 +1,7 @@
-"""The requests of a broker, counted by API and version, and the errors in their answers.
+"""Counts requests by API and version, and the errors in their responses.
 
-(Kafka: RequestChannel.Metrics.) A request pays two additions and a store; the rest is worked out
-when somebody asks.
+(Kafka: RequestChannel.Metrics.) A request costs two additions and a store; everything else is
+computed when metrics are read.
 """
 
 # Compiled by mypyc.
@@ -15,38 +15,38 @@ from ...metrics._request_times import RequestTimes
 from ...protocol import error_codes
 from ._response_errors import errors_in
 
-# Kafka tells apart who fetches. No broker fetches from this one, so a Fetch is a consumer's.
+# Kafka has separate metrics for consumers and followers. Here every Fetch is a consumer's.
 _NAMES = {"Fetch": ("Fetch", "FetchConsumer")}
-# Their handlers know whether anything failed, which is cheaper than to look at every partition.
+# Their handlers know whether anything failed, which is cheaper than searching every partition.
 _COUNT_THEIR_OWN_ERRORS = frozenset({"Fetch", "Produce"})
-# How many clients are told apart for a deprecated version: what one calls itself is up to it.
+# The maximum number of distinct clients per deprecated version; clients choose their own names.
 SOFTWARE_MAX = 100
 OTHER_SOFTWARE = ("other", "other")
 
 
 class RouteCounts:
-    """The requests of one version of one API.
+    """The counts of one version of one API.
 
     Args:
-        times: what the requests of the API are timed in.
+        times: collects the times of the API's requests.
         is_deprecated: whether Kafka has deprecated the version, so that its clients are counted.
-        looks_for_errors: whether :meth:`count_errors` is to be called for every answer.
+        looks_for_errors: whether every response must be passed to :meth:`count_errors`.
 
     Attributes:
-        times: of each request the ``request.times``.
-        requests: how many there were.
-        answers: how many were answered with a message.
-        with_errors: how many of the answers had an error.
-        errors: how often each error code was in an answer.
-        software: requests of a deprecated version by the client's software and its version.
+        times: the ``times`` of each request.
+        requests: number of requests.
+        responses: number of response messages.
+        with_errors: number of responses with an error.
+        errors: number of occurrences of each error code in responses.
+        software: requests of a deprecated version, by the client's software and its version.
     """
 
     __slots__ = (
-        "answers",
         "errors",
         "is_deprecated",
         "looks_for_errors",
         "requests",
+        "responses",
         "software",
         "times",
         "with_errors",
@@ -59,17 +59,17 @@ class RouteCounts:
         self.is_deprecated = is_deprecated
         self.looks_for_errors = looks_for_errors
         self.requests = 0
-        self.answers = 0
+        self.responses = 0
         self.with_errors = 0
         self.errors: Counter[int] = Counter()
         self.software: Counter[tuple[str, str]] = Counter()
 
-    def count_errors(self, answer: object) -> int:
-        """Count the errors in the message of an answer, if there are any; tells the first, or 0."""
-        return self.add_errors(errors_in(answer))
+    def count_errors(self, response: object) -> int:
+        """Count the errors in a response message; returns the first one, or 0."""
+        return self.add_errors(errors_in(response))
 
     def add_errors(self, found: list[int]) -> int:
-        """Count the errors of one response; the first of them, or 0."""
+        """Count the errors of one response; returns the first one, or 0."""
         if not found:
             return 0
         self.with_errors += 1
@@ -83,13 +83,13 @@ class RouteCounts:
 
 
 class RequestCounts:
-    """All counts of one broker.
+    """The counts of one node.
 
-    It is the source of :class:`trionet.metrics._request_metrics.RequestMetrics`.
+    The source of :class:`trionet.metrics.request_metrics.RequestMetrics`.
 
     Args:
-        apis: the names of the APIs that are served; each is told of from the start.
-        deprecated: ``(API's name, version)`` of what Kafka calls deprecated.
+        apis: names of the served APIs, all of which are reported from the start.
+        deprecated: ``(API name, version)`` of deprecated versions.
     """
 
     def __init__(self, apis: Iterable[str], deprecated: Iterable[tuple[str, int]] = ()) -> None:
@@ -98,7 +98,7 @@ class RequestCounts:
         self._routes: dict[tuple[str, int], RouteCounts] = {}
 
     def route(self, name: str, version: int) -> RouteCounts:
-        """The counts of one version of a served API; the same object each time."""
+        """Return the counts of one version of a served API, always the same object."""
         key = (name, version)
         counts = self._routes.get(key)
         if counts is None:
@@ -110,13 +110,13 @@ class RequestCounts:
         return counts
 
     def calls(self) -> dict[str, int]:
-        """Requests of each API that was asked for, all versions together."""
+        """Requests by API, all versions together; APIs without requests are omitted."""
         found: Counter[str] = Counter()
         for (name, _), counts in self._routes.items():
             found[name] += counts.requests
         return dict(found)
 
-    # What RequestMetrics asks.
+    # The interface of RequestSource.
 
     def request_times(self) -> Iterable[RequestTimes]:
         return self._times.values()
@@ -139,7 +139,7 @@ class RequestCounts:
         found: Counter[tuple[str, ...]] = Counter()
         for (name, _), counts in self._routes.items():
             found[name, error_codes.name_of(error_codes.NONE)] += (
-                counts.answers - counts.with_errors
+                counts.responses - counts.with_errors
             )
             for code, count in counts.errors.items():
                 found[name, error_codes.name_of(code)] += count

@@ -1,8 +1,8 @@
-"""Requests as lines of JSON, for whoever turns on the logger ``trionet.request`` at DEBUG.
+"""Logs requests as lines of JSON to the logger ``trionet.request``, at DEBUG.
 
-(Kafka: kafka.request.logger, RequestChannel.loggableRequest.) One line when a request has been
-decoded. Secrets are not told: byte strings by their length only, and of configurations only values
-of keys that are known to be harmless.
+(Kafka: kafka.request.logger, RequestChannel.loggableRequest.) Each request is one line, logged when
+it has been decoded. Secrets are not logged: byte strings only by their length, and values of
+configurations only if their keys are known to be harmless.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from ...protocol import api_keys
 from ...protocol._config_types import HIDDEN, PASSWORD
 from ...protocol._wire import Message
 from ...server._connection import Connection
+from ..config._alterations import BROKER, BROKER_LOGGER, TOPIC
 from ..config._broker_config import find_key
 from ..config._topic_keys import TOPIC_KEYS
 from ._call import Call
 
 logger = logging.getLogger("trionet.request")
-
-# Kinds of resources with a configuration (Kafka: ConfigResource.Type).
-TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 
 _WITH_CONFIGURATIONS = (api_keys.ALTER_CONFIGS, api_keys.INCREMENTAL_ALTER_CONFIGS)
 
@@ -35,7 +33,7 @@ def log_request(call: Call, message: Any) -> None:
 
 
 def as_json(call: Call, message: Any) -> str:
-    """A request and where it came from, as one line; names as in Kafka's request log."""
+    """Format a request and its origin as one line, with the names of Kafka's request log."""
     request, codec = call.request, call.codec
     connection: Connection = request.channel.attachment
     software_name, software_version = connection.client_software
@@ -62,7 +60,7 @@ def as_json(call: Call, message: Any) -> str:
 
 
 def loggable(api_key: int, message: Any) -> Any:
-    """The message itself, or a copy without what may be a secret."""
+    """Return the message, or a copy in which possible secrets are redacted."""
     if api_key not in _WITH_CONFIGURATIONS:
         return message
     shown = copy.copy(message)
@@ -85,7 +83,7 @@ def _without_secret(resource_type: int, config: Any) -> Any:
 
 
 def is_harmless(resource_type: int, key: str) -> bool:
-    """Whether the value of a key may be told; not if nobody knows the key."""
+    """Whether the value of a key may be logged; values of unknown keys may not."""
     if resource_type == BROKER:
         try:
             return find_key(key)[1] != PASSWORD
@@ -95,7 +93,7 @@ def is_harmless(resource_type: int, key: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A message as JSON knows it."""
+    """Convert a message to JSON values."""
     if isinstance(value, Message):
         return {
             _kafka_name(name): _plain(getattr(value, name))

@@ -1,7 +1,7 @@
-"""The error codes in an answer, wherever in it they are.
+"""Finds all error codes in a response (Kafka: AbstractResponse.errorCounts).
 
-(Kafka: AbstractResponse.errorCounts.) Which fields of a message can hold one is worked out once per
-class, from the types that the generated classes declare.
+The fields that can contain error codes are determined once per message class, from the types that
+the generated classes declare.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ...protocol._stepping import Elements
 
 
 def errors_in(message: object) -> list[int]:
-    """Every error code of a message that is not 0, its nested messages' included.
+    """Return the error codes other than 0 in a message and its nested messages.
 
-    Those of arrays that are made when they are written are left out.
+    Lazily generated arrays are skipped; their errors are counted while they are encoded.
     """
     return [code for code in _codes(message) if code] if isinstance(message, Message) else []
 
 
 def find_errors(message: Message) -> Generator[None, None, list[int]]:
-    """As :func:`errors_in`, one code at a time."""
+    """As :func:`errors_in`, as a generator that yields after each code."""
     found = []
     for code in _codes(message):
         if code:
@@ -33,17 +33,17 @@ def find_errors(message: Message) -> Generator[None, None, list[int]]:
     return found
 
 
-# AddPartitionsToTxn alone has the second one.
+# The second one occurs only in AddPartitionsToTxn.
 _CODES = ("error_code", "partition_error_code")
 
 
 class ErrorFields(typing.NamedTuple):
-    """Where a class of messages can hold an error.
+    """The fields of a message class that can contain error codes.
 
     Attributes:
-        codes: its own error codes.
-        lists: lists of messages that can hold one, and of which class those are.
-        structs: the same of single messages.
+        codes: fields that are error codes.
+        lists: fields that are lists of messages with error codes, and the class of these messages.
+        structs: fields that are such messages themselves, and their class.
     """
 
     codes: tuple[str, ...]
@@ -62,13 +62,13 @@ def _codes(message: Message) -> Iterator[int]:
     for name, cls in fields.lists.items():
         nested_list = getattr(message, name) or ()
         if isinstance(nested_list, Elements):
-            continue  # counted as they are made
+            continue  # counted while they are generated
         inner = error_fields(cls)
         if inner.lists or inner.structs:
             for nested in nested_list:
                 yield from _codes(nested)
             continue
-        # Partitions, mostly: for each of them a generator would take longer than the look at it.
+        # Usually partitions, for which a generator each would cost more than the lookup.
         for code in inner.codes:
             for nested in nested_list:
                 yield getattr(nested, code)
@@ -78,7 +78,7 @@ _known: dict[type[Message], ErrorFields] = {}
 
 
 def error_fields(cls: type[Message]) -> ErrorFields:
-    """Where messages of a class can hold an error."""
+    """Return the fields of a message class that can contain error codes (cached)."""
     fields = _known.get(cls)
     if fields is None:
         fields = _known[cls] = _find_fields(cls)
@@ -99,7 +99,7 @@ def _find_fields(cls: type[Message]) -> ErrorFields:
 
 
 def _messages_of(hint: Any, is_list: bool = False) -> Iterator[tuple[type[Message], bool]]:
-    """The classes of messages in a type, and whether a list is around them."""
+    """Yield the message classes in a type, and whether they are in a list."""
     if isinstance(hint, type) and issubclass(hint, Message):
         yield hint, is_list
         return

@@ -1,4 +1,4 @@
-"""What AlterConfigs and IncrementalAlterConfigs do to the settings of a resource: pure.
+"""The operations of AlterConfigs and IncrementalAlterConfigs on the settings of a resource. Pure.
 
 (Kafka: ConfigAdminManager, ConfigurationControlManager; KIP-226, KIP-339.)
 """
@@ -7,81 +7,89 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ...errors import ApiError
 from ...protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
 
+# Types of resources (Kafka: ConfigResource.Type).
+TOPIC: Final = 2
+BROKER: Final = 4
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
+
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
-# A broker with a dozen listeners has about so many keys.
+# About as many keys as a broker with a dozen listeners has.
 OPERATIONS_MAX = 2000
 
 Operation: TypeAlias = tuple[str, int, str | None]
-"""A key, what to do with it (SET, DELETE, APPEND or SUBTRACT), and the value for that."""
+"""A key, the operation (SET, DELETE, APPEND or SUBTRACT), and its value."""
 
 Change: TypeAlias = Callable[[Mapping[str, str]], dict[str, str]]
-"""From the settings that a resource has to those that it is to have."""
+"""Returns the new settings of a resource, given its current ones."""
 
 ListDefault: TypeAlias = Callable[[str], tuple[str, ...] | None]
-"""The items that a key has by default; None for one that is no list."""
+"""Returns the default items of a list key; None if the key is not a list."""
 
 
 def check_operation_count(count: int) -> None:
-    """Whether a request may do so much to one resource.
+    """Reject a request with too many operations on one resource.
 
     Raises:
         ApiError: INVALID_REQUEST.
     """
     if count > OPERATIONS_MAX:
         raise ApiError(
-            INVALID_REQUEST, f"{count} settings of one resource; allowed: {OPERATIONS_MAX}"
+            INVALID_REQUEST,
+            f"{count} operations on one resource are too many; allowed: {OPERATIONS_MAX}",
         )
 
 
 def check_operations(operations: Sequence[Operation]) -> None:
-    """What a request may do to one resource, whatever it is.
+    """Validate the operations on one resource, of any type.
 
     Raises:
-        ApiError: INVALID_REQUEST: a key comes twice, a value is missing, or an operation is
-            unknown; or there are more than any resource has settings.
+        ApiError: INVALID_REQUEST: a key is repeated, a value is missing, an operation is unknown,
+            or there are more operations than any resource has settings.
     """
     check_operation_count(len(operations))
     twice = [key for key, count in Counter(each[0] for each in operations).items() if count > 1]
     if twice:
-        raise ApiError(INVALID_REQUEST, f"{', '.join(twice)}: each key may come once")
+        raise ApiError(INVALID_REQUEST, f"{', '.join(twice)}: duplicate key; give each key once")
     without = [key for key, what, value in operations if value is None and what != DELETE]
     if without:
-        raise ApiError(INVALID_REQUEST, f"{', '.join(without)}: a value is missing")
+        raise ApiError(INVALID_REQUEST, f"{', '.join(without)}: the value is missing")
     for key, what, _ in operations:
         if not SET <= what <= SUBTRACT:
             raise ApiError(
                 INVALID_REQUEST,
-                f"{key}: there is no operation {what}; allowed: 0 to set, 1 to delete, 2 to append"
-                " and 3 to subtract",
+                f"{key}: unknown operation {what}; allowed: 0 (set), 1 (delete), 2 (append) and"
+                " 3 (subtract)",
             )
 
 
 def applied(
     current: Mapping[str, str], operations: Iterable[Operation], list_default: ListDefault
 ) -> dict[str, str]:
-    """The settings after checked operations.
+    """Return the settings after applying validated operations.
 
     Args:
         current: the settings before.
-        operations: each on another key.
-        list_default: what a key is appended to, or subtracted from, that is not set. It is Kafka's
-            default, not what counts for the resource.
+        operations: at most one per key.
+        list_default: the list that APPEND and SUBTRACT start from if the key is not set. This is
+            Kafka's default, not the effective value of the resource.
 
     Raises:
-        ApiError: INVALID_CONFIG: a key that is no list is appended to or subtracted from.
+        ApiError: INVALID_CONFIG: APPEND or SUBTRACT on a key that is not a list.
     """
     settings = dict(current)
     for key, what, value in operations:
         if what == DELETE:
             settings.pop(key, None)
             continue
-        assert value is not None  # it was checked
+        assert value is not None  # by check_operations
         if what != SET:
             value = _combined(key, what, settings.get(key), value, list_default)
         settings[key] = value
@@ -92,14 +100,14 @@ def _combined(key: str, what: int, old: str | None, value: str, list_default: Li
     default = list_default(key)
     if default is None:
         verb = "appended to" if what == APPEND else "subtracted from"
-        raise ApiError(INVALID_CONFIG, f"{key} is no list and cannot be {verb}; set it")
+        raise ApiError(INVALID_CONFIG, f"{key} is not a list and cannot be {verb}; set it instead")
     items = list(default) if old is None else [item for item in _split(old) if item]
-    given = dict.fromkeys(_split(value))  # a list may have 100,000 items
+    changed = dict.fromkeys(_split(value))  # a list may have 100,000 items
     if what == APPEND:
-        there = frozenset(items)
-        items += [item for item in given if item not in there]
+        present = frozenset(items)
+        items += [item for item in changed if item not in present]
     else:
-        items = [item for item in items if item not in given]
+        items = [item for item in items if item not in changed]
     return ",".join(items)
 
 

@@ -1,9 +1,9 @@
-"""The broker's configuration: Kafka's keys and defaults, checked as a whole before anything starts.
+"""The broker's configuration: Kafka's keys and defaults, validated before anything starts.
 
-A key is applied, Kafka's but without meaning on one node, Kafka's but not applied by this version,
-or unknown. The first three are accepted; :attr:`BrokerConfig.without_meaning` and
-:attr:`BrokerConfig.not_applied` are for the start log. An unknown one is an error that names the
-nearest known key.
+A key is either applied, or has no effect on a single node, or is not applied by this version, or is
+unknown. The first three are accepted; :attr:`BrokerConfig.without_effect` and
+:attr:`BrokerConfig.not_applied` are logged at the start. An unknown key is an error that names the
+most similar known one.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from ...errors import ConfigError
 from ...net.wire._endpoint import Endpoint
 from ...protocol._config_types import PASSWORD, Row, Value, nearest, parse_value, value_text
 from . import _listener_keys as listener_keys
-from ._broker_keys import APPLIED, DYNAMIC_ONLY, ONE_NODE, OURS
-from ._broker_keys_not_applied import ASKS_FOR_NOTHING, INTERNAL, LATER
+from ._broker_keys import APPLIED, DYNAMIC_ONLY, NO_EFFECT, TRIONET_KEYS
+from ._broker_keys_not_applied import INTERNAL, NO_OP_VALUES, NOT_APPLIED
 from ._listeners import advertised_listeners, bound_listeners, protocol_map
 
 BROKER_KEYS: dict[str, Row] = {
     row[0]: row
-    for table in (APPLIED, OURS, ONE_NODE, DYNAMIC_ONLY, LATER, INTERNAL)
+    for table in (APPLIED, TRIONET_KEYS, NO_EFFECT, DYNAMIC_ONLY, NOT_APPLIED, INTERNAL)
     for row in table
 }
 
-_ONE_NODE_KEYS = frozenset(row[0] for row in (*ONE_NODE, *DYNAMIC_ONLY))
-_APPLIED_KEYS = frozenset(row[0] for row in (*APPLIED, *OURS))
+_NO_EFFECT_KEYS = frozenset(row[0] for row in (*NO_EFFECT, *DYNAMIC_ONLY))
+_APPLIED_KEYS = frozenset(row[0] for row in (*APPLIED, *TRIONET_KEYS))
 
-# What classes plugged into Kafka are given: no one knows their types, so they stay hidden.
+# Settings of classes plugged into Kafka. Their types are unknown, so their values are redacted.
 _PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
 _REMOVED = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.version")
 
@@ -36,133 +36,133 @@ _REMOVED = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.v
 class BrokerConfig:
     """An immutable, valid configuration; ``config[key]`` reads a value by Kafka's dotted key.
 
-    The typed reads :meth:`integer`, :meth:`flag`, :meth:`text` and :meth:`names` raise a
-    ``TypeError`` for a key of another type or without a value, and all reads raise a ``KeyError``
-    for a key that is neither Kafka's nor set.
+    The typed accessors :meth:`integer`, :meth:`flag`, :meth:`text` and :meth:`names` raise
+    ``TypeError`` for a key of another type or without a value; all of them raise ``KeyError`` for
+    a key that is neither known nor set.
     """
 
     __slots__ = (
         "_advertised",
-        "given",
         "listeners",
         "log_dir",
         "node_id",
         "not_applied",
-        "of_no_listener",
-        "without_meaning",
+        "originals",
+        "unknown_listener_keys",
+        "without_effect",
     )
 
-    given: Mapping[str, Value]
-    """What was set, by dotted key; ``node.id`` and ``broker.id`` stand for each other."""
+    originals: Mapping[str, Value]
+    """The keys that were set; ``node.id`` and ``broker.id`` are synonyms."""
 
     node_id: int
     """``node.id``, or else ``broker.id``."""
 
     listeners: tuple[Endpoint, ...]
-    """Where to listen; the listeners of KRaft's controllers are left out."""
+    """The listeners, without those of KRaft controllers."""
 
     log_dir: str | None
-    """The one folder of ``log.dirs`` or ``log.dir``; ``None`` if neither is set."""
+    """The single folder of ``log.dirs`` or ``log.dir``; ``None`` if neither is set."""
 
-    without_meaning: tuple[str, ...]
-    """The keys set that mean nothing on one node."""
+    without_effect: tuple[str, ...]
+    """The keys set that have no effect on a single node."""
 
     not_applied: tuple[str, ...]
-    """``key=value`` of each setting that asks for what this version does not do."""
+    """``key=value`` of each setting that this version does not apply."""
 
-    of_no_listener: tuple[str, ...]
-    """The keys set for single listeners that are none of :attr:`listeners`."""
+    unknown_listener_keys: tuple[str, ...]
+    """The keys set for listeners that are not in :attr:`listeners`."""
 
-    def __init__(self, given: dict[str, Value]) -> None:
-        """Work out and check what depends on several keys; see :meth:`from_settings`."""
-        _set_node_id(given)
-        _check_role(given)
-        self.given = MappingProxyType(given)
+    def __init__(self, originals: dict[str, Value]) -> None:
+        """Derive and validate what depends on several keys; see :meth:`from_settings`."""
+        _set_node_id(originals)
+        _check_role(originals)
+        self.originals = MappingProxyType(originals)
         self.node_id = self.integer("node.id")
-        self.log_dir = _one_folder(given)
+        self.log_dir = _one_folder(originals)
         controllers = frozenset(name.upper() for name in self.names("controller.listener.names"))
         map_text = self.text("listener.security.protocol.map")
-        has_map = "listener.security.protocol.map" in given
+        has_map = "listener.security.protocol.map" in originals
         protocols = protocol_map(map_text if has_map else None, controllers)
         self.listeners = bound_listeners(self.names("listeners"), protocols, controllers)
         self._advertised = advertised_listeners(
-            self.names("advertised.listeners") if "advertised.listeners" in given else None,
+            self.names("advertised.listeners") if "advertised.listeners" in originals else None,
             self.listeners,
             protocols,
             controllers,
         )
-        _check_values(given)
-        self.without_meaning = tuple(key for key in given if _is_ignored(key, controllers))
-        self.not_applied = tuple(_not_applied(given, self.without_meaning))
+        _check_values(originals)
+        self.without_effect = tuple(key for key in originals if _is_ignored(key, controllers))
+        self.not_applied = tuple(_not_applied(originals, self.without_effect))
         names = {endpoint.listener_name for endpoint in self.listeners} | controllers
-        if given.get("metrics.listener"):
+        if originals.get("metrics.listener"):
             names.add("METRICS")
-        self.of_no_listener = tuple(key for key in given if _is_of_none(key, names))
+        self.unknown_listener_keys = tuple(key for key in originals if _is_of_none(key, names))
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, object]) -> BrokerConfig:
-        """Check settings and make a configuration of them.
+        """Validate settings and build a configuration.
 
         Args:
-            settings: by Kafka's dotted keys, or with underscores for dots as keyword arguments
-                need them: ``{"num.partitions": 3}`` is ``num_partitions=3``. Values are texts as
-                in ``server.properties`` or Python values (durations in milliseconds where the key
-                ends in ``.ms``); ``None`` leaves the key unset. Of a key in both spellings the
-                later one counts.
+            settings: by Kafka's dotted keys, or with underscores in place of dots as in keyword
+                arguments: ``{"num.partitions": 3}`` is ``num_partitions=3``. Values are strings
+                as in ``server.properties`` or Python values (durations in milliseconds where the
+                key ends in ``.ms``); ``None`` leaves the key unset. If a key occurs in both
+                spellings, the later one wins.
 
         Raises:
-            ConfigError: a key is unknown, a value is not allowed, or values do not fit each other;
-                says which are.
+            ConfigError: a key is unknown, a value is not allowed, or values contradict each
+                other.
         """
-        given: dict[str, Value] = {}
+        originals: dict[str, Value] = {}
         for name, raw in settings.items():
             key, kind, _, rule = find_key(name)
             value = parse_value(key, kind, rule, raw)
-            given.pop(key, None)
+            originals.pop(key, None)
             if value is not None:
-                given[key] = value
-        return cls(given)
+                originals[key] = value
+        return cls(originals)
 
     def __getitem__(self, key: str) -> Value:
         try:
-            return self.given[key]
+            return self.originals[key]
         except KeyError:
             return BROKER_KEYS[key][2]
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{key}={value_text(value)}" for key, value in self.given.items())
+        settings = ", ".join(f"{key}={value_text(value)}" for key, value in self.originals.items())
         return f"BrokerConfig({settings})"
 
     def integer(self, key: str) -> int:
-        """An integer: a count, a size in bytes, or a duration in the unit that the key names."""
+        """The value of an integer key: a count, a size in bytes, or a duration in its unit."""
         value = self[key]
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         raise _wrong_type(key, value, "an integer")
 
     def flag(self, key: str) -> bool:
-        """True or false."""
+        """The value of a boolean key."""
         value = self[key]
         if isinstance(value, bool):
             return value
         raise _wrong_type(key, value, "true or false")
 
     def text(self, key: str) -> str:
-        """A text."""
+        """The value of a string key."""
         value = self[key]
         if isinstance(value, str):
             return value
         raise _wrong_type(key, value, "a text")
 
     def names(self, key: str) -> tuple[str, ...]:
-        """A list of texts."""
+        """The value of a list key."""
         value = self[key]
         if isinstance(value, tuple):
             return value
         raise _wrong_type(key, value, "a list")
 
     def advertised(self, listener_name: str) -> Endpoint:
-        """Where clients of a listener are told to connect; port 0 stands for the bound port.
+        """The address advertised to clients of a listener; port 0 stands for the bound port.
 
         Raises:
             KeyError: no listener has this (upper-case) name.
@@ -171,10 +171,10 @@ class BrokerConfig:
 
 
 def find_key(name: str) -> Row:
-    """The row of a key, written with dots or with underscores.
+    """Look up the definition of a key, written with dots or with underscores.
 
     Raises:
-        ConfigError: there is no such key; names the nearest.
+        ConfigError: the key is unknown; names the most similar one.
     """
     key = name if "." in name else name.replace("_", ".")
     if key in BROKER_KEYS:
@@ -184,13 +184,13 @@ def find_key(name: str) -> Row:
     if key.startswith(listener_keys.PREFIX):
         return _find_listener_key(key)
     if key.startswith(_REMOVED):
-        raise ConfigError(f"{key}: Kafka 4 has removed this key; leave it out")
+        raise ConfigError(f"{key}: this key was removed in Kafka 4; leave it out")
     raise ConfigError(f"{key}: unknown key{nearest(key, BROKER_KEYS)}")
 
 
 def is_not_applied(key: str) -> bool:
-    """Whether a key is Kafka's and its feature is not in this version."""
-    return key not in _APPLIED_KEYS and key not in _ONE_NODE_KEYS
+    """Whether a key belongs to a feature of Kafka that this version does not have."""
+    return key not in _APPLIED_KEYS and key not in _NO_EFFECT_KEYS
 
 
 def _find_listener_key(key: str) -> Row:
@@ -200,73 +200,74 @@ def _find_listener_key(key: str) -> Row:
         return key, kind, None, rule
     prefix = f"{listener_keys.PREFIX}{listener.lower()}."
     raise ConfigError(
-        f"{key}: unknown key; allowed: {prefix}KEY with a key of the broker, and"
-        f" {prefix}MECHANISM.KEY with a key of SASL and one of"
+        f"{key}: unknown key; allowed: {prefix}KEY with a broker key, and"
+        f" {prefix}MECHANISM.KEY with a SASL key and one of the mechanisms"
         f" {', '.join(sorted(listener_keys.MECHANISMS)).lower()}"
     )
 
 
-def _wrong_type(key: str, value: Value, wanted: str) -> TypeError:
-    return TypeError(f"{key} is {value!r}, not {wanted}")
+def _wrong_type(key: str, value: Value, expected: str) -> TypeError:
+    return TypeError(f"{key} is {value!r}, expected {expected}")
 
 
-def _set_node_id(given: dict[str, Value]) -> None:
-    """Either key stands for both (Kafka: AbstractKafkaConfig.populateSynonyms)."""
-    if given.get("broker.id") == -1:
-        del given["broker.id"]
-    node_id, broker_id = given.get("node.id"), given.get("broker.id")
+def _set_node_id(originals: dict[str, Value]) -> None:
+    """Set both keys if either is set (Kafka: AbstractKafkaConfig.populateSynonyms)."""
+    if originals.get("broker.id") == -1:
+        del originals["broker.id"]
+    node_id, broker_id = originals.get("node.id"), originals.get("broker.id")
     if node_id is not None and broker_id is not None and node_id != broker_id:
         raise ConfigError(
             f"node.id = {node_id} and broker.id = {broker_id} differ; allowed: one of them, or"
             " both with the same value"
         )
     if node_id is not None or broker_id is not None:
-        given["node.id"] = given["broker.id"] = broker_id if node_id is None else node_id
+        originals["node.id"] = originals["broker.id"] = broker_id if node_id is None else node_id
 
 
-def _check_role(given: Mapping[str, Value]) -> None:
-    roles = given.get("process.roles")
+def _check_role(originals: Mapping[str, Value]) -> None:
+    roles = originals.get("process.roles")
     if isinstance(roles, tuple) and "broker" not in roles:
         raise ConfigError(
             f"process.roles = {','.join(roles)!r} is not allowed; allowed: broker, or"
-            " broker,controller, since this is a broker"
+            " broker,controller"
         )
 
 
-def _one_folder(given: Mapping[str, Value]) -> str | None:
-    key = "log.dirs" if "log.dirs" in given else "log.dir"
-    folders = given.get(key)
+def _one_folder(originals: Mapping[str, Value]) -> str | None:
+    key = "log.dirs" if "log.dirs" in originals else "log.dir"
+    folders = originals.get(key)
     if folders is None:
         return None
     assert isinstance(folders, tuple)
     if len(folders) != 1 or not folders[0]:
         raise ConfigError(
-            f"{key} = {','.join(folders)!r} names {len(folders)} folders; allowed: one, since this"
-            " version keeps all its data in one folder"
+            f"{key} = {','.join(folders)!r} names {len(folders)} folders; allowed: exactly one,"
+            " since this version keeps all its data in one folder"
         )
     return folders[0]
 
 
-def _check_values(given: Mapping[str, Value]) -> None:
-    """Refuse what would be dangerous or wrong to start without."""
-    if given.get("authorizer.class.name"):
+def _check_values(originals: Mapping[str, Value]) -> None:
+    """Reject settings that would be unsafe or wrong to ignore."""
+    if originals.get("authorizer.class.name"):
         raise ConfigError(
-            f"authorizer.class.name = {given['authorizer.class.name']!r} is not allowed; allowed:"
-            " leaving it out, since this version has no access control and would let everyone in"
+            f"authorizer.class.name = {originals['authorizer.class.name']!r} is not allowed;"
+            " allowed: leaving it out, since this version has no access control and would admit"
+            " every client"
         )
     for unit in ("ms", "minutes", "hours"):
-        if given.get(f"log.retention.{unit}") == 0:
+        if originals.get(f"log.retention.{unit}") == 0:
             raise ConfigError(f"log.retention.{unit} = 0 is not allowed; allowed: -1, or 1 or more")
-    _check_delay(given)
+    _check_delay(originals)
 
 
-def _check_delay(given: Mapping[str, Value]) -> None:
-    """An answer that is held back for longer than its connection lives never comes."""
+def _check_delay(originals: Mapping[str, Value]) -> None:
+    """Reject a delay of failed authentications that outlasts the idle connection."""
     idle_key, delay_key = "connections.max.idle.ms", "connection.failed.authentication.delay.ms"
-    idle_ms = given.get(idle_key, BROKER_KEYS[idle_key][2])
+    idle_ms = originals.get(idle_key, BROKER_KEYS[idle_key][2])
     delays = {delay_key: BROKER_KEYS[delay_key][2]} | {
         key: value
-        for key, value in given.items()
+        for key, value in originals.items()
         if key == delay_key or (_is_of_listener(key) and key.endswith(f".{delay_key}"))
     }
     for key, delay_ms in delays.items():
@@ -275,35 +276,35 @@ def _check_delay(given: Mapping[str, Value]) -> None:
         if 0 <= idle_ms <= delay_ms:
             raise ConfigError(
                 f"{key} = {delay_ms} is not allowed with {idle_key} = {idle_ms}; allowed: less than"
-                " that, so that clients learn why they were not let in"
+                " that, so that clients receive the reason why authentication failed"
             )
 
 
 def _is_ignored(key: str, controllers: frozenset[str]) -> bool:
-    """Whether a key is one of a cluster, or one of its controllers' listeners."""
+    """Whether a key concerns only real clusters, or a listener of controllers."""
     if not key.startswith(listener_keys.PREFIX):
-        return key in _ONE_NODE_KEYS
+        return key in _NO_EFFECT_KEYS
     return listener_keys.split(key)[0] in controllers
 
 
 def _is_of_none(key: str, names: Container[str]) -> bool:
-    """Whether a key is one of a listener, and of none of these."""
+    """Whether a key is for a listener, and not for one of these."""
     return key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[0] not in names
 
 
 def _is_of_listener(key: str) -> bool:
-    """Whether a key is one that is read for its listener by itself."""
+    """Whether a key is for a listener, and is applied there."""
     if not key.startswith(listener_keys.PREFIX):
         return False
     _, mechanism, base = listener_keys.split(key)
     return listener_keys.is_applied(mechanism, base)
 
 
-def _not_applied(given: Mapping[str, Value], ignored: Iterable[str]) -> Iterable[str]:
-    """The settings of features that are not there, except those that ask for nothing."""
-    for key, value in given.items():
+def _not_applied(originals: Mapping[str, Value], ignored: Iterable[str]) -> Iterable[str]:
+    """Yield settings of missing features, except for values that request nothing."""
+    for key, value in originals.items():
         default = BROKER_KEYS[key][2] if key in BROKER_KEYS else None
         if key in _APPLIED_KEYS or key in ignored or value == default or _is_of_listener(key):
             continue
-        if value not in ASKS_FOR_NOTHING.get(key, ()):
+        if value not in NO_OP_VALUES.get(key, ()):
             yield f"{key}={value_text(value)}"

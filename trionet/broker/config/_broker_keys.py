@@ -1,10 +1,11 @@
-"""Kafka 4.3's broker keys that this version applies, and those that one node has no use for.
+"""Kafka 4.3's broker keys that this version applies, and those without effect on a single node.
 
-One line a key: name, type, default, rule. Names, types, defaults and rules are Kafka's, except the
-defaults of ``listeners``, ``node.id``, ``broker.id``, ``process.roles`` and
-``controller.listener.names``, so that a broker needs no configuration at all, the default of
-``sasl.server.max.receive.size``, since no mechanism needs 512 KB and every stranger may hold as
-much, and rules that Kafka checks elsewhere, so that what cannot work is refused at the start.
+One line per key: name, type, default, rule. Names, types, defaults and rules are Kafka's, with
+these exceptions: the defaults of ``listeners``, ``node.id``, ``broker.id``, ``process.roles`` and
+``controller.listener.names``, so that a broker needs no configuration at all; the default of
+``sasl.server.max.receive.size``, since no mechanism needs 512 KB and every unauthenticated peer
+may hold as much; and rules that Kafka checks elsewhere, so that settings that cannot work are
+rejected at the start.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ...protocol._wire import REQUEST_ELEMENTS_MAX
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+OFFSETS_PARTITIONS = 50
 GZIP_LEVELS = (-1, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
@@ -137,9 +139,9 @@ APPLIED: tuple[Row, ...] = (
     ("ssl.truststore.type", STRING, "JKS", None),
 )
 
-# Of trionet's own: Kafka tells its metrics through JMX, has no limit but that of a frame's size for
-# what a request makes of memory, and starts whatever is missing of its logs.
-OURS: tuple[Row, ...] = (
+# trionet's own keys, where Kafka has none: it reports metrics through JMX, limits the memory of a
+# request only by its frame size, and starts no matter what is missing of its logs.
+TRIONET_KEYS: tuple[Row, ...] = (
     ("auto.create.topics.ready.at.once", BOOLEAN, False, None),
     ("file.descriptors.reserve", INT, None, FROM_0),
     ("group.member.max.protocols", INT, 1000, FROM_1),
@@ -157,10 +159,10 @@ OURS: tuple[Row, ...] = (
     ("ssl.store.max.bytes", INT, 4_194_304, FROM_1),
 )
 
-# Replication, the controller quorum and its metadata log, talking to other brokers, thread pools,
-# the topics in which Kafka keeps what is in the database here, and the delay before segments are
-# deleted, since an open file can be read after that.
-ONE_NODE: tuple[Row, ...] = (
+# Replication, the controller quorum and its metadata log, communication between brokers, thread
+# pools, the internal topics of Kafka whose content is in the database here, and the delay before
+# segment files are deleted, since an open file can still be read after that.
+NO_EFFECT: tuple[Row, ...] = (
     ("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, FROM_0),
     ("add.partitions.to.txn.retry.backoff.ms", INT, 20, FROM_1),
     ("alter.log.dirs.replication.quota.window.num", INT, 11, FROM_1),
@@ -210,7 +212,7 @@ ONE_NODE: tuple[Row, ...] = (
     ("offsets.commit.timeout.ms", INT, 5000, FROM_1),
     ("offsets.load.buffer.size", INT, 5_242_880, FROM_1),
     ("offsets.topic.compression.codec", INT, 0, None),
-    ("offsets.topic.num.partitions", INT, 50, FROM_1),
+    ("offsets.topic.num.partitions", INT, OFFSETS_PARTITIONS, FROM_1),
     ("offsets.topic.replication.factor", SHORT, 3, FROM_1),
     ("offsets.topic.segment.bytes", INT, 104_857_600, FROM_1),
     ("process.roles", LIST, ("broker", "controller"), ("broker", "controller")),
@@ -253,7 +255,7 @@ ONE_NODE: tuple[Row, ...] = (
     ("unclean.leader.election.enable", BOOLEAN, False, None),
 )
 
-# How fast replicas may be moved: Kafka has them only as settings that are altered while it runs.
+# Throttles of replica movement, which Kafka has only as settings altered at run time.
 DYNAMIC_ONLY: tuple[Row, ...] = tuple(
     (key, LONG, None, FROM_0)
     for key in (

@@ -1,7 +1,7 @@
-"""Kafka 4.3's broker keys whose feature this version does not have.
+"""Kafka 4.3's broker keys of features that this version does not have.
 
-One line a key: name, type, default, rule, as in :mod:`._broker_keys`. A key moves there in the
-change that applies it.
+One line per key: name, type, default, rule, as in :mod:`._broker_keys`. A key moves there in the
+change that implements it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REMOTE_METADATA = (
 )
 _SHARE_PERSISTER = "org.apache.kafka.server.share.persister.DefaultStatePersister"
 
-LATER: tuple[Row, ...] = (
+NOT_APPLIED: tuple[Row, ...] = (
     ("alter.config.policy.class.name", CLASS, None, None),
     ("authorizer.class.name", STRING, "", None),
     ("client.quota.callback.class", CLASS, None, None),
@@ -214,8 +214,8 @@ LATER: tuple[Row, ...] = (
     ("transactional.id.expiration.ms", INT, 604_800_000, FROM_1),
 )
 
-# Kafka's own switches for tests and experts, which DescribeConfigs hides unless they are set, and
-# the keys of the classes that Kafka brings along to plug in.
+# Kafka's internal switches for tests and experts, which DescribeConfigs hides unless they are set,
+# and the keys of plug-in classes that come with Kafka.
 INTERNAL: tuple[Row, ...] = (
     ("allow.everyone.if.no.acl.found", BOOLEAN, False, None),
     ("controller.performance.always.log.threshold.ms", LONG, 2000, FROM_0),
@@ -241,8 +241,8 @@ INTERNAL: tuple[Row, ...] = (
     ("unstable.feature.versions.enable", BOOLEAN, False, None),
 )
 
-# Values that ask for nothing, beside the default: without the feature they are already true.
-ASKS_FOR_NOTHING: dict[str, tuple[Value, ...]] = {
+# Values besides the default that request nothing: they describe a broker without the feature.
+NO_OP_VALUES: dict[str, tuple[Value, ...]] = {
     "log.cleaner.enable": (False,),
     "log.cleanup.policy": ((),),
     "metric.reporters": ((),),

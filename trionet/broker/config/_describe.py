@@ -1,7 +1,7 @@
-"""What DescribeConfigs tells about the broker's and a topic's configuration (Kafka: ConfigHelper).
+"""The configuration entries that DescribeConfigs returns (Kafka: ConfigHelper).
 
-Kafka's documentation texts are not told. What is read-only here is what is read-only in Kafka;
-:mod:`._dynamic_keys` has the keys that this version refuses to change all the same.
+Kafka's documentation texts are not included. Keys are read-only if they are in Kafka;
+:mod:`._dynamic_keys` defines which of the others this version still refuses to change.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import NamedTuple
 from ...protocol._config_types import PASSWORD, Value, value_text
 from . import _listener_keys as listener_keys
 from ._broker_config import BROKER_KEYS, find_key
-from ._broker_keys import DYNAMIC_ONLY, OURS
+from ._broker_keys import DYNAMIC_ONLY, TRIONET_KEYS
 from ._broker_keys_not_applied import INTERNAL
 from ._dynamic_config import DynamicConfig
 from ._dynamic_keys import DYNAMIC
 from ._topic_keys import INTERNAL_SEGMENT_BYTES, TOPIC_KEYS, broker_value
 
-# Where a value comes from (Kafka: DescribeConfigsResponse.ConfigSource).
+# The source of a value (Kafka: DescribeConfigsResponse.ConfigSource).
 DYNAMIC_TOPIC_CONFIG = 1
 DYNAMIC_BROKER_CONFIG = 2
 DYNAMIC_DEFAULT_BROKER_CONFIG = 3
@@ -28,7 +28,7 @@ DYNAMIC_BROKER_LOGGER_CONFIG = 6
 
 _UNKNOWN_TYPE = 0
 
-# Keys that stand for the same thing, the first that is set wins (DynamicBrokerConfig).
+# Synonyms, of which the first that is set wins (DynamicBrokerConfig).
 _BROKER_SYNONYMS = {
     key: group
     for group in (
@@ -38,15 +38,14 @@ _BROKER_SYNONYMS = {
         ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     )
     for key in group
-    # The scheduler's interval is a fallback, but no name for the other.
+    # The scheduler's interval is a fallback of the other, but not a synonym.
     if key != "log.flush.scheduler.interval.ms"
 }
 
-# Told only where they are set, whether this version applies them or not; and those that Kafka does
-# not have.
+# Described only if they are set: Kafka's internal keys, applied or not, and trionet's own.
 _INTERNAL_KEYS = frozenset(
     (
-        *(row[0] for row in (*INTERNAL, *OURS, *DYNAMIC_ONLY)),
+        *(row[0] for row in (*INTERNAL, *TRIONET_KEYS, *DYNAMIC_ONLY)),
         "log.initial.task.delay.ms",
         "producer.id.expiration.check.interval.ms",
     )
@@ -54,7 +53,7 @@ _INTERNAL_KEYS = frozenset(
 
 
 class ConfigSynonym(NamedTuple):
-    """One place that could give a key its value; a password's value is ``None``."""
+    """One possible source of a key's value; a password's value is ``None``."""
 
     name: str
     value: str | None
@@ -62,7 +61,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One key as DescribeConfigs answers it; ``synonyms`` go from the strongest to the default."""
+    """One key as in a DescribeConfigs response; ``synonyms`` are ordered by precedence."""
 
     name: str
     value: str | None
@@ -78,12 +77,12 @@ class ConfigEntry(NamedTuple):
 def describe_topic(
     broker: DynamicConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """Every topic key, by name; Kafka's internal ones only where they are set.
+    """Describe the topic keys, by name; Kafka's internal ones only if they are set.
 
     Args:
         broker: the broker's settings.
         overrides: the topic's own settings.
-        keys: those of them that are wanted; None for all.
+        keys: the keys to describe; None for all.
     """
     entries = []
     for row in TOPIC_KEYS.values():
@@ -104,9 +103,9 @@ def describe_topic(
 def describe_broker(
     broker: DynamicConfig, keys: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """Every broker key, or those wanted, by name; Kafka's internal ones only where they are set."""
+    """Describe broker keys (None for all), by name; Kafka's internal ones only if they are set."""
     current = broker.current
-    shown = {key for key in BROKER_KEYS if key not in _INTERNAL_KEYS} | current.given.keys()
+    shown = {key for key in BROKER_KEYS if key not in _INTERNAL_KEYS} | current.originals.keys()
     if keys is not None:
         shown.intersection_update(keys)
     return [
@@ -124,7 +123,7 @@ def describe_broker(
 def describe_all_brokers(
     broker: DynamicConfig, keys: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """What was altered for all brokers, and nothing else, by name."""
+    """Describe only the settings altered for all brokers, by name."""
     return [
         _entry(
             key,
@@ -141,7 +140,7 @@ def describe_all_brokers(
 def describe_loggers(
     levels: Mapping[str, str], keys: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """The loggers of the broker with their levels, as if they were keys."""
+    """Describe the loggers of the broker as keys, with their levels as values."""
     return [
         ConfigEntry(
             name,
@@ -160,7 +159,7 @@ def describe_loggers(
 
 
 def _broker_synonyms(key: str) -> tuple[str, ...]:
-    """The keys that could give a key its value; a listener's own has that of all beside it."""
+    """The keys that may provide a key's value; for a listener's key also the general one."""
     if key.startswith(listener_keys.PREFIX):
         return key, listener_keys.split(key)[2]
     return _BROKER_SYNONYMS.get(key, (key,))
@@ -192,15 +191,15 @@ def _entry(
 def _synonyms(
     broker: DynamicConfig, keys: Iterable[str], described: str | None = None
 ) -> tuple[ConfigSynonym, ...]:
-    """All settings of the keys, then all their defaults, from the described key's own on.
+    """Return all settings of the keys, then their defaults, starting at the described key.
 
-    Whatever stands before that key's own entry is dropped, as Kafka does: a topic's
-    ``retention.ms`` that comes from ``log.retention.hours`` is told as a default without synonyms.
+    Entries before that of the key itself are dropped, as Kafka does: a topic's ``retention.ms``
+    that comes from ``log.retention.hours`` is described as a default without synonyms.
 
     Args:
         broker: the broker's settings.
-        keys: by falling precedence.
-        described: the key to begin with; by default the first one.
+        keys: by descending precedence.
+        described: the key to start at; by default the first one.
     """
     keys = tuple(keys)
     first = described or (keys[0] if keys else "")
@@ -215,7 +214,7 @@ def _places(broker: DynamicConfig, keys: Sequence[str]) -> Iterator[ConfigSynony
     layers = (
         (broker.own, DYNAMIC_BROKER_CONFIG),
         (broker.cluster, DYNAMIC_DEFAULT_BROKER_CONFIG),
-        (broker.static.given, STATIC_BROKER_CONFIG),
+        (broker.static.originals, STATIC_BROKER_CONFIG),
     )
     for settings, source in layers:
         for key in keys:

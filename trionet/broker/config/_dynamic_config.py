@@ -1,7 +1,7 @@
-"""A broker's settings in their layers: what it was started with, and what was altered since then.
+"""A broker's settings in layers: static ones, and those altered at run time.
 
-(Kafka: DynamicBrokerConfig.) The settings of one broker win over those of all brokers, and these
-over what it was started with.
+(Kafka: DynamicBrokerConfig.) Settings altered for one broker take precedence over those altered for
+all brokers, and these over the settings that the broker was started with.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 from ...errors import ConfigError
 from ...protocol._config_types import Value
 from ._broker_config import BrokerConfig
-from ._dynamic_keys import checked_with, read_settings
+from ._dynamic_keys import check_group, read_settings
 
 logger = logging.getLogger("trionet.broker")
 
@@ -24,15 +24,15 @@ class DynamicConfig:
     """The settings of one broker.
 
     Args:
-        static: what it was started with.
-        cluster: what was altered for all brokers.
-        own: what was altered for this one.
+        static: the settings that it was started with.
+        cluster: settings altered for all brokers.
+        own: settings altered for this broker.
 
     Attributes:
-        current: what counts.
+        current: the effective settings.
 
     Raises:
-        ConfigError: the settings do not fit each other.
+        ConfigError: the settings contradict each other.
     """
 
     static: BrokerConfig
@@ -44,13 +44,13 @@ class DynamicConfig:
     def _current(self) -> BrokerConfig:
         if not self.cluster and not self.own:
             return self.static
-        return BrokerConfig({**self.static.given, **self.cluster, **self.own})
+        return BrokerConfig({**self.static.originals, **self.cluster, **self.own})
 
     def without(self, group: str) -> DynamicConfig:
-        """The settings without what was altered of keys that are checked together.
+        """Return the settings without the alterations of one group of keys.
 
         Args:
-            group: what :func:`._dynamic_keys.checked_with` says of these keys.
+            group: the group's identifier; see :func:`._dynamic_keys.check_group`.
         """
         return DynamicConfig(self.static, _without(self.cluster, group), _without(self.own, group))
 
@@ -58,27 +58,27 @@ class DynamicConfig:
     def restore(
         cls, static: BrokerConfig, cluster: Mapping[str, str], own: Mapping[str, str]
     ) -> DynamicConfig:
-        """The settings at a start, with what was altered before.
+        """Return the settings at a start, including stored alterations.
 
-        What cannot be used any more, since ``static`` has changed, is told in the log and left out.
+        Alterations that are no longer valid, since ``static`` has changed, are logged and ignored.
 
         Args:
-            static: what the broker is started with.
-            cluster: what was altered for all brokers, as texts.
-            own: what was altered for this one.
+            static: the settings that the broker is started with.
+            cluster: the stored settings of all brokers, as strings.
+            own: the stored settings of this broker.
         """
         layers = []
-        for texts, of_all in ((cluster, True), (own, False)):
-            values, problems = read_settings(static, texts, of_all=of_all)
+        for texts, for_all_brokers in ((cluster, True), (own, False)):
+            values, problems = read_settings(static, texts, for_all_brokers=for_all_brokers)
             layers.append(values)
             for problem in problems.values():
-                logger.warning("an altered setting is left out: %s", problem)
+                logger.warning("ignoring an altered setting: %s", problem)
         try:
             return cls(static, *layers)
         except ConfigError as error:
-            logger.warning("what was altered is left out: %s", error)
+            logger.warning("ignoring all altered settings: %s", error)
             return cls(static)
 
 
 def _without(settings: Mapping[str, Value], group: str) -> dict[str, Value]:
-    return {key: value for key, value in settings.items() if checked_with(key) != group}
+    return {key: value for key, value in settings.items() if check_group(key) != group}

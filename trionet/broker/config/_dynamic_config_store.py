@@ -1,7 +1,7 @@
-"""What was altered of the settings of brokers: kept in the database, put into effect at once.
+"""Settings of brokers that were altered at run time: stored in the database, applied at once.
 
-One for all brokers that share a database. A change is checked by every broker that it concerns,
-then stored, and then put into effect by each of them.
+All nodes that share a database share one store. A change is validated by every node that it
+concerns, then stored, then applied by each of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..storage._folder_ownership import open_stopped
 from ._alterations import Change
 from ._broker_config import BrokerConfig
 from ._dynamic_config import DynamicConfig
-from ._dynamic_keys import checked_with, read_settings, shown
+from ._dynamic_keys import check_group, read_settings, redacted
 from ._settings_report import report_settings
 
 if TYPE_CHECKING:
@@ -31,36 +31,36 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.broker")
 
-OF_ALL = ""
-"""The name that stands for all brokers."""
+ALL_BROKERS = ""
+"""The resource name that stands for all brokers."""
 
 Apply: TypeAlias = Callable[[], Awaitable[None]]
-"""Puts a change into effect that was checked before."""
+"""Applies a change that was validated before."""
 
 
-class ConfiguredBroker(Protocol):
-    """A running broker, as far as its settings are concerned."""
+class Reconfigurable(Protocol):
+    """A component whose settings can change while it runs (Kafka: Reconfigurable)."""
 
     @property
     def settings(self) -> DynamicConfig:
-        """The settings that count now."""
+        """The current settings."""
         ...
 
     async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
-        """Check what it would have to do for other settings, and give what does it.
+        """Validate new settings, and return a function that applies them.
 
         Args:
-            settings: the other ones.
-            altered: the keys that were asked for, the same value as before included.
+            settings: the new settings.
+            altered: the keys named by the request, including those whose value stays the same.
 
         Raises:
-            ConfigError: they are not allowed.
+            ConfigError: the settings are not allowed.
         """
         ...
 
 
 class BrokerConfigs:
-    """The altered settings of brokers; made by :meth:`load`."""
+    """The altered settings of all nodes; created by :meth:`load`."""
 
     def __init__(
         self, database: Database, stored: dict[str, dict[str, str]], common: frozenset[str]
@@ -68,48 +68,48 @@ class BrokerConfigs:
         self._database = database
         self._common = common
         self._stored = stored
-        self._brokers: list[tuple[str, ConfiguredBroker]] = []
+        self._brokers: list[tuple[str, Reconfigurable]] = []
         self._changing = trio.Lock()
 
     @classmethod
     async def load(cls, database: Database, common: frozenset[str] = frozenset()) -> BrokerConfigs:
-        """Read what was altered.
+        """Read the altered settings.
 
         Args:
-            database: where it is kept.
-            common: keys that brokers cannot have of their own.
+            database: where they are stored.
+            common: keys that cannot be set for single nodes.
 
         Raises:
             DatabaseError: the database cannot be read.
         """
         return cls(database, await database.read(_load), common)
 
-    def of_broker(self, static: BrokerConfig) -> DynamicConfig:
-        """The settings of a broker that starts.
+    def settings_of(self, static: BrokerConfig) -> DynamicConfig:
+        """Return the settings of a node that starts.
 
         Args:
-            static: what it is started with.
+            static: the settings that it is started with.
         """
         own = {}
         for key, text in self._stored.get(str(static.node_id), {}).items():
             if key in self._common:
-                logger.warning("an altered setting is left out: %s", not_of_one(key))
+                logger.warning("ignoring an altered setting: %s", per_node_error(key))
             else:
                 own[key] = text
-        return DynamicConfig.restore(static, self._stored.get(OF_ALL, {}), own)
+        return DynamicConfig.restore(static, self._stored.get(ALL_BROKERS, {}), own)
 
     @asynccontextmanager
-    async def unchanged(self) -> AsyncIterator[None]:
-        """Nothing is altered within the block, as long as a broker starts, for instance."""
+    async def hold_changes(self) -> AsyncIterator[None]:
+        """Hold back changes for the duration of the block, as while a node starts."""
         async with self._changing:
             yield
 
-    def join(self, node_id: int, broker: ConfiguredBroker) -> None:
-        """Tell a broker, or a part of it, of changes from now on."""
+    def register(self, node_id: int, broker: Reconfigurable) -> None:
+        """Apply changes from now on to a component of a node."""
         self._brokers.append((str(node_id), broker))
 
-    def leave(self, broker: ConfiguredBroker) -> None:
-        """Tell who has joined of no more changes."""
+    def unregister(self, broker: Reconfigurable) -> None:
+        """Stop applying changes to a component."""
         self._brokers = [each for each in self._brokers if each[1] is not broker]
 
     async def alter(
@@ -118,19 +118,19 @@ class BrokerConfigs:
         """Change the settings of one broker, or of all.
 
         Args:
-            name: a node id, or :data:`OF_ALL`.
-            change: makes the new settings of the old ones.
-            named: keys that take effect again although their value stays the same, as a key store
-                does that was replaced (KAFKA-14136).
-            validate_only: check, and change nothing.
+            name: a node id, or :data:`ALL_BROKERS`.
+            change: returns the new settings, given the old ones.
+            named: keys that are applied again even if their value stays the same, such as a key
+                store whose file was replaced (KAFKA-14136).
+            validate_only: validate, and change nothing.
 
         Raises:
             ApiError: INVALID_REQUEST: a setting is not allowed, and nothing was changed (Kafka
-                says INVALID_CONFIG only of topics: KAFKA-13609); or ``change`` raises it.
-            DatabaseError: it cannot be stored, and nothing was changed.
+                uses INVALID_CONFIG only for topics: KAFKA-13609); or ``change`` raises it.
+            DatabaseError: the change cannot be stored, and nothing was changed.
 
-        Cancellation: raises ``Cancelled`` only if nothing was stored, or while it is being put
-        into effect, which the next start does in any case.
+        Cancellation: raises ``Cancelled`` only if nothing was stored, or while the change is
+        being applied; the next start applies it in any case.
         """
         async with self._changing:
             old = self._stored.get(name, {})
@@ -139,7 +139,7 @@ class BrokerConfigs:
             altered = frozenset(different.union(named))
             changes: list[tuple[BrokerConfig, BrokerConfig, Apply]] = []
             try:
-                if name != OF_ALL:
+                if name != ALL_BROKERS:
                     self._check_own(new, altered)
                 for broker in self._concerned(name):
                     settings = _changed(broker.settings, name, new, altered)
@@ -159,88 +159,92 @@ class BrokerConfigs:
                 await apply()
 
     def _check_own(self, own: Mapping[str, str], altered: Collection[str]) -> None:
-        """Refuse what no broker can have of its own, unless it is as it was before."""
+        """Reject settings that a single node cannot have, unless they stay unchanged."""
         for key in own:
             if key in self._common and key in altered:
-                raise ConfigError(not_of_one(key))
+                raise ConfigError(per_node_error(key))
 
-    def _concerned(self, name: str) -> list[ConfiguredBroker]:
-        return [broker for id, broker in self._brokers if name in (OF_ALL, id)]
+    def _concerned(self, name: str) -> list[Reconfigurable]:
+        return [broker for id, broker in self._brokers if name in (ALL_BROKERS, id)]
 
 
-def not_of_one(key: str) -> str:
-    """What is wrong with one broker's own setting where all have the same logs."""
+def per_node_error(key: str) -> str:
+    """The error text for a log setting of a single node, where all nodes share the logs."""
     return (
-        f"{key} cannot be set for one node, since all nodes have the same logs; set it for all of"
-        " them, with an empty name"
+        f"{key} cannot be set for one node, since all nodes share the same logs; set it for all"
+        " nodes, with an empty resource name"
     )
 
 
 def _changed(
     settings: DynamicConfig, name: str, texts: Mapping[str, str], altered: Collection[str]
 ) -> DynamicConfig:
-    """The settings of one broker with another layer.
+    """Return the settings of one node with one layer replaced.
 
-    What was left out at the start stays so until it is altered, or what it is checked with.
+    Settings that were ignored at the start stay so until their group of keys is altered.
 
     Raises:
-        ConfigError: it is not allowed. What is only wrong since a start with other static settings
-            does not keep anybody from altering other keys.
+        ConfigError: a new setting is not allowed. Stored settings that became invalid through a
+            start with other static settings do not block changes of other keys.
     """
-    of_all = name == OF_ALL
-    values, _ = read_settings(settings.static, texts, of_all=of_all, altered=altered)
-    before = settings.cluster if of_all else settings.own
-    groups = {checked_with(key) for key in (*before, *altered)}
-    layer = {key: value for key, value in values.items() if checked_with(key) in groups}
-    if of_all:
+    for_all_brokers = name == ALL_BROKERS
+    values, _ = read_settings(
+        settings.static, texts, for_all_brokers=for_all_brokers, altered=altered
+    )
+    before = settings.cluster if for_all_brokers else settings.own
+    groups = {check_group(key) for key in (*before, *altered)}
+    layer = {key: value for key, value in values.items() if check_group(key) in groups}
+    if for_all_brokers:
         return attrs.evolve(settings, cluster=layer)
     return attrs.evolve(settings, own=layer)
 
 
 def _log(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Tell the operator what others have changed."""
-    said = [f"{key}={shown(key, text)}" for key, text in new.items() if old.get(key) != text]
-    said += [f"{key} deleted" for key in old if key not in new]
-    if said:
-        logger.info("settings of %s altered: %s", _named(name), ", ".join(said))
+    """Log a change for the operator, since clients make it."""
+    changes_text = [
+        f"{key}={redacted(key, text)}" for key, text in new.items() if old.get(key) != text
+    ]
+    changes_text += [f"{key} deleted" for key in old if key not in new]
+    if changes_text:
+        logger.info("altered settings of %s: %s", _named(name), ", ".join(changes_text))
 
 
 async def reset_altered(folder: str) -> list[str]:
-    """Forget what was altered of the settings of brokers, while the broker is not running.
+    """Delete all altered settings of brokers, while the broker is not running.
 
-    The settings of topics stay.
+    The settings of topics are kept.
 
     Args:
         folder: the data folder.
 
     Returns:
-        What was forgotten, as ``broker 1: KEY=VALUE``; what could be a secret is hidden.
+        The deleted settings, as ``broker 1: KEY=VALUE``; possible secrets are redacted.
 
     Raises:
-        ConfigError: there is no broker's data in the folder, or it is in use.
-        DatabaseError: the database cannot be opened or written, and nothing was forgotten.
+        ConfigError: the folder holds no broker's data, or is in use.
+        DatabaseError: the database cannot be opened or written, and nothing was deleted.
         OSError: the folder cannot be used.
 
-    Cancellation: all of it is forgotten, or nothing.
+    Cancellation: all settings are deleted, or none.
     """
     _check_data(folder)
     async with open_stopped(folder) as database:
         stored = await database.transaction(_forget)
     return [
-        f"{_named(name)}: {key}={shown(key, text)}"
+        f"{_named(name)}: {key}={redacted(key, text)}"
         for name, settings in sorted(stored.items())
         for key, text in sorted(settings.items())
     ]
 
 
 def _check_data(folder: str) -> None:
-    """Make no folder, and no database, only to find nothing in it."""
+    """Reject a folder without a database, which would be created otherwise."""
     if not os.path.exists(os.path.join(folder, DATABASE_NAME)):
-        raise ConfigError(f"{folder} holds no {DATABASE_NAME}, so that nothing was altered there")
+        raise ConfigError(f"{folder} has no {DATABASE_NAME}, so there are no altered settings")
 
 
 def _named(name: str) -> str:
-    return "all brokers" if name == OF_ALL else f"broker {name}"
+    return "all brokers" if name == ALL_BROKERS else f"broker {name}"
 
 
 def _forget(connection: Connection) -> dict[str, dict[str, str]]:

@@ -1,7 +1,7 @@
-"""Which keys of a broker can be changed while it runs (Kafka 4.3: DynamicBrokerConfig).
+"""The broker keys that can be changed at run time (Kafka 4.3: DynamicBrokerConfig).
 
-What Kafka lets change, and what that does here: it is applied, or it is accepted and told in the
-log as it is at the start, or it is refused, since it would only count after a restart.
+A change of a key that is dynamic in Kafka is applied, or accepted and logged as having no effect,
+as at the start, or rejected because it would only take effect after a restart.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from ...protocol._config_types import HIDDEN, PASSWORD, Value, nearest, parse_va
 from . import _listener_keys as listener_keys
 from ._broker_config import BROKER_KEYS, BrokerConfig, find_key
 from ._broker_keys import DYNAMIC_ONLY
-from ._broker_keys_not_applied import ASKS_FOR_NOTHING
+from ._broker_keys_not_applied import NO_OP_VALUES
 from ._topic_keys import TOPIC_KEYS
 
 TOPIC_DEFAULTS = frozenset(row.synonyms[0].key for row in TOPIC_KEYS.values() if row.synonyms)
-"""What topics without settings of their own follow; of several keys, that in milliseconds.
+"""The defaults of topic keys; of several synonyms the one in milliseconds.
 
 (Kafka: DynamicLogConfig.)"""
 
 LISTENER_LIMITS = frozenset(
     ("max.connection.creation.rate", "max.connections", "num.network.threads")
 )
-"""What one listener can have of its own, for one broker or for all."""
+"""The limits that can be set for single listeners, for one broker or for all."""
 
 THREADS = (
     "background.threads",
@@ -32,7 +32,7 @@ THREADS = (
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
 )
-"""What changes to between half and twice as many (Kafka: DynamicThreadPool)."""
+"""The numbers of threads, which may at most be halved or doubled (Kafka: DynamicThreadPool)."""
 
 STORES = frozenset(
     f"ssl.{key}"
@@ -52,9 +52,9 @@ STORES = frozenset(
 """The keys and certificates of one listener of one broker (SslConfigs.RECONFIGURABLE_CONFIGS)."""
 
 ADDRESS_LIMITS = "max.connections.per.ip"
-"""The beginning of both keys that limit addresses; see :func:`checked_with`."""
+"""The common prefix of both keys that limit connections by address; see :func:`check_group`."""
 
-# Kafka only changes these together with a listener that is added, which it cannot do in KRaft.
+# Kafka changes these only together with an added listener, which KRaft does not support.
 _OF_NEW_LISTENERS = frozenset(
     (
         "listener.security.protocol.map",
@@ -86,7 +86,7 @@ _OF_NEW_LISTENERS = frozenset(
     )
 )
 
-# They name classes, and Kafka refuses one that it cannot load.
+# These name classes, and Kafka rejects a class that it cannot load.
 _CLASSES = frozenset(("config.providers", "metric.reporters"))
 
 _OTHERS = frozenset(
@@ -130,32 +130,36 @@ DYNAMIC = frozenset().union(
     _OTHERS,
     (row[0] for row in DYNAMIC_ONLY),
 )
-"""What DescribeConfigs does not call read-only (ALL_DYNAMIC_CONFIGS)."""
+"""The keys that DescribeConfigs does not report as read-only (ALL_DYNAMIC_CONFIGS)."""
 
 PER_BROKER = _OF_NEW_LISTENERS | STORES | {"cordoned.log.dirs"}
-"""What cannot be set for all brokers (PER_BROKER_CONFIGS)."""
+"""The keys that cannot be set for all brokers (PER_BROKER_CONFIGS)."""
 
 
 def read_settings(
-    broker: BrokerConfig, texts: Mapping[str, str], *, of_all: bool, altered: Container[str] = ()
+    broker: BrokerConfig,
+    texts: Mapping[str, str],
+    *,
+    for_all_brokers: bool,
+    altered: Container[str] = (),
 ) -> tuple[dict[str, Value], dict[str, ConfigError]]:
-    """Dynamic settings as values, and why others are none.
+    """Parse dynamic settings; return the valid values, and an error for each other key.
 
     Args:
-        broker: what the broker was started with.
-        texts: the settings by key.
-        of_all: whether they are those of all brokers, in place of one.
-        altered: the keys that have to be right.
+        broker: the settings that the broker was started with.
+        texts: the dynamic settings by key.
+        for_all_brokers: whether they are set for all brokers, and not for one.
+        altered: the keys that must be valid.
 
     Raises:
-        ConfigError: the first of ``altered`` is not allowed. The others are not looked at, since
-            to name the nearest key for each of a thousand takes seconds.
+        ConfigError: one of ``altered`` is not allowed. The first such error is raised at once,
+            since finding the most similar key for a thousand unknown ones takes seconds.
     """
     values: dict[str, Value] = {}
     problems: dict[str, ConfigError] = {}
     for key, text in texts.items():
         try:
-            values[key] = _read(broker, key, text, of_all=of_all)
+            values[key] = _read(broker, key, text, for_all_brokers=for_all_brokers)
         except ConfigError as error:
             if key in altered:
                 raise
@@ -163,43 +167,42 @@ def read_settings(
     return values, problems
 
 
-def checked_with(key: str) -> str:
-    """What stands for a key and all others that it only works with.
+def check_group(key: str) -> str:
+    """Return an identifier of the group of keys that are validated together with a key.
 
-    The stores of a listener are read together, and the two limits of addresses are checked
-    together.
+    The key stores of a listener are read together, and so are the two limits by address.
     """
     if key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[2] in STORES:
-        return stores_of(listener_keys.split(key)[0])
+        return store_group(listener_keys.split(key)[0])
     return ADDRESS_LIMITS if key.startswith(ADDRESS_LIMITS) else key
 
 
-def stores_of(listener: str) -> str:
-    """What :func:`checked_with` says of the stores of a listener."""
+def store_group(listener: str) -> str:
+    """The identifier that :func:`check_group` returns for the key stores of a listener."""
     return f"{listener_keys.PREFIX}{listener.lower()}.ssl"
 
 
-def shown(key: str, text: str) -> str:
-    """A setting as the log may tell it: what could be a secret is hidden."""
+def redacted(key: str, text: str) -> str:
+    """A setting's text for the log, redacted if it could be a secret."""
     try:
         return HIDDEN if find_key(key)[1] == PASSWORD else text
     except ConfigError:
         return HIDDEN
 
 
-def _read(broker: BrokerConfig, key: str, text: str, *, of_all: bool) -> Value:
+def _read(broker: BrokerConfig, key: str, text: str, *, for_all_brokers: bool) -> Value:
     if key.startswith(listener_keys.PREFIX):
         base = _listener_base(broker, key)
     else:
         base = key
         _check_key(key)
-    if of_all and base in PER_BROKER:
+    if for_all_brokers and base in PER_BROKER:
         raise ConfigError(f"{key} cannot be set for all brokers; set it for one, by its node id")
     _, kind, default, rule = find_key(key)
     value = parse_value(key, kind, rule, text)
-    if key in _CLASSES and value not in (default, *ASKS_FOR_NOTHING.get(key, ())):
+    if key in _CLASSES and value not in (default, *NO_OP_VALUES.get(key, ())):
         raise ConfigError(
-            f"{key} = {text!r} is not allowed; allowed: leaving it out, since no classes are loaded"
+            f"{key} = {text!r} is not allowed; leave it out, since no classes can be loaded"
         )
     return value
 
@@ -209,28 +212,29 @@ def _check_key(key: str) -> None:
         raise ConfigError(f"{key}: unknown key{nearest(key, DYNAMIC)}")
     if key not in DYNAMIC:
         raise ConfigError(
-            f"{key} cannot be changed while the broker runs; set it in the broker's settings and"
-            " start it again"
+            f"{key} cannot be changed while the broker runs; change it in the broker's settings"
+            " and restart the broker"
         )
     if key in STORES:
         raise ConfigError(
-            f"{key} can only be changed for one listener; set listener.name.LISTENER.{key}"
+            f"{key} can only be changed for a single listener; set listener.name.LISTENER.{key}"
         )
     if key in _OF_NEW_LISTENERS:
         raise ConfigError(
-            f"{key} cannot be changed while its listeners are open; set it in the broker's settings"
-            " and start it again"
+            f"{key} cannot be changed while listeners are open; change it in the broker's settings"
+            " and restart the broker"
         )
 
 
 def _listener_base(broker: BrokerConfig, key: str) -> str:
-    """What a key sets for a listener, if that can be changed."""
+    """Return the broker key that a listener's key overrides, if that can be changed."""
     listener, mechanism, base = listener_keys.split(key)
     protocols = {each.listener_name: each.security_protocol for each in broker.listeners}
     is_lower = key.startswith(f"{listener_keys.PREFIX}{listener.lower()}.")
     if listener not in protocols or not is_lower:
         raise ConfigError(
-            f"{key} is of no listener; allowed, in lower case: {', '.join(protocols).lower()}"
+            f"{key} names no existing listener; allowed, in lower case:"
+            f" {', '.join(protocols).lower()}"
         )
     if mechanism is not None or base not in LISTENER_LIMITS | STORES:
         raise ConfigError(
@@ -238,5 +242,5 @@ def _listener_base(broker: BrokerConfig, key: str) -> str:
             f" {', '.join(sorted(LISTENER_LIMITS | STORES))}"
         )
     if base in STORES and "SSL" not in protocols[listener].name:
-        raise ConfigError(f"{key}: the listener has no TLS, it is {protocols[listener].name}")
+        raise ConfigError(f"{key}: the listener does not use TLS, but {protocols[listener].name}")
     return base

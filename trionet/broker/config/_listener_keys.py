@@ -1,8 +1,8 @@
-"""Which keys a listener, and a SASL mechanism of a listener, can have of its own.
+"""Keys that can be set for one listener, or for one SASL mechanism of a listener.
 
-``listener.name.<listener>.<key>`` is the listener's, and
-``listener.name.<listener>.<mechanism>.<key>`` the mechanism's there. Whatever is not read in such a
-place must not pass for applied: somebody could believe to be safe.
+``listener.name.<listener>.<key>`` sets a key for a listener, and
+``listener.name.<listener>.<mechanism>.<key>`` for a mechanism of it. Keys that are not read this
+way must not count as applied: users could rely on a protection that does not exist.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ._broker_keys import APPLIED
 PREFIX = "listener.name."
 
 MECHANISMS = frozenset(("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"))
-"""Kafka's mechanisms; a listener can enable those in :data:`._listener_security.SUPPORTED`."""
+"""All mechanisms of Kafka; :data:`.SUPPORTED` are those that a listener can enable."""
 
 _REAUTHENTICATION = "connections.max.reauth.ms"
 _JAAS = "sasl.jaas.config"
@@ -33,9 +33,9 @@ _OF_LISTENERS = _TOKENS | {
 
 
 def split(key: str) -> tuple[str, str | None, str]:
-    """The listener of a key that begins with :data:`PREFIX`, its mechanism, and what it sets.
+    """Split a key that begins with :data:`PREFIX` into listener, mechanism and broker key.
 
-    Listener and mechanism are upper-case; the latter is None in a key of the listener itself.
+    Listener and mechanism are upper-case; the mechanism is None in a key of the listener itself.
     """
     listener, _, base = key.removeprefix(PREFIX).partition(".")
     first, _, rest = base.partition(".")
@@ -45,7 +45,7 @@ def split(key: str) -> tuple[str, str | None, str]:
 
 
 def can_be_set(mechanism: str | None, base: str) -> bool:
-    """Whether Kafka would look for a key of the broker behind a mechanism, if there is one."""
+    """Whether Kafka reads a broker key for a listener, or for a mechanism of it."""
     return mechanism is None or base.startswith("sasl.") or base == _REAUTHENTICATION
 
 

@@ -1,7 +1,7 @@
-"""Keys as they hold for one listener, and for one SASL mechanism of it.
+"""The effective settings of one listener, and of its SASL mechanisms.
 
-Each may be set for all listeners, for one (``listener.name.<listener>.<key>``) and, for SASL, for
-one mechanism of a listener (``listener.name.<listener>.<mechanism>.<key>``); the most special one
+A key may be set for all listeners, for one (``listener.name.<listener>.<key>``) and, for SASL, for
+one mechanism of a listener (``listener.name.<listener>.<mechanism>.<key>``); the most specific one
 wins.
 """
 
@@ -13,11 +13,11 @@ from ._broker_config import BrokerConfig
 
 
 class ListenerSettings:
-    """Reads keys as they hold for one listener.
+    """Reads the effective values of keys for one listener.
 
     Args:
-        config: of the broker.
-        listener_name: in any case.
+        config: the broker's settings.
+        listener_name: the listener's name, in any case.
     """
 
     def __init__(self, config: BrokerConfig, listener_name: str) -> None:
@@ -25,12 +25,12 @@ class ListenerSettings:
         self._prefix = prefix = f"listener.name.{listener_name.lower()}."
         self._own = {
             key.lower().removeprefix(prefix): value
-            for key, value in config.given.items()
+            for key, value in config.originals.items()
             if key.lower().startswith(prefix)
         }
 
     def value(self, key: str, mechanism: str | None = None) -> Value:
-        """The most special value, or else the default."""
+        """The most specific value, or else the default."""
         if mechanism is not None:
             special = f"{mechanism.lower()}.{key}"
             if special in self._own:
@@ -38,19 +38,19 @@ class ListenerSettings:
         return self._own.get(key, self._config[key])
 
     def is_set(self, key: str) -> bool:
-        """Whether there is a value for all listeners, or for this one, that is no default."""
-        return key in self._own or key in self._config.given
+        """Whether the key is set, for all listeners or for this one."""
+        return key in self._own or key in self._config.originals
 
     def own(self, key: str) -> Value:
-        """The value for this very listener, None without one."""
+        """The value set for this listener only; None without one."""
         return self._own.get(key)
 
     def name(self, key: str, mechanism: str) -> str:
-        """A key of one mechanism, in full."""
+        """The full name of a key of one mechanism."""
         return f"{self._prefix}{mechanism.lower()}.{key}"
 
     def text(self, key: str, mechanism: str | None = None) -> str | None:
-        """A text or a password, None if unset or empty."""
+        """The value of a string or password key; None if unset or empty."""
         value = self.value(key, mechanism)
         if isinstance(value, Password):
             value = value.text
@@ -68,7 +68,7 @@ class ListenerSettings:
         return value
 
     def jaas(self, mechanism: str) -> LoginModule | None:
-        """The login module of a mechanism; as in Kafka, only a key with its name counts."""
+        """The login module of a mechanism; as in Kafka, from its own ``sasl.jaas.config`` only."""
         name = self.name("sasl.jaas.config", mechanism)
         value = self.own(f"{mechanism.lower()}.sasl.jaas.config")
         return parse_jaas(value.text, name) if isinstance(value, Password) else None

@@ -1,7 +1,7 @@
-"""From the texts of ``listeners`` and ``advertised.listeners`` to endpoints that can work.
+"""Parses and validates ``listeners`` and ``advertised.listeners``.
 
-Kafka's rules (SocketServerConfigs, KafkaConfig.validateValues), and one of our own: a listener on
-every address must be told which of them clients use, where Kafka would guess a host name.
+By Kafka's rules (SocketServerConfigs, KafkaConfig.validateValues) and one more: a listener on the
+wildcard address needs an advertised address, where Kafka would guess a host name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _IPV4_LETTERS = frozenset("0123456789.")
 
 
 def protocol_map(text: str | None, controllers: frozenset[str]) -> dict[str, SecurityProtocol]:
-    """The protocol of each listener name.
+    """Return the security protocol of each listener name.
 
     Args:
         text: ``listener.security.protocol.map``; ``None`` maps each protocol to itself and, as
@@ -24,7 +24,7 @@ def protocol_map(text: str | None, controllers: frozenset[str]) -> dict[str, Sec
         controllers: upper-case listener names.
 
     Raises:
-        ConfigError: an entry has another form than ``NAME:PROTOCOL``, or a name comes twice.
+        ConfigError: an entry is not of the form ``NAME:PROTOCOL``, or a name is repeated.
     """
     if text is None:
         named = {protocol.value: protocol for protocol in SecurityProtocol}
@@ -35,7 +35,7 @@ def protocol_map(text: str | None, controllers: frozenset[str]) -> dict[str, Sec
         if not name or protocol not in SecurityProtocol.__members__ or name in protocols:
             raise ConfigError(
                 f"listener.security.protocol.map = {text!r}: {entry!r} is not allowed; allowed:"
-                f" NAME:PROTOCOL, each name once, with one of {', '.join(SecurityProtocol)}"
+                f" NAME:PROTOCOL with one of {', '.join(SecurityProtocol)}, each name once"
             )
         protocols[name] = SecurityProtocol(protocol)
     return protocols
@@ -46,16 +46,16 @@ def bound_listeners(
     protocols: Mapping[str, SecurityProtocol],
     controllers: frozenset[str],
 ) -> tuple[Endpoint, ...]:
-    """The endpoints to listen on: ``listeners`` without the controllers'.
+    """Return the endpoints to listen on: ``listeners`` without those of controllers.
 
     Raises:
-        ConfigError: none is left, or a name or a port comes twice.
+        ConfigError: there is none, or a name or port is repeated.
     """
     endpoints = _parse("listeners", texts, protocols, controllers)
     if not endpoints:
         raise ConfigError(
-            f"listeners = {','.join(texts)!r} names no listener for clients; allowed: at least"
-            " one that is not in controller.listener.names"
+            f"listeners = {','.join(texts)!r} names no listener for clients; add at least one"
+            " that is not in controller.listener.names"
         )
     _check_ports(endpoints)
     return endpoints
@@ -67,10 +67,10 @@ def advertised_listeners(
     protocols: Mapping[str, SecurityProtocol],
     controllers: frozenset[str],
 ) -> dict[str, Endpoint]:
-    """Where clients of each listener are told to connect: what is advertised, else what is bound.
+    """Return the address to advertise for each listener: its own, or else the bound one.
 
     Raises:
-        ConfigError: a name is none of the bound ones or comes twice, or an address is a wildcard.
+        ConfigError: a name is not in ``listeners`` or is repeated, or an address is a wildcard.
     """
     advertised = {
         endpoint.listener_name: endpoint
@@ -80,18 +80,18 @@ def advertised_listeners(
     for endpoint in advertised.values():
         if endpoint.listener_name not in names:
             raise ConfigError(
-                f"advertised.listeners: {endpoint} has no listener of that name; listeners has"
-                f" {', '.join(names)}"
+                f"advertised.listeners: {endpoint} has no listener of the same name; the names in"
+                f" listeners are {', '.join(names)}"
             )
         if endpoint.is_wildcard:
             raise ConfigError(
-                f"advertised.listeners: nobody can connect to {endpoint}; allowed: a host name or"
-                " an address of this machine that clients reach"
+                f"advertised.listeners: clients cannot connect to {endpoint}; allowed: a host name"
+                " or address of this machine that clients can reach"
             )
     for endpoint in bound:
         if endpoint.is_wildcard and endpoint.listener_name not in advertised:
             raise ConfigError(
-                f"listeners: {endpoint} listens on every address, and nobody can connect to that;"
+                f"listeners: {endpoint} is a wildcard address, to which clients cannot connect;"
                 " set advertised.listeners to the address that clients use, such as"
                 f" advertised.listeners={endpoint.listener_name}://localhost:{endpoint.port}"
             )
@@ -112,8 +112,8 @@ def _parse(
     for name, count in Counter(endpoint.listener_name for endpoint in endpoints).items():
         if count > 1:
             raise ConfigError(
-                f"{key} = {','.join(texts)!r} has {count} listeners named {name}; allowed:"
-                " different names (listener.security.protocol.map gives them their protocol)"
+                f"{key} = {','.join(texts)!r} has {count} listeners named {name}; use different"
+                " names, and map them to protocols with listener.security.protocol.map"
             )
     return endpoints
 
@@ -123,19 +123,19 @@ def _name(text: str) -> str:
 
 
 def _check_ports(endpoints: Sequence[Endpoint]) -> None:
-    """Ports differ, except of one IPv4 and one IPv6 address (KIP-797), and except free ones."""
+    """Reject shared ports, except of one IPv4 and one IPv6 address (KIP-797), and port 0."""
     for port, count in Counter(endpoint.port for endpoint in endpoints if endpoint.port).items():
         hosts = [endpoint.host for endpoint in endpoints if endpoint.port == port]
         families = {_family(host) for host in hosts}
         if count > 1 and not (len(hosts) == 2 and families == {4, 6}):
             raise ConfigError(
-                f"listeners: {count} of them have port {port}; allowed: different ports, 0, or one"
-                " IPv4 and one IPv6 address with the same port"
+                f"listeners: {count} listeners have port {port}; allowed: different ports, port 0,"
+                " or one IPv4 and one IPv6 address with the same port"
             )
 
 
 def _family(host: str) -> int:
-    """4 or 6 for an address; 0 for a name or for every address, which may be either."""
+    """4 or 6 for an address; 0 for a name or wildcard, which may be either."""
     if ":" in host:
         return 6
     return 4 if host and _IPV4_LETTERS.issuperset(host) else 0

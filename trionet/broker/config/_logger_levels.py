@@ -1,8 +1,8 @@
-"""The loggers of the broker and their levels, as BROKER_LOGGER resources (KIP-412, KIP-1183).
+"""The levels of the broker's loggers, as BROKER_LOGGER resources (KIP-412, KIP-1183).
 
-Only those of trionet: the program around the broker has loggers of its own. Levels have Kafka's
-names. As in Kafka they are not stored; here they also go back when the broker ends, since the
-program may go on.
+Only trionet's loggers are included, not those of the program around it. Levels have Kafka's names.
+As in Kafka they are not stored; they are also restored when the broker stops, since the program may
+continue.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ...protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
 from ._alterations import DELETE, SET, Operation
 
 ROOT = "trionet"
-"""The logger above all of trionet's."""
+"""The parent of all of trionet's loggers."""
 
 LEVELS = {
-    "TRACE": 5,  # Python has no name for it
+    "TRACE": 5,  # has no name in Python
     "DEBUG": logging.DEBUG,
     "INFO": logging.INFO,
     "WARN": logging.WARNING,
@@ -30,25 +30,25 @@ logger = logging.getLogger("trionet.broker")
 
 
 class BrokerLoggers:
-    """The levels of trionet's loggers, and what they were before they were altered."""
+    """The levels of trionet's loggers, and their original levels if altered."""
 
     def __init__(self) -> None:
         self._before: dict[logging.Logger, int] = {}
 
     def levels(self) -> dict[str, str]:
-        """The level that counts for each logger, by its name."""
+        """The effective level of each logger, by name."""
         return {name: level_name(each.getEffectiveLevel()) for name, each in _loggers().items()}
 
     def alter(self, operations: Sequence[Operation], *, validate_only: bool = False) -> None:
-        """Set levels, or have loggers follow the one above them.
+        """Set levels, or make loggers inherit the level of their parent (DELETE).
 
         Args:
-            operations: checked by :func:`._alterations.check_operations`.
-            validate_only: check, and change nothing.
+            operations: validated by :func:`._alterations.check_operations`.
+            validate_only: validate, and change nothing.
 
         Raises:
-            ApiError: a logger or a level is unknown (INVALID_CONFIG), or the operation is not for
-                loggers (INVALID_REQUEST); nothing was changed.
+            ApiError: a logger or a level is unknown (INVALID_CONFIG), or the operation is not
+                allowed for loggers (INVALID_REQUEST); nothing was changed.
         """
         loggers = _loggers()
         for name, what, level in operations:
@@ -56,22 +56,22 @@ class BrokerLoggers:
         if validate_only:
             return
         for name, what, value in operations:
-            # What is deleted may come with a value, as an empty one from Kafka's tool.
+            # DELETE may come with a value; Kafka's tool sends an empty one.
             level = value if what == SET else None
             each = loggers[name]
             self._before.setdefault(each, each.level)
             each.setLevel(logging.NOTSET if level is None else LEVELS[level])
-            logger.warning("the log level of %s is %s", name, level or "that of the one above")
+            logger.warning("log level of %s set to %s", name, level or "that of its parent")
 
     def restore(self) -> None:
-        """Give the loggers the levels that they had."""
+        """Restore the original levels."""
         for each, level in self._before.items():
             each.setLevel(level)
         self._before.clear()
 
 
 def level_name(level: int) -> str:
-    """Kafka's name of the lowest level that still comes through."""
+    """Kafka's name of the lowest level that is logged."""
     return next((name for name, number in LEVELS.items() if number >= level), "FATAL")
 
 
@@ -86,12 +86,12 @@ def _loggers() -> dict[str, logging.Logger]:
 
 def _check(loggers: dict[str, logging.Logger], name: str, what: int, level: str | None) -> None:
     if what not in (SET, DELETE):
-        raise ApiError(INVALID_REQUEST, f"{name}: the level of a logger can be set or deleted only")
+        raise ApiError(INVALID_REQUEST, f"{name}: the level of a logger can only be set or deleted")
     if name not in loggers:
         raise ApiError(
-            INVALID_CONFIG, f"there is no logger {name!r}; allowed: {', '.join(loggers)}"
+            INVALID_CONFIG, f"logger {name!r} does not exist; allowed: {', '.join(loggers)}"
         )
     if what == SET and level not in LEVELS:
         raise ApiError(
-            INVALID_CONFIG, f"{name} = {level!r} is no level; allowed: {', '.join(LEVELS)}"
+            INVALID_CONFIG, f"{name} = {level!r} is not a level; allowed: {', '.join(LEVELS)}"
         )

@@ -1,7 +1,7 @@
 r"""Java's ``.properties`` format, as Kafka reads ``server.properties`` with it.
 
-A key ends at the first ``=``, ``:`` or white space; a backslash at the end of a line continues it,
-elsewhere it escapes one character or, as ``\uXXXX``, names one (Java: Properties.load).
+A key ends at the first ``=``, ``:`` or whitespace. A backslash at the end of a line continues the
+line; elsewhere it escapes one character, or gives its code as ``\uXXXX`` (Java: Properties.load).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from ..._util._regular_file import read_regular_file
 from ...errors import ConfigError
 
-#: A broker's settings have some kilobytes.
+#: Real configuration files have a few kilobytes.
 PROPERTIES_BYTES_MAX: Final = 1024 * 1024
 
 _BLANK = " \t\f"
@@ -22,13 +22,13 @@ _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
 
 
 def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read a file; see :func:`parse_properties`.
+    """Read a properties file; see :func:`parse_properties`.
 
-    The file may be a pipe, as a shell's ``<(command)`` is. It is UTF-8; one that is not is read as
-    ISO 8859-1, as Java always does.
+    The file may be a pipe, such as a shell's ``<(command)``. It is decoded as UTF-8 or, if it is
+    not valid UTF-8, as ISO 8859-1, which Java always uses.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is malformed; names the file and the line.
+        ConfigError: the file cannot be read, or a line is malformed.
     """
     try:
         data = read_regular_file(path, PROPERTIES_BYTES_MAX, takes_pipes=True)
@@ -42,14 +42,14 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def parse_properties(text: str, source: str = "<text>") -> dict[str, str]:
-    r"""Keys and values; of a key that comes twice the last value counts, as in Java.
+    r"""Parse keys and values; if a key is repeated, the last value wins, as in Java.
 
     Args:
         text: the whole text; lines end with ``\n``, ``\r`` or both.
-        source: named in errors.
+        source: name of the source, for errors.
 
     Raises:
-        ConfigError: a line has no key or a malformed ``\u`` escape; ``source:line: ...``.
+        ConfigError: a line has no key or a malformed ``\u`` escape; begins with ``source:line:``.
     """
     properties: dict[str, str] = {}
     for number, line in _logical_lines(text):
@@ -57,19 +57,19 @@ def parse_properties(text: str, source: str = "<text>") -> dict[str, str]:
         where = f"{source}:{number}"
         key = _unescape(line[:key_end], where)
         if not key:
-            raise ConfigError(f"{where}: no key before {line[key_end:]!r}; allowed: key=value")
+            raise ConfigError(f"{where}: no key before {line[key_end:]!r}; expected key=value")
         properties[key] = _unescape(line[value_start:], where)
     return properties
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that say something, continuations joined, with the number of their first line."""
+    """Yield logical lines and their line numbers: comments dropped, continuations joined."""
     joined: list[str] = []
     first = 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         line = raw.lstrip(_BLANK)
         if not any(joined):
-            # Only here: what continues a line that said something is never a comment.
+            # Only here: a continuation of a non-empty line is never a comment.
             joined, first = [], number
             if not line or line[0] in "#!":
                 continue
@@ -84,7 +84,10 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[int, int]:
-    """Where the key ends and where the value starts: white space, and one ``=`` or ``:`` in it."""
+    """Return the end of the key and the start of the value.
+
+    They are separated by whitespace, which may include one ``=`` or ``:``.
+    """
     end = 0
     while end < len(line) and line[end] not in _BLANK + "=:":
         end += 2 if line[end] == "\\" else 1
@@ -108,13 +111,13 @@ def _unescape(text: str, where: str) -> str:
             digits = text[position : position + 4]
             if len(digits) < 4 or not _HEX_DIGITS.issuperset(digits):
                 raise ConfigError(
-                    f"{where}: malformed escape {text[backslash : position + 4]!r}; allowed: \\u"
-                    " and four hexadecimal digits (a backslash itself is written twice)"
+                    f"{where}: malformed escape {text[backslash : position + 4]!r}; expected \\u"
+                    " and four hexadecimal digits (write a literal backslash twice)"
                 )
             parts.append(chr(int(digits, 16)))
             position += 4
         else:
             parts.append(_ESCAPES.get(escaped, escaped))
     parts.append(text[position:])
-    # Java's characters are UTF-16 units: two escapes may be the halves of one character.
+    # Java's characters are UTF-16 code units: two escapes may form a surrogate pair.
     return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""Tells once in the log which settings have no effect: accepted is not the same as applied."""
+"""Logs which accepted settings have no effect."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ...protocol._config_types import Value, value_text
-from ..groups._offsets_partition import PARTITIONS
 from ._broker_config import BrokerConfig
+from ._broker_keys import OFFSETS_PARTITIONS
 
 logger = logging.getLogger("trionet.broker")
 
 
-# What means nothing on one node only because it is one.
-_OF_SEVERAL = ("min.insync.replicas",)
+# Without effect on a single node, but applied with several.
+EFFECTIVE_WITH_SEVERAL = ("min.insync.replicas",)
 
-# On several it would mean something, too, but is not applied; None where no value tells what is so.
+# Not applied with several nodes either. The value describes the actual behavior; None if none does.
 _NOT_SIMULATED: Mapping[str, Value] = MappingProxyType(
     {
         "auto.leader.rebalance.enable": False,
         "leader.imbalance.check.interval.seconds": None,
-        "offsets.topic.num.partitions": PARTITIONS,
+        "offsets.topic.num.partitions": OFFSETS_PARTITIONS,
         "offsets.topic.replication.factor": None,
         "replica.selector.class": None,
     }
@@ -31,12 +31,12 @@ _NOT_SIMULATED: Mapping[str, Value] = MappingProxyType(
 def report_settings(
     config: BrokerConfig, before: BrokerConfig | None = None, *, nodes: int = 1
 ) -> None:
-    """Report settings.
+    """Log the settings without effect.
 
     Args:
         config: the settings.
-        before: those that were reported already; None for a start.
-        nodes: how many nodes the broker has.
+        before: settings that were reported already; None at the start.
+        nodes: the number of nodes.
     """
 
     def added(now: tuple[str, ...], then: tuple[str, ...]) -> str:
@@ -44,23 +44,23 @@ def report_settings(
 
     ignored, not_applied = _without_effect(config, nodes)
     ignored_before, not_applied_before = _without_effect(before, nodes) if before else ((), ())
-    if said := added(ignored, ignored_before):
-        logger.info("without meaning on one node: %s", said)
-    if said := added(not_applied, not_applied_before):
-        logger.warning("not applied by this version: %s", said)
-    if said := added(config.of_no_listener, before.of_no_listener if before else ()):
-        logger.warning("for listeners that there are not: %s", said)
+    if text := added(ignored, ignored_before):
+        logger.info("settings without effect on a single node: %s", text)
+    if text := added(not_applied, not_applied_before):
+        logger.warning("settings not applied by this version: %s", text)
+    if text := added(config.unknown_listener_keys, before.unknown_listener_keys if before else ()):
+        logger.warning("settings for listeners that do not exist: %s", text)
 
 
 def _without_effect(config: BrokerConfig, nodes: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The keys that mean nothing, and the settings that are not applied."""
+    """Return the keys that are ignored, and the settings that are not applied."""
     if nodes == 1:
-        return config.without_meaning, config.not_applied
-    ignored = [key for key in config.without_meaning if key not in _OF_SEVERAL]
+        return config.without_effect, config.not_applied
+    ignored = [key for key in config.without_effect if key not in EFFECTIVE_WITH_SEVERAL]
     not_simulated = [
-        f"{key}={value_text(config.given[key])}"
+        f"{key}={value_text(config.originals[key])}"
         for key in ignored
-        if key in _NOT_SIMULATED and config.given[key] != _NOT_SIMULATED[key]
+        if key in _NOT_SIMULATED and config.originals[key] != _NOT_SIMULATED[key]
     ]
     return (
         tuple(key for key in ignored if key not in _NOT_SIMULATED),

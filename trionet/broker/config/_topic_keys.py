@@ -1,7 +1,7 @@
-"""Kafka 4.3's topic keys: which there are, what a topic's value is, and what CreateTopics may set.
+"""Kafka 4.3's topic keys: their definitions, effective values, and validation.
 
-A topic's own setting wins, then the broker's key that stands for it, then that key's default. A
-topic key belongs to the same group (applied or not) as the broker key that stands for it.
+A topic's own setting takes precedence over its synonyms among the broker's keys, and these over the
+default. A topic key is applied by this version if one of its synonyms is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ...protocol._config_types import (
 from ...protocol.error_codes import INVALID_CONFIG
 from ._broker_config import BrokerConfig, is_not_applied
 from ._broker_keys import COMPRESSIONS, GZIP_LEVELS
-from ._broker_keys_not_applied import ASKS_FOR_NOTHING, CLEANUP_POLICIES, FROM_MINUS_2
+from ._broker_keys_not_applied import CLEANUP_POLICIES, FROM_MINUS_2, NO_OP_VALUES
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -41,14 +41,14 @@ _DIGITS = frozenset("0123456789")
 
 
 class Synonym(NamedTuple):
-    """The broker key that stands for a topic key, and its unit in the topic key's."""
+    """A broker key that provides the default of a topic key, and the factor between their units."""
 
     key: str
     factor: int = 1
 
 
 class TopicKey(NamedTuple):
-    """One topic key; the synonyms come in the order in which Kafka asks them."""
+    """One topic key; the synonyms are in the order of Kafka's precedence."""
 
     name: str
     kind: int
@@ -130,32 +130,32 @@ _ROWS = (
 
 TOPIC_KEYS: dict[str, TopicKey] = {row.name: row for row in _ROWS}
 
-# Below Kafka's least segment.bytes, for tests that want many segments; wins where it is set.
+# Overrides segment.bytes and may be below its minimum, for tests that need many segments.
 INTERNAL_SEGMENT_BYTES = "internal.segment.bytes"
 
 _THROTTLED = ("follower.replication.throttled.replicas", "leader.replication.throttled.replicas")
 
 
 def broker_value(broker: BrokerConfig, row: TopicKey) -> Value:
-    """What a topic without a setting of its own has: the first synonym's value, in its unit."""
+    """The default of a topic key: the value of the first synonym that is set, in the key's unit."""
     for key, factor in row.synonyms:
         value = broker[key]
         if value is None:
             continue
-        # -1 hours of retention are no less unlimited than -1 milliseconds.
+        # Negative values are special, such as -1 hours for unlimited retention.
         scales = factor != 1 and isinstance(value, int) and value > 0
         return value * factor if scales and isinstance(value, int) else value
     return row.default
 
 
 def topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
-    """All topic keys with the values that count for a topic (Kafka: LogConfig.fromProps).
+    """Return the effective values of all keys for a topic (Kafka: LogConfig.fromProps).
 
-    ``segment.bytes`` is ``internal.segment.bytes`` where that is set.
+    ``internal.segment.bytes``, if set, replaces ``segment.bytes``.
 
     Args:
         broker: the broker's configuration.
-        overrides: the topic's own settings, as :func:`check_topic_overrides` gave them.
+        overrides: the topic's own settings, as returned by :func:`check_topic_overrides`.
     """
     values = {row.name: broker_value(broker, row) for row in _ROWS}
     for name, text in overrides.items():
@@ -169,18 +169,18 @@ def topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str
 def check_topic_overrides(
     broker: BrokerConfig, pairs: Iterable[tuple[str, str | None]]
 ) -> dict[str, str]:
-    """The settings that CreateTopics brings, checked, as texts to store.
+    """Validate the settings of a topic, and return them as strings to store.
 
     Raises:
         ApiError: INVALID_CONFIG: a key is unknown, a value is not allowed or missing, or values
-            do not fit each other; says which are.
+            contradict each other.
     """
     overrides: dict[str, str] = {}
     for name, text in pairs:
         if name not in TOPIC_KEYS:
             raise ApiError(INVALID_CONFIG, f"{name}: unknown topic key{nearest(name, TOPIC_KEYS)}")
         if text is None:
-            raise ApiError(INVALID_CONFIG, f"{name} has no value; leave it out for the default")
+            raise ApiError(INVALID_CONFIG, f"{name}: value missing; omit the key for its default")
         try:
             value = _parse(TOPIC_KEYS[name], text)
         except ConfigError as error:
@@ -191,7 +191,7 @@ def check_topic_overrides(
 
 
 def topic_keys_not_applied(overrides: Mapping[str, str]) -> tuple[str, ...]:
-    """``key=value`` of a topic's settings that ask for what this version does not do."""
+    """``key=value`` of the topic's settings that this version does not apply."""
     return tuple(
         f"{name}={text}"
         for name, text in overrides.items()
@@ -202,7 +202,7 @@ def topic_keys_not_applied(overrides: Mapping[str, str]) -> tuple[str, ...]:
 def _asks_for_what_is_missing(row: TopicKey, text: str) -> bool:
     if not row.synonyms or not all(is_not_applied(key) for key, _ in row.synonyms):
         return row.name.startswith("remote.") and text != "false"
-    asks_for_nothing = ASKS_FOR_NOTHING.get(row.synonyms[0].key, ())
+    asks_for_nothing = NO_OP_VALUES.get(row.synonyms[0].key, ())
     return _parse(row, text) not in (row.default, *asks_for_nothing)
 
 
@@ -211,18 +211,18 @@ def _parse(row: TopicKey, text: str) -> Value:
 
 
 def _check_together(values: Mapping[str, Value]) -> None:
-    """What Kafka's LogConfig.validate checks beyond single values, and what is not done here."""
+    """Validate values together, as Kafka's LogConfig.validate, and reject tiered storage."""
     shortest, longest = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
         raise ApiError(
             INVALID_CONFIG,
-            f"min.compaction.lag.ms = {shortest} is above max.compaction.lag.ms = {longest}",
+            f"min.compaction.lag.ms = {shortest} is greater than max.compaction.lag.ms = {longest}",
         )
     if values["remote.storage.enable"]:
         raise ApiError(
             INVALID_CONFIG,
-            "remote.storage.enable = true is not allowed; allowed: false, since this broker has no"
-            " tiered storage",
+            "remote.storage.enable = true is not allowed; allowed: false, since this version does"
+            " not support tiered storage",
         )
     for name in _THROTTLED:
         replicas = values[name]
@@ -233,8 +233,8 @@ def _check_together(values: Mapping[str, Value]) -> None:
         ):
             raise ApiError(
                 INVALID_CONFIG,
-                f"{name} = {','.join(replicas)!r} is not allowed; allowed: *, or"
-                " partition:broker pairs separated by commas",
+                f"{name} = {','.join(replicas)!r} is not allowed; allowed: *, or comma-separated"
+                " partition:broker pairs",
             )
 
 

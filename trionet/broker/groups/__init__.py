@@ -1,1 +1,1 @@
-"""Consumer groups: who is a member, who reads what, and how far they have come."""
+"""Consumer groups: membership, assignments and committed offsets."""

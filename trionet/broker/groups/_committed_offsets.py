@@ -1,7 +1,7 @@
-"""The offsets that groups have committed, and which of them have outlived their use.
+"""The committed offsets of groups, and their expiry.
 
-(Kafka: OffsetMetadataManager, OffsetExpirationConditionImpl.) In memory only; what changes them is
-stored before it is applied.
+(Kafka: OffsetMetadataManager, OffsetExpirationConditionImpl.) In memory only; a change is stored
+before it is applied here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 Partition = tuple[str, int]
-"""A topic's name and the number of a partition."""
+"""The name of a topic and the number of a partition."""
 
 NO_EPOCH: Final = -1
 
@@ -22,11 +22,11 @@ class CommittedOffset:
     """One committed offset.
 
     Attributes:
-        offset: of the next record to be read.
-        leader_epoch: of the record before it, -1 if the client did not say.
-        metadata: whatever the client keeps with it.
-        committed_at_ms: when, in ms since the epoch.
-        expires_at_ms: when it is dropped whatever the retention, if the client asked for that
+        offset: the offset of the next record to read.
+        leader_epoch: the leader epoch of the record before it, -1 if the client stated none.
+        metadata: the client's metadata.
+        committed_at_ms: when it was committed, in ms since the epoch.
+        expires_at_ms: when it expires regardless of the retention, if the client set that
             (OffsetCommit up to version 4).
     """
 
@@ -44,7 +44,7 @@ class CommittedOffsets:
         self._groups: dict[str, dict[Partition, CommittedOffset]] = {}
 
     def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
-        """The offsets of a group, by partition; empty if it has none."""
+        """The offsets of a group by partition; empty if it has none."""
         return self._groups.get(group_id, {})
 
     def put(self, group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> None:
@@ -76,15 +76,15 @@ def expired(
     empty_since_ms: int | None,
     in_use: frozenset[str] | None,
 ) -> list[Partition]:
-    """Which offsets of a group are to be dropped (KIP-211).
+    """The partitions of a group whose offsets have expired (KIP-211).
 
     Args:
-        offsets: those of the group.
+        offsets: the offsets of the group.
         now_ms: the time, in ms since the epoch.
         retention_ms: ``offsets.retention.minutes``.
         empty_since_ms: when the last member of a group with a protocol left; None while it has
             members, and for a group that never had any.
-        in_use: the topics that the members read; None if that is not known, so that any may be.
+        in_use: the topics that members are subscribed to; None if unknown: nothing expires then.
     """
     if in_use is None:
         return []

@@ -1,14 +1,27 @@
 """A classic consumer group as a state machine: no I/O, and time is a parameter.
 
-(Kafka: ClassicGroup, and what GroupMetadataManager does with one.) Calls that have to wait, joins
-and syncs, leave a reply with the group; whatever later completes them puts ``(reply, answer)`` into
-:attr:`Group.outbox`, from which the coordinator sends them. The states::
+(Kafka: ClassicGroup, and what GroupMetadataManager does with one.) The states::
 
-    EMPTY --join--> PREPARING --all have joined, or time is up--> COMPLETING
+    EMPTY --join--> PREPARING --all have joined, or timeout--> COMPLETING
     COMPLETING --the leader's assignment is stored--> STABLE
-    COMPLETING, STABLE --somebody joins anew, changes, leaves or is silent--> PREPARING
-    PREPARING --time is up and nobody has joined--> EMPTY
+    COMPLETING, STABLE --a member joins, changes, leaves or expires--> PREPARING
+    PREPARING --timeout, and no member has joined--> EMPTY
     any --deleted--> DEAD
+
+The problem: a dozen kinds of calls and timeouts can meet in any order, a call may wait for members
+that never come, and the new generation must be stored before its members act on it. The choices:
+
+* Decide synchronously, act afterwards. A call that has to wait leaves its ``reply`` with its
+  member; whatever completes it later puts ``(reply, result)`` into :attr:`Group.outbox`, which the
+  coordinator empties. So every transition is one uninterrupted piece of code, and the tests run the
+  machine without a loop. Waiting tasks were refused: each of them could be cancelled in the middle
+  of a transition.
+* Assignments are *proposed* until they are stored; only then is the group STABLE and are syncs
+  completed. :meth:`Group.begin_storing` remembers which proposal is being stored, so that a
+  rebalance in the meantime makes its result harmless.
+* One number, :attr:`Group.wake_at`, bounds all timeouts from below. It may be too early, never too
+  late: heartbeats move only the expiry of their member, and :meth:`Group.expire` computes the
+  minimum again.
 """
 
 from __future__ import annotations
@@ -18,77 +31,85 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
+from ...errors import WireFormatError
 from ...protocol import error_codes
-from ._group_state import GroupSettings, GroupState
-from ._join_phase import JoinPhase
-from ._member import Caller, Join, Member
-from ._members import Members
-from ._responses import JoinAnswer, MemberMetadata, SyncAnswer
+from ...protocol.messages.consumer_protocol_subscription import MESSAGES
+from ._group_calls import Caller, Join, JoinGroupResult, MemberMetadata, SyncGroupResult
+from ._group_state import GroupSettings, GroupState, JoinPhase
+from ._members import Member, Members
 
-# How long a group waits for a member that has never seen a generation, since its client may have
-# gone while its first JoinGroup waited (Kafka: NEW_MEMBER_JOIN_TIMEOUT_MS).
+# How long a group waits for a member that was in no generation yet, since its client may have
+# disconnected while its first JoinGroup waited (Kafka: NEW_MEMBER_JOIN_TIMEOUT_MS).
 NEW_MEMBER_SECONDS_MAX: Final = 300.0
-# How often at most it is looked whether one of the members is back, while all are away.
+# The minimum interval of checks for returned members while all static members are away.
 AWAY_SECONDS_MIN: Final = 1.0
+CONSUMER: Final = "consumer"
+"""The protocol type of Kafka's consumer protocol."""
+
+_VERSION_BYTES: Final = 2
+# Every version, even a newer one than we know, starts like the first one.
+_decode = MESSAGES[0][0]
 
 
 class Group:
-    """One group.
+    """One classic group. It has many methods, one per call and per step of a transition.
 
     Args:
-        id: its name.
-        settings: those of the broker.
-        now: in seconds of a clock that only rises; so every ``now`` below.
+        id: the group id.
+        settings: the broker's settings for groups.
+        now: seconds of a monotonic clock; so is every ``now`` below.
 
     Attributes:
-        state: see the module.
-        generation: counts the rebalances that were completed.
-        protocol_type: that of its members; None before the first has joined.
-        protocol_name: the protocol that all members know and most like best.
-        members: who they are, and who leads them.
-        outbox: answers to be sent, as ``(reply, answer)``; whoever sends them empties it.
-        wake_at: when :meth:`expire` is to be called at the latest.
-        proposed: the leader's assignments until they are stored (see :meth:`being_stored`).
-        changed_at: when it came into its state.
-        is_stored: nothing has changed that must outlive the broker since it was stored.
+        state: one of the states above.
+        generation: the number of completed rebalances.
+        protocol_type: the protocol type of its members; None before the first has joined.
+        protocol_name: the protocol chosen by the members' votes.
+        members: the members and their leader.
+        outbox: results to be sent, as ``(reply, result)``; the coordinator empties it.
+        wake_at: when :meth:`expire` has to be called at the latest.
+        proposed: the leader's assignments until they are stored (see :meth:`begin_storing`).
+        changed_at: when it entered its state.
+        is_stored: nothing that must survive a restart has changed since it was last stored.
     """
 
     def __init__(self, id: str, settings: GroupSettings, now: float) -> None:
         self.id = id
         self._settings = settings
-        self.state = GroupState.EMPTY
-        self.generation = 0
+        self.state: GroupState = GroupState.EMPTY
+        self.generation: int = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
-        self.members = Members()
-        self.outbox: list[tuple[object, JoinAnswer | SyncAnswer]] = []
-        self.wake_at = math.inf
+        self.members: Members = Members()
+        self.outbox: list[tuple[object, JoinGroupResult | SyncGroupResult]] = []
+        self.wake_at: float = math.inf
         self.proposed: Mapping[str, bytes] | None = None
-        self.changed_at = now
-        self.is_stored = True
-        self._pending: dict[str, float] = {}  # ids that were given and not used yet: until when
-        self._owed: list[tuple[object, JoinAnswer]] = []  # when what they say is stored
+        self.changed_at: float = now
+        self.is_stored: bool = True
+        self._pending: dict[str, float] = {}  # member ids not joined with yet, and their expiry
+        self._deferred_joins: list[
+            tuple[object, JoinGroupResult]
+        ] = []  # when what they say is stored
         self._joining = JoinPhase(settings.initial_delay)
         self._sync_ends_at = math.inf
 
     @property
     def pending(self) -> int:
-        """How many were given an id and have not joined with it yet (KIP-394)."""
+        """The number of member ids that were assigned and not joined with yet (KIP-394)."""
         return len(self._pending)
 
     # Joining.
 
     def join(self, join: Join, reply: object, now: float) -> None:
-        """A JoinGroup; its answer comes to the outbox, now or later."""
+        """Handle a JoinGroup; its result is put into the outbox, now or later."""
         id = join.member_id
         if self.state is GroupState.DEAD:
-            self._refuse(reply, id, error_codes.COORDINATOR_NOT_AVAILABLE)
+            self._reject(reply, id, error_codes.COORDINATOR_NOT_AVAILABLE)
         elif not self._has_room_for(id):
-            self._drop(id)
+            self._remove(id)
             self._maybe_complete_join(now)
-            self._refuse(reply, "", error_codes.GROUP_MAX_SIZE_REACHED)
-        elif not self._shares_protocol(join):
-            self._refuse(reply, id, error_codes.INCONSISTENT_GROUP_PROTOCOL)
+            self._reject(reply, "", error_codes.GROUP_MAX_SIZE_REACHED)
+        elif not self._has_common_protocol(join):
+            self._reject(reply, id, error_codes.INCONSISTENT_GROUP_PROTOCOL)
         elif id:
             self._join_again(join, reply, now)
         else:
@@ -102,7 +123,7 @@ class Group:
         elif join.must_know_id and join.instance_id is None:
             self._pending[id] = now + join.session_seconds
             self._wake(self._pending[id])
-            self._refuse(reply, id, error_codes.MEMBER_ID_REQUIRED)
+            self._reject(reply, id, error_codes.MEMBER_ID_REQUIRED)
         else:
             self._add(join, id, reply, now)
 
@@ -114,7 +135,7 @@ class Group:
             return
         error_code = self.members.check(id, join.instance_id)
         if error_code:
-            self._refuse(reply, id, error_code)
+            self._reject(reply, id, error_code)
             return
         member = self.members[id]
         is_same = member.has_protocols(join.protocols)
@@ -125,9 +146,9 @@ class Group:
             self.state is GroupState.COMPLETING
             or (self.state is GroupState.STABLE and id != self.members.leader_id)
         ):
-            # Its answer was lost, or it has not heard of the generation's end: it is told again.
-            self._answer_join(member, reply)
-            self._hear_of(member, now)
+            # Its response was lost, or it does not know the current generation: send it again.
+            self._respond_to_join(member, reply)
+            self._extend_session(member, now)
         else:
             self._update(member, join, reply)
             self.rebalance(now)
@@ -147,30 +168,31 @@ class Group:
             self.rebalance(now)
 
     def _update(self, member: Member, join: Join, reply: object) -> None:
-        if member.is_joining:  # it has given that one up, or it would not ask again
-            self._refuse(member.join_reply, member.id, error_codes.REBALANCE_IN_PROGRESS)
+        if member.is_joining:  # the client has given up its earlier call
+            self._reject(member.join_reply, member.id, error_codes.REBALANCE_IN_PROGRESS)
         self.members.update(member, join)
         member.join_reply = reply
 
     def _replace(self, old: Member, id: str, join: Join, reply: object, now: float) -> None:
-        """A static member has started anew: it takes the place of what it was before (KIP-345)."""
+        """Replace a static member that has restarted by its new incarnation (KIP-345)."""
         fenced = error_codes.FENCED_INSTANCE_ID
         if old.is_joining:
-            self._refuse(old.join_reply, old.id, fenced)
+            self._reject(old.join_reply, old.id, fenced)
         if old.is_syncing:
-            self.outbox.append((old.sync_reply, SyncAnswer(fenced)))
+            self.outbox.append((old.sync_reply, SyncGroupResult(fenced)))
         member = Member.of(join, id)
         member.assignment, member.is_new = old.assignment, False
         member.has_synced = old.has_synced
         was_leader = self.members.leader_id == old.id
         self.members.replace(old, member)
-        self._hear_of(member, now)
+        self._extend_session(member, now)
         if self.state is GroupState.STABLE and self.members.choose_protocol() == self.protocol_name:
             skips = was_leader and join.can_skip_assignment
-            # Else it must not take itself for the leader, which would assign anew (KAFKA-7728).
+            # It must not consider itself the leader, or it would assign again (KAFKA-7728).
             leader_id = old.id if was_leader and not skips else None
-            # A broker that starts anew would know the old id only, and fence the new one.
-            self._owed.append((reply, self._join_answer(member, skips, leader_id)))
+            # Responded to after storing: a restarted broker that only knew the old id would fence
+            # the new one.
+            self._deferred_joins.append((reply, self._join_result(member, skips, leader_id)))
             self.is_stored = False
         else:
             member.join_reply = reply
@@ -182,25 +204,25 @@ class Group:
     def _has_room_for(self, id: str) -> bool:
         limit = self._settings.members_max
         if self.state is GroupState.PREPARING:
-            # Of a group that has become too large, those who come too late are out.
+            # If the limit was lowered, the first members to join stay.
             joined = [member.id for member in self.members if member.is_joining]
             return id in joined or len(joined) < limit
         return id in self.members or len(self.members) < limit
 
-    def _shares_protocol(self, join: Join) -> bool:
+    def _has_common_protocol(self, join: Join) -> bool:
         if not self.members:
             return bool(join.protocol_type and join.protocols)
-        return join.protocol_type == self.protocol_type and self.members.shares_protocol(
+        return join.protocol_type == self.protocol_type and self.members.supports_any(
             join.protocols
         )
 
-    def _refuse(self, reply: object, member_id: str, error_code: int) -> None:
-        self.outbox.append((reply, JoinAnswer(member_id, error_code)))
+    def _reject(self, reply: object, member_id: str, error_code: int) -> None:
+        self.outbox.append((reply, JoinGroupResult(member_id, error_code)))
 
     # From one generation to the next.
 
     def rebalance(self, now: float) -> None:
-        """Begin a rebalance: everybody has to join again."""
+        """Start a rebalance: all members have to join again."""
         if self.state is GroupState.COMPLETING:
             self._end_syncs(error_codes.REBALANCE_IN_PROGRESS, now)
         self._sync_ends_at = math.inf
@@ -222,12 +244,12 @@ class Group:
             self._complete_join(now)
 
     def _complete_join(self, now: float) -> None:
-        """Whoever has joined by now is in the next generation."""
+        """Start the next generation with the members that have joined."""
         for member in self.members:
             if not member.is_joining and member.instance_id is None:
-                self._drop(member.id)
+                self._remove(member.id)
         if self.members and not self.members.choose_leader():
-            # Static members only, and none of them is back yet.
+            # Only static members, and none of them has joined again yet.
             self._joining.begin(max(self.members.rebalance_seconds, AWAY_SECONDS_MIN), now)
             return
         self._joining.end()
@@ -245,16 +267,16 @@ class Group:
             member.has_synced = False
             member.is_new = False
             if member.is_joining:
-                self._answer_join(member, member.join_reply)
+                self._respond_to_join(member, member.join_reply)
                 member.join_reply = None
-            self._hear_of(member, now)
+            self._extend_session(member, now)
 
-    def _answer_join(self, member: Member, reply: object) -> None:
-        self.outbox.append((reply, self._join_answer(member)))
+    def _respond_to_join(self, member: Member, reply: object) -> None:
+        self.outbox.append((reply, self._join_result(member)))
 
-    def _join_answer(
+    def _join_result(
         self, member: Member, skips: bool = False, leader_id: str | None = None
-    ) -> JoinAnswer:
+    ) -> JoinGroupResult:
         leader_id = leader_id or self.members.leader_id or ""
         name = self.protocol_name
         assert name is not None
@@ -264,7 +286,7 @@ class Group:
                 MemberMetadata(each.id, each.instance_id, each.protocols[name])
                 for each in self.members
             )
-        return JoinAnswer(
+        return JoinGroupResult(
             member.id,
             generation=self.generation,
             protocol_type=self.protocol_type,
@@ -284,10 +306,10 @@ class Group:
         now: float,
         protocol: tuple[str | None, str | None] = (None, None),
     ) -> None:
-        """A SyncGroup; its answer comes to the outbox, now or later.
+        """Handle a SyncGroup; its result is put into the outbox, now or later.
 
-        The leader's assignments, by member id, become :attr:`proposed`. A client may say of which
-        type and name it takes the protocol to be (KIP-559).
+        The leader's assignments, by member id, become :attr:`proposed`. A client may state the type
+        and name of the protocol that it expects (KIP-559).
         """
         error_code = self._check_call(caller)
         mine = (self.protocol_type, self.protocol_name)
@@ -299,42 +321,43 @@ class Group:
         elif not error_code and self.state is GroupState.PREPARING:
             error_code = error_codes.REBALANCE_IN_PROGRESS
         if error_code:
-            self.outbox.append((reply, SyncAnswer(error_code)))
+            self.outbox.append((reply, SyncGroupResult(error_code)))
             return
         member = self.members[caller.member_id]
         member.has_synced = True
         if self.state is GroupState.STABLE:
-            self._answer_sync(member, reply)
-            self._hear_of(member, now)
+            self._respond_to_sync(member, reply)
+            self._extend_session(member, now)
             return
-        if member.is_syncing:  # it has given that one up, or it would not ask again
-            rejected = SyncAnswer(error_codes.REBALANCE_IN_PROGRESS)
+        if member.is_syncing:  # the client has given up its earlier call
+            rejected = SyncGroupResult(error_codes.REBALANCE_IN_PROGRESS)
             self.outbox.append((member.sync_reply, rejected))
         member.sync_reply = reply
         if member.id == self.members.leader_id and self.proposed is None:
             self.is_stored = False
             self.proposed = {each.id: assignments.get(each.id, b"") for each in self.members}
 
-    def being_stored(self) -> Callable[[int, float], None]:
-        """It is being stored as it is now; the function returned is told how that has ended.
+    def begin_storing(self) -> Callable[[int, float], None]:
+        """Record that the group is being stored as it is now.
 
-        Its arguments are an error code and ``now``.
+        Returns:
+            To be called with an error code and ``now`` when it is stored or has failed to be.
         """
         self.is_stored = True
-        owed, self._owed = self._owed, []
-        return partial(self._stored, self.proposed, owed)
+        deferred_joins, self._deferred_joins = self._deferred_joins, []
+        return partial(self._stored, self.proposed, deferred_joins)
 
     def _stored(
         self,
         proposed: Mapping[str, bytes] | None,
-        owed: list[tuple[object, JoinAnswer]],
+        deferred_joins: list[tuple[object, JoinGroupResult]],
         error_code: int,
         now: float,
     ) -> None:
-        for reply, answer in owed:
-            self.outbox.append((reply, JoinAnswer("", error_code) if error_code else answer))
+        for reply, result in deferred_joins:
+            self.outbox.append((reply, JoinGroupResult("", error_code) if error_code else result))
         if proposed is None or proposed is not self.proposed:
-            return  # another rebalance has begun in the meantime
+            return  # a rebalance has started since, and made this proposal void
         self.proposed = None
         if error_code:
             self._end_syncs(error_code, now)
@@ -344,46 +367,46 @@ class Group:
         for member in self.members:
             member.assignment = proposed[member.id]
             if member.is_syncing:
-                self._answer_sync(member, member.sync_reply)
+                self._respond_to_sync(member, member.sync_reply)
                 member.sync_reply = None
-                self._hear_of(member, now)
+                self._extend_session(member, now)
 
-    def _answer_sync(self, member: Member, reply: object) -> None:
-        answer = SyncAnswer(
+    def _respond_to_sync(self, member: Member, reply: object) -> None:
+        result = SyncGroupResult(
             protocol_type=self.protocol_type,
             protocol_name=self.protocol_name,
             assignment=member.assignment,
         )
-        self.outbox.append((reply, answer))
+        self.outbox.append((reply, result))
 
     def _end_syncs(self, error_code: int, now: float) -> None:
         for member in self.members:
             member.assignment = b""
             if member.is_syncing:
-                self.outbox.append((member.sync_reply, SyncAnswer(error_code)))
+                self.outbox.append((member.sync_reply, SyncGroupResult(error_code)))
                 member.sync_reply = None
-                self._hear_of(member, now)
+                self._extend_session(member, now)
 
     # Staying and leaving.
 
     def heartbeat(self, caller: Caller, now: float) -> int:
-        """A Heartbeat; its error code."""
+        """Handle a Heartbeat; returns its error code."""
         error_code = self._check_call(caller)
         if error_code:
             return error_code
-        self._hear_of(self.members[caller.member_id], now)
+        self._extend_session(self.members[caller.member_id], now)
         if self.state is GroupState.PREPARING:
             return error_codes.REBALANCE_IN_PROGRESS
         return error_codes.NONE
 
     def leave(self, leaving: Iterable[tuple[str, str | None]], now: float) -> list[int]:
-        """A LeaveGroup of members by id and instance id; the error code of each.
+        """Handle a LeaveGroup of members by id and instance id; returns the error code of each.
 
-        An administrator who removes a static member does not know its id: it is ``""`` (KIP-345).
+        The id is ``""`` when an administrator removes a static member (KIP-345).
         """
         before = len(self.members)
         codes = [self._leave(id, instance_id) for id, instance_id in leaving]
-        self._go_on(before, now)
+        self._continue_without(before, now)
         return codes
 
     def _leave(self, member_id: str, instance_id: str | None) -> int:
@@ -395,13 +418,13 @@ class Group:
             error_code = self.members.check(member_id, instance_id)
             if error_code:
                 return error_code
-        self._drop(member_id)
+        self._remove(member_id)
         return error_codes.NONE
 
     def check_commit(self, caller: Caller, now: float) -> int:
-        """Whether somebody may commit offsets now; the error code if not.
+        """Check whether a caller may commit offsets now; returns the error code.
 
-        Who is no member may while there are none (Kafka's "simple" consumers).
+        A consumer that is not a member may if the group is empty (Kafka's "simple" consumers).
         """
         if self.state is GroupState.DEAD:
             return error_codes.COORDINATOR_NOT_AVAILABLE
@@ -411,28 +434,23 @@ class Group:
         if error_code:
             return error_code
         if self.state is GroupState.COMPLETING:
-            # Its partitions may be another's by now, and it cannot know.
+            # Its partitions may be assigned to another member, and it does not know yet.
             return error_codes.REBALANCE_IN_PROGRESS
-        self._hear_of(self.members[caller.member_id], now)
+        self._extend_session(self.members[caller.member_id], now)
         return error_codes.NONE
 
-    def turn_away(self, error_code: int) -> None:
-        """Answer all who wait with an error; their places are kept."""
+    def fail_waiting(self, error_code: int) -> None:
+        """Fail all waiting calls with an error; the members stay."""
         for member in self.members:
             if member.is_joining:
-                self._refuse(member.join_reply, member.id, error_code)
+                self._reject(member.join_reply, member.id, error_code)
                 member.join_reply = None
             if member.is_syncing:
-                self.outbox.append((member.sync_reply, SyncAnswer(error_code)))
+                self.outbox.append((member.sync_reply, SyncGroupResult(error_code)))
                 member.sync_reply = None
 
-    @property
-    def has_pending(self) -> bool:
-        """Whether somebody was given an id and has not joined with it yet."""
-        return bool(self._pending)
-
     def expire(self, now: float) -> None:
-        """Do what is due by now; to be called at :attr:`wake_at`."""
+        """Process all timeouts up to ``now``; to be called at :attr:`wake_at`."""
         self._pending = {id: until for id, until in self._pending.items() if until > now}
         before = len(self.members)
         may_sync = self._sync_ends_at > now
@@ -440,30 +458,30 @@ class Group:
             self._sync_ends_at = math.inf
         for member in self.members:
             if self._is_silent(member, now) or not (member.has_synced or may_sync):
-                self._drop(member.id)
-        self._go_on(before, now)
+                self._remove(member.id)
+        self._continue_without(before, now)
         if self._joining.ends_at <= now and not self._joining.extend(now):
             self._complete_join(now)
         self.wake_at = min(
             self._joining.ends_at,
             self._sync_ends_at,
             *self._pending.values(),
-            *(each.expires_at for each in self.members if not self._is_excused(each)),
+            *(each.expires_at for each in self.members if not self._is_waiting(each)),
         )
 
     def _is_silent(self, member: Member, now: float) -> bool:
-        return member.expires_at <= now and not self._is_excused(member)
+        return member.expires_at <= now and not self._is_waiting(member)
 
-    def _is_excused(self, member: Member) -> bool:
-        """It waits for us, so it cannot be heard of."""
+    def _is_waiting(self, member: Member) -> bool:
+        """Whether it waits for a response, so that it sends no heartbeats."""
         return not member.is_new and (member.is_joining or member.is_syncing)
 
-    def _hear_of(self, member: Member, now: float) -> None:
+    def _extend_session(self, member: Member, now: float) -> None:
         member.expires_at = now + member.session_seconds
         self._wake(member.expires_at)
 
-    def _drop(self, id: str) -> None:
-        """Let go of a member, or of an id that was not used yet."""
+    def _remove(self, id: str) -> None:
+        """Remove a member, or an id that was not joined with yet."""
         self._pending.pop(id, None)
         if id not in self.members:
             return
@@ -471,12 +489,12 @@ class Group:
         self.members.drop(member)
         gone = error_codes.UNKNOWN_MEMBER_ID
         if member.is_joining:
-            self._refuse(member.join_reply, "", gone)
+            self._reject(member.join_reply, "", gone)
         if member.is_syncing:
-            self.outbox.append((member.sync_reply, SyncAnswer(gone)))
+            self.outbox.append((member.sync_reply, SyncGroupResult(gone)))
 
-    def _go_on(self, before: int, now: float) -> None:
-        """Go on with the members that are left of as many as there were before."""
+    def _continue_without(self, before: int, now: float) -> None:
+        """Continue after members may have been removed; ``before`` is how many there were."""
         is_complete = self.state in (GroupState.STABLE, GroupState.COMPLETING)
         if is_complete and len(self.members) < before:
             self.rebalance(now)
@@ -497,3 +515,22 @@ class Group:
 
     def _wake(self, at: float) -> None:
         self.wake_at = min(self.wake_at, at)
+
+
+def subscribed_topics(group: Group) -> frozenset[str] | None:
+    """The topics that the members are subscribed to; None if that of a member is unknown.
+
+    (Kafka: ClassicGroup.computeSubscribedTopics.)
+    """
+    if group.protocol_type != CONSUMER or group.protocol_name is None:
+        return None if len(group.members) else frozenset()
+    topics: set[str] = set()
+    for member in group.members:
+        metadata = member.protocols.get(group.protocol_name)
+        if metadata is None:
+            return None
+        try:
+            topics.update(_decode(metadata, _VERSION_BYTES).topics)
+        except WireFormatError:
+            return None
+    return frozenset(topics)

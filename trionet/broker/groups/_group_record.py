@@ -1,6 +1,7 @@
-"""The members of a stored group as bytes: how many Kafka would take, and in pieces for a database.
+"""Encodes the members of a group for the database, and computes the size of Kafka's record.
 
-A piece is written and read at once; a whole group may be as large as a request.
+The encoded members are stored in chunks, because a whole group may be as large as a request and a
+single write must not take long.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import attrs
 
 from ._stored_group import StoredGroup, StoredMember
 
-#: How much of a group is written in one step: less than a millisecond's work.
-PIECE_BYTES: Final = 64 * 1024
+#: How much of a group is written in one step, in less than a millisecond.
+CHUNK_BYTES: Final = 64 * 1024
 
-# Kafka writes a group as one record (GroupMetadataKey and GroupMetadataValue, version 3): what
-# those have beside their texts and bytes, and what a batch of one record has around them.
+# Kafka writes a group as one record (GroupMetadataKey and GroupMetadataValue, version 3). These are
+# the sizes without strings and bytes, including the headers of a batch of one record.
 _GROUP_BYTES: Final = 61 + 21 + 2 + 2 + 2 + 2 + 4 + 2 + 2 + 8 + 4
 _MEMBER_BYTES: Final = 2 + 2 + 2 + 2 + 4 + 4 + 4 + 4
 
@@ -25,7 +26,7 @@ _BYTES_FIELDS: Final = ("metadata", "assignment")
 
 
 def record_bytes(group: StoredGroup) -> int:
-    """The size of the batch that Kafka would write the group in (__consumer_offsets)."""
+    """The size of the batch that Kafka would write to ``__consumer_offsets`` for the group."""
     size = _GROUP_BYTES
     for text in (group.id, group.protocol_type, group.protocol_name, group.leader_id):
         size += len((text or "").encode())
@@ -36,16 +37,16 @@ def record_bytes(group: StoredGroup) -> int:
     return size
 
 
-def pieces(members: Iterable[StoredMember]) -> Iterator[bytes]:
-    """The members, in pieces of :data:`PIECE_BYTES`."""
+def encode_members(members: Iterable[StoredMember]) -> Iterator[bytes]:
+    """Encode members, in chunks of :data:`CHUNK_BYTES`."""
     buffer = bytearray()
     for chunk in _chunks(members):
         rest = memoryview(chunk)
         while rest:
-            taken = rest[: PIECE_BYTES - len(buffer)]
+            taken = rest[: CHUNK_BYTES - len(buffer)]
             buffer += taken
             rest = rest[len(taken) :]
-            if len(buffer) == PIECE_BYTES:
+            if len(buffer) == CHUNK_BYTES:
                 yield bytes(buffer)
                 buffer.clear()
     if buffer:
@@ -53,7 +54,7 @@ def pieces(members: Iterable[StoredMember]) -> Iterator[bytes]:
 
 
 def _chunks(members: Iterable[StoredMember]) -> Iterator[bytes]:
-    """Of each a line of JSON, with the sizes of what follows it as it is."""
+    """For each member, a line of JSON with the sizes of the bytes fields, and then these fields."""
     for member in members:
         fields = {field.name: getattr(member, field.name) for field in attrs.fields(StoredMember)}
         values = [fields[name] for name in _BYTES_FIELDS]
@@ -62,8 +63,8 @@ def _chunks(members: Iterable[StoredMember]) -> Iterator[bytes]:
         yield from values
 
 
-def members_of(data: bytes) -> tuple[StoredMember, ...]:
-    """The members that :func:`pieces` was given, from all pieces together."""
+def decode_members(data: bytes) -> tuple[StoredMember, ...]:
+    """Decode members from all chunks of :func:`encode_members` together."""
     members = []
     position = 0
     while position < len(data):

@@ -1,8 +1,9 @@
-"""Groups and their offsets in the broker's database: read at the start, written behind.
+"""Stores groups and their offsets in the broker's database.
 
-(Kafka: the topic ``__consumer_offsets``.) Writes are queued and committed together, one transaction
-for all that came while the one before was on its way, so that a thousand commits a second cost a
-few dozen waits for the disk. Each write is told when it is done, and only then may it be answered.
+(Kafka: the topic ``__consumer_offsets``.) Writes are queued and committed together: one transaction
+for all that arrived during the one before, so that a thousand commits a second cost a few dozen
+waits for the disk. Each write has a callback, which is called when it is stored; only then is the
+client's request completed.
 """
 
 from __future__ import annotations
@@ -21,51 +22,51 @@ import trio
 
 from ..storage._database import ROWS_PER_TURN, Database, DatabaseError, Steps
 from ._committed_offsets import CommittedOffset, CommittedOffsets, Partition
-from ._group_record import members_of, pieces
+from ._group_record import decode_members, encode_members
 from ._stored_group import StoredGroup, StoredMember
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded when a database is opened
     from sqlite3 import Connection
 
 logger = logging.getLogger("trionet.broker")
 
 R = TypeVar("R")
 
-# What the column of a group's members has if they are in pieces.
-_IN_PIECES = ""
+# The value of the column ``members`` if they are in the table of chunks.
+_IN_CHUNKS = ""
 
 # attrs.astuple takes as long as storing a row.
 _columns = attrgetter(*(field.name for field in attrs.fields(CommittedOffset)))
 
 Statements = Steps
-"""Executes statements, in a thread; must leave the loop's state alone."""
+"""Executes statements, in a thread; must not touch the state of the loop."""
 
 Done = Callable[[DatabaseError | None], None]
-"""Called in the loop when a write is stored, or with why it could not be."""
+"""Called in the loop when a write is stored, or with the error."""
 
 
 class GroupStore:
-    """The part of the database that groups are kept in, for all coordinators.
+    """The tables of groups and offsets in the database, for all coordinators.
 
     Attributes:
-        offsets: what groups have committed, as it is in the database.
-        commits: how many commits of a group are on their way there.
+        offsets: the committed offsets that are in the database.
+        commits: the number of queued commits by group.
     """
 
     def __init__(self, database: Database) -> None:
-        self.offsets = CommittedOffsets()
+        self.offsets: CommittedOffsets = CommittedOffsets()
         self.commits: Counter[str] = Counter()
         self._database = database
         self._queue: list[tuple[Statements, Done]] = []
         self._has_work = trio.Event()
 
     def write(self, statements: Statements, done: Done) -> None:
-        """Queue a write; it is part of the next transaction of :meth:`run`."""
+        """Queue a write for the next transaction of :meth:`run`."""
         self._queue.append((statements, done))
         self._has_work.set()
 
     def forget_topic(self, topic: str) -> None:
-        """A topic was deleted, with the stored offsets in it: so are those being stored now."""
+        """Remove the offsets of a deleted topic, including those that are queued."""
 
         def stored(error: DatabaseError | None) -> None:
             if error is None:
@@ -74,20 +75,20 @@ class GroupStore:
         self.write(remove_topic_offsets(topic), stored)
 
     async def flush(self) -> None:
-        """Wait until what was queued so far is written; :meth:`run` must be running."""
+        """Wait until everything queued so far is written; :meth:`run` must be running."""
         has_ended = trio.Event()
         self.write(lambda _: iter(()), lambda _: has_ended.set())
         await has_ended.wait()
 
     async def run(self) -> None:
-        """Write what is queued, until cancelled; what is begun then still ends."""
+        """Write what is queued, until cancelled; a transaction that has started still ends."""
         while True:
             await self._has_work.wait()
             self._has_work = trio.Event()
             queue, self._queue = self._queue, []
             error = await self._commit([statements for statements, _ in queue])
             if error is not None and len(queue) > 1:
-                # One of them may be to blame for all.
+                # One of them may have failed all: write each on its own.
                 for statements, done in queue:
                     done(await self._commit([statements]))
                 continue
@@ -107,7 +108,7 @@ class GroupStore:
         return None
 
     async def load(self) -> tuple[list[StoredGroup], dict[str, dict[Partition, CommittedOffset]]]:
-        """All groups and offsets.
+        """Load all groups and offsets.
 
         Raises:
             DatabaseError: they cannot be read.
@@ -116,7 +117,7 @@ class GroupStore:
 
 
 def put_group(group: StoredGroup) -> Statements:
-    """Store a group in place of what was stored of it."""
+    """Store a group, replacing what was stored before."""
     row = (
         group.id,
         group.generation,
@@ -124,7 +125,7 @@ def put_group(group: StoredGroup) -> Statements:
         group.protocol_name,
         group.leader_id,
         group.changed_at_ms,
-        _IN_PIECES,
+        _IN_CHUNKS,
     )
 
     def statements(connection: Connection) -> Iterator[int]:
@@ -133,9 +134,9 @@ def put_group(group: StoredGroup) -> Statements:
         )
         connection.execute("DELETE FROM group_piece WHERE group_id = ?", (group.id,))
         yield 2
-        for number, data in enumerate(pieces(group.members)):
+        for number, data in enumerate(encode_members(group.members)):
             connection.execute("INSERT INTO group_piece VALUES (?, ?, ?)", (group.id, number, data))
-            yield ROWS_PER_TURN  # a piece is as much work
+            yield ROWS_PER_TURN  # a chunk is as much work
 
     return statements
 
@@ -169,7 +170,7 @@ def remove_offsets(group_id: str, partitions: Collection[Partition]) -> Statemen
 
 
 def remove_topic_offsets(topic: str) -> Statements:
-    """Remove what all groups have committed of a topic."""
+    """Remove the committed offsets of all groups for a topic."""
 
     def statements(connection: Connection) -> Iterator[int]:
         connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic,))
@@ -201,22 +202,22 @@ def _members(
     connection: Connection, group_id: str, leader_id: str | None, text: str
 ) -> tuple[StoredMember, ...]:
     try:
-        if text != _IN_PIECES:
+        if text != _IN_CHUNKS:
             members = tuple(map(_member, json.loads(text)))
         else:
             rows = connection.execute(
                 "SELECT data FROM group_piece WHERE group_id = ? ORDER BY number", (group_id,)
             )
-            members = members_of(b"".join(data for (data,) in rows))
+            members = decode_members(b"".join(data for (data,) in rows))
     except (ValueError, TypeError, LookupError) as error:
         raise ValueError(f"the members of group {group_id!r}: {error}") from error
     if members and leader_id not in {each.id for each in members}:
-        raise ValueError(f"the leader of group {group_id!r} is none of its members")
+        raise ValueError(f"the leader of group {group_id!r} is not one of its members")
     return members
 
 
 def _member(plain: dict[str, str]) -> StoredMember:
-    """A member as earlier versions stored it: JSON, with bytes in base64."""
+    """Decode a member as earlier versions stored it: JSON, with bytes in base64."""
     of_bytes = {name: base64.b64decode(plain[name]) for name in ("metadata", "assignment")}
     return StoredMember(**{**plain, **of_bytes})  # type: ignore[arg-type]
 
@@ -250,5 +251,5 @@ def _load(
 
 def _int32(value: int) -> int:
     if not -1 <= value < 2**31:
-        raise ValueError(f"{value} is stored where a number of 31 bits was")
+        raise ValueError(f"stored value {value} is not within -1 and 2**31 - 1")
     return value

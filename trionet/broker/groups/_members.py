@@ -1,25 +1,99 @@
-"""The members of a group: who they are, who leads them, and which protocol they have in common."""
+"""The members of a classic group, their leader, and the protocols that they have in common.
+
+(Kafka: ClassicGroupMember.)
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+import attrs
+
 from ...protocol import error_codes
-from ._member import Join, Member
+from ._group_calls import Join
+
+
+@attrs.define(eq=False)
+class Member:
+    """A member and its waiting calls.
+
+    Attributes:
+        id: assigned by the coordinator; a new one each time a static member restarts.
+        join_reply: where the result of its JoinGroup goes, while that waits.
+        sync_reply: where the result of its SyncGroup goes, while that waits.
+        has_synced: it has sent a SyncGroup in this generation.
+        is_new: it was in no generation yet.
+        expires_at: when its session expires, in seconds of the group's clock.
+        assignment: the assignment by the leader.
+    """
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_seconds: float
+    rebalance_seconds: float
+    protocol_type: str
+    protocols: Mapping[str, bytes]
+    join_reply: object = None
+    sync_reply: object = None
+    has_synced: bool = False
+    is_new: bool = True
+    expires_at: float = math.inf
+    assignment: bytes = b""
+
+    @classmethod
+    def of(cls, join: Join, id: str) -> Member:
+        """Create a member from its JoinGroup."""
+        return cls(
+            id,
+            join.instance_id,
+            join.client_id,
+            join.client_host,
+            join.session_seconds,
+            join.rebalance_seconds,
+            join.protocol_type,
+            join.protocols,
+        )
+
+    @property
+    def is_joining(self) -> bool:
+        return self.join_reply is not None
+
+    @property
+    def is_syncing(self) -> bool:
+        return self.sync_reply is not None
+
+    def update(self, join: Join) -> None:
+        """Update it from a later JoinGroup."""
+        self.client_id = join.client_id
+        self.client_host = join.client_host
+        self.session_seconds = join.session_seconds
+        self.rebalance_seconds = join.rebalance_seconds
+        self.protocols = join.protocols
+
+    def has_protocols(self, protocols: Mapping[str, bytes]) -> bool:
+        """Whether these are its protocols, in the same order and with the same metadata."""
+        return list(self.protocols.items()) == list(protocols.items())
+
+    def vote(self, candidates: set[str]) -> str:
+        """Its preferred protocol among candidates that it supports."""
+        return next(name for name in self.protocols if name in candidates)
 
 
 class Members:
-    """Members by their ids, in the order in which they came.
+    """Members by id, in the order in which they joined.
 
     Attributes:
-        leader_id: the member that makes the assignments; None without members.
+        leader_id: the member that computes the assignments; None without members.
     """
 
     def __init__(self) -> None:
         self._by_id: dict[str, Member] = {}
         self._static_ids: dict[str, str] = {}
-        self._supporters: Counter[str] = Counter()  # of each protocol (ClassicGroup)
+        self._supporters: Counter[str] = Counter()  # members per protocol, as in ClassicGroup
         self.leader_id: str | None = None
 
     def __len__(self) -> int:
@@ -35,7 +109,7 @@ class Members:
         return self._by_id[id]
 
     def static_id(self, instance_id: str | None) -> str | None:
-        """The id that a static member has at present."""
+        """The current id of a static member."""
         return None if instance_id is None else self._static_ids.get(instance_id)
 
     def add(self, member: Member) -> None:
@@ -47,7 +121,7 @@ class Members:
             self.leader_id = member.id
 
     def replace(self, old: Member, new: Member) -> None:
-        """Put a static member that has started anew in the place of what it was before."""
+        """Replace a static member by its new incarnation, at the same position."""
         self._by_id = {
             new.id if each is old else each.id: new if each is old else each for each in self
         }
@@ -67,9 +141,9 @@ class Members:
             self.leader_id = next(iter(self._by_id), None)
 
     def update(self, member: Member, join: Join) -> None:
-        """Take over what a member says in a later JoinGroup."""
+        """Update a member from a later JoinGroup."""
         self._forget_protocols(member)
-        member.takes(join)
+        member.update(join)
         self._supporters.update(member.protocols.keys())
 
     def _forget_protocols(self, member: Member) -> None:
@@ -79,7 +153,7 @@ class Members:
                 del self._supporters[name]
 
     def check(self, id: str, instance_id: str | None) -> int:
-        """The error code for who says to be a member; NONE if it is one."""
+        """Check a member's id and instance id; returns the error code."""
         if instance_id is not None:
             known = self._static_ids.get(instance_id)
             if known is None:
@@ -96,11 +170,11 @@ class Members:
 
     @property
     def rebalance_seconds(self) -> float:
-        """How long the most patient of them lets others take to join again."""
+        """The longest rebalance timeout among the members."""
         return max((member.rebalance_seconds for member in self._by_id.values()), default=0.0)
 
     def choose_leader(self) -> bool:
-        """See that the leader is one that has joined; False if nobody has."""
+        """Make sure that the leader has joined. False if no member has."""
         leader = self._by_id.get(self.leader_id or "")
         if leader is None or not leader.is_joining:
             leader = next((each for each in self if each.is_joining), None)
@@ -110,15 +184,15 @@ class Members:
         return True
 
     def common_protocols(self) -> set[str]:
-        """The protocols that all of them know."""
+        """The protocols that all members support."""
         return {name for name, count in self._supporters.items() if count == len(self)}
 
     def choose_protocol(self) -> str:
-        """The protocol most of them like best, of those that all know."""
+        """The protocol with the most votes among those that all members support."""
         candidates = self.common_protocols()
-        votes = Counter(member.votes_for(candidates) for member in self)
+        votes = Counter(member.vote(candidates) for member in self)
         return votes.most_common(1)[0][0]
 
-    def shares_protocol(self, protocols: Mapping[str, bytes]) -> bool:
-        """Whether one of some protocols is known to all of them."""
+    def supports_any(self, protocols: Mapping[str, bytes]) -> bool:
+        """Whether all members support at least one of some protocols."""
         return any(self._supporters[name] == len(self) for name in protocols)

@@ -10,14 +10,16 @@ from functools import lru_cache
 from operator import mul
 from typing import Final
 
-PARTITIONS: Final = 50
-"""As many as ``offsets.topic.num.partitions`` is in Kafka if nobody sets it."""
+from ..config._broker_keys import OFFSETS_PARTITIONS
+
+PARTITIONS: Final = OFFSETS_PARTITIONS
+"""The default of ``offsets.topic.num.partitions``, whatever that is set to."""
 
 _CACHED_MAX: Final = 10_000
-# Longer ids are nobody's, and would be kept by the cache.
+# Longer ids are not cached: nothing useful has them, and they would fill the memory.
 _CACHED_CHARACTERS_MAX: Final = 256
 
-# What the units of a part of a text count in the hash, from the first one on.
+# The weights of the UTF-16 units of one part of a text in the hash.
 _PART: Final = 1024
 _WEIGHTS: Final = tuple(pow(31, _PART - 1 - index, 2**32) for index in range(_PART))
 _WEIGHT_OF_PART: Final = pow(31, _PART, 2**32)

@@ -1,4 +1,4 @@
-"""What is kept of a group over a restart of the broker, and how it becomes a group again."""
+"""The part of a group that survives a restart of the broker, and how it is restored."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import attrs
 
 from ._group import Group
 from ._group_state import GroupSettings, GroupState
-from ._member import Member
+from ._members import Member
 
 
 @attrs.frozen
 class StoredMember:
-    """A member of a generation as it was stored."""
+    """A stored member."""
 
     id: str
     instance_id: str | None
@@ -25,7 +25,7 @@ class StoredMember:
 
 @attrs.frozen
 class StoredGroup:
-    """A group as it was stored, when it became stable or empty the last time."""
+    """A group as it was stored when it last became stable or empty."""
 
     id: str
     generation: int
@@ -37,7 +37,7 @@ class StoredGroup:
 
 
 def snapshot(group: Group, changed_at_ms: int) -> StoredGroup:
-    """What is to be stored of a group; of its assignments, those that are proposed."""
+    """The part of a group to be stored; with the proposed assignments, if there are some."""
     proposed = group.proposed or {}
     name = group.protocol_name or ""
     return StoredGroup(
@@ -64,7 +64,7 @@ def snapshot(group: Group, changed_at_ms: int) -> StoredGroup:
 
 
 def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
-    """The group that was stored; each member has its session timeout to be heard of again."""
+    """Restore a group; each member has its session timeout to send a heartbeat."""
     group = Group(stored.id, settings, now)
     group.generation = stored.generation
     group.protocol_type = stored.protocol_type
@@ -92,16 +92,16 @@ def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
         group.state = GroupState.STABLE
         group.members.leader_id = stored.leader_id
     if len(stored.members) > settings.members_max:
-        # The limit was lowered: those who will be out are given the time to commit.
+        # The limit was lowered: a rebalance gives the members that will be removed time to commit.
         group.rebalance(now)
     return group
 
 
-def taken_over(group: Group, settings: GroupSettings, changed_at_ms: int, now: float) -> Group:
-    """A group that another node has coordinated, as it is read by the one that does from now on.
+def inherited(group: Group, settings: GroupSettings, changed_at_ms: int, now: float) -> Group:
+    """A group of another node, as its new coordinator would read it.
 
-    Who has never been in a generation is not known there. A generation that not everybody has heard
-    of is given up: its members have to join again.
+    Members that were in no generation are not stored, hence dropped. A generation that was not
+    completed is given up: its members have to join again.
     """
     new = {member.id for member in group.members if member.is_new}
     stored = snapshot(group, changed_at_ms)

@@ -1,4 +1,4 @@
-"""One module per API: its key and served versions, and ``async handle(broker, request, call)``.
+"""One module per API: ``async handle(broker, request, call)``, with its key and versions.
 
 The versions are those of Apache Kafka 4.2, from the lowest that this broker has codecs for.
 """

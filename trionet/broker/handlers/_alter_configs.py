@@ -1,7 +1,7 @@
-"""AlterConfigs, versions 0 to 2: a resource gets these settings and loses all others.
+"""AlterConfigs, versions 0 to 2: replaces all settings of a resource.
 
-Gap: client metrics and groups have no settings here; altering them is an error. Loggers are for
-IncrementalAlterConfigs alone, as in Kafka.
+Gap: client metrics and groups have no settings; altering them is an error. Loggers can only be
+altered by IncrementalAlterConfigs, as in Kafka.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..api._call import Call
 from ..api._dispatch import serves
 from ..config._alterations import OPERATIONS_MAX, SET
 from ..model._broker_state import BrokerState
-from ._config_resources import Outcome, alter_all, alter_each
+from ._config_resources import AlterResult, alter_each, replace_all
 
 
 @serves(api_keys.ALTER_CONFIGS, 0, 2)
@@ -30,16 +30,16 @@ async def handle(
     for resource in request.resources:
         if call.must_pause():
             await call.pause()
-        some = resource.configs[: OPERATIONS_MAX + 1]  # more are refused
+        some = resource.configs[: OPERATIONS_MAX + 1]  # more are rejected
         operations = [(each.name, SET, each.value) for each in some]
         resources.append((resource.resource_type, resource.resource_name, operations))
-    alter = partial(alter_all, broker, validate_only=request.validate_only)
+    alter = partial(replace_all, broker, validate_only=request.validate_only)
     outcomes = await alter_each(resources, alter, call)
     responses = call.elements(map(_response, outcomes), len(outcomes))
     return AlterConfigsResponse(responses=responses)
 
 
-def _response(outcome: Outcome) -> AlterConfigsResourceResponse:
+def _response(outcome: AlterResult) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         resource_type=outcome.type,
         resource_name=outcome.name,

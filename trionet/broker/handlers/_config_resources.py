@@ -1,4 +1,4 @@
-"""What can be altered, by the type of the resource: topics, brokers and loggers.
+"""The resources of DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
 
 (Kafka: ConfigAdminManager and ControllerConfigurationValidator.)
 """
@@ -17,21 +17,26 @@ from ...errors import ApiError
 from ...protocol._config_types import LIST, Value
 from ...protocol.error_codes import INVALID_REQUEST
 from ..api._call import Call
-from ..config._alterations import Change, ListDefault, Operation, applied, check_operations
+from ..config._alterations import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    Change,
+    ListDefault,
+    Operation,
+    applied,
+    check_operations,
+)
 from ..config._broker_config import BROKER_KEYS
-from ..config._dynamic_config_store import OF_ALL
+from ..config._dynamic_config_store import ALL_BROKERS
 from ..config._topic_keys import TOPIC_KEYS
 from ..model._broker_state import BrokerState
 from ..model._topic_registry import check_topic_name
 from ..storage._storage_errors import storage_errors
 
-TOPIC = 2
-BROKER = 4
-BROKER_LOGGER = 8
-CLIENT_METRICS = 16
-GROUP = 32
-
-# Java's Integer.parseInt takes a sign, and any number of zeros; so many are nobody's node id.
+# Java's Integer.parseInt accepts a sign and any number of zeros; longer names are no node id.
 _NODE_ID = re.compile(r"[+-]?[0-9]{1,100}")
 _NAME_SHOWN_MAX = 100
 
@@ -39,12 +44,12 @@ _NAMES = {CLIENT_METRICS: "client metrics", GROUP: "groups"}
 
 
 Alter: TypeAlias = Callable[[int, str, Sequence[Operation]], Awaitable[None]]
-"""Alters the resource of a type and a name, all of it or nothing, or raises an ApiError."""
+"""Applies operations to the resource of a type and name, all or none, or raises an ApiError."""
 
 
 @attrs.frozen
-class Outcome:
-    """What became of one resource of a request: its error code, 0 for none, and why."""
+class AlterResult:
+    """The result for one resource of a request: its error code, or 0, and the error message."""
 
     type: int
     name: str
@@ -54,34 +59,34 @@ class Outcome:
 
 async def alter_each(
     resources: Sequence[tuple[int, str, Sequence[Operation]]], alter: Alter, call: Call
-) -> list[Outcome]:
-    """Alter the resources of a request one after the other, each by itself.
+) -> list[AlterResult]:
+    """Alter the resources of a request one by one; an error of one does not affect the others.
 
     Args:
-        resources: the type, the name and what is to be done. One that comes twice is not altered.
-        alter: does it.
-        call: whose request it is.
+        resources: type, name and operations of each. Repeated resources are not altered.
+        alter: applies the operations to one resource.
+        call: the request's call.
     """
     counts: Counter[tuple[int, str]] = Counter()
     for type, name, _ in resources:
         if call.must_pause():
             await call.pause()
         counts[type, name] += 1
-    outcomes = []
+    results = []
     for type, name, operations in resources:
-        await trio.lowlevel.checkpoint()  # there may be thousands
+        await trio.lowlevel.checkpoint()  # a request may name thousands
         try:
             if counts[type, name] > 1:
-                raise ApiError(INVALID_REQUEST, "each resource may come once")
+                raise ApiError(INVALID_REQUEST, "duplicate resource; name each resource once")
             await alter(type, name, operations)
         except ApiError as error:
-            outcomes.append(Outcome(type, name, error.error_code, error.message))
+            results.append(AlterResult(type, name, error.error_code, error.message))
         else:
-            outcomes.append(Outcome(type, name))
-    return outcomes
+            results.append(AlterResult(type, name))
+    return results
 
 
-async def alter_step_by_step(
+async def alter_incrementally(
     broker: BrokerState,
     type: int,
     name: str,
@@ -89,10 +94,10 @@ async def alter_step_by_step(
     *,
     validate_only: bool,
 ) -> None:
-    """IncrementalAlterConfigs for one resource: all of it, or nothing.
+    """IncrementalAlterConfigs for one resource: apply all operations, or none.
 
     Raises:
-        ApiError: with Kafka's error code; says what is wrong.
+        ApiError: with Kafka's error code.
     """
     check_operations(operations)
     if type == BROKER_LOGGER:
@@ -106,7 +111,7 @@ async def alter_step_by_step(
     await _alter(broker, type, name, change, operations, validate_only=validate_only)
 
 
-async def alter_all(
+async def replace_all(
     broker: BrokerState,
     type: int,
     name: str,
@@ -114,17 +119,17 @@ async def alter_all(
     *,
     validate_only: bool,
 ) -> None:
-    """AlterConfigs for one resource: what is not named goes back to its default.
+    """AlterConfigs for one resource: replace all of its settings; other keys get their defaults.
 
     Args:
-        broker: the broker.
-        type: of the resource.
-        name: of the resource.
-        operations: SET, for each setting that the resource is to have.
-        validate_only: check, and change nothing.
+        broker: the node's state.
+        type: type of the resource.
+        name: name of the resource.
+        operations: a SET for each setting that the resource will have.
+        validate_only: validate, and change nothing.
 
     Raises:
-        ApiError: as :func:`alter_step_by_step`; the type for loggers is unknown to it.
+        ApiError: as :func:`alter_incrementally`; loggers are not supported by AlterConfigs.
     """
     check_operations(operations)
     if type == BROKER_LOGGER:
@@ -150,11 +155,14 @@ async def _alter(
 ) -> None:
     if type == TOPIC:
         if not name:
-            raise ApiError(INVALID_REQUEST, "there are no settings of all topics; set the broker's")
+            raise ApiError(
+                INVALID_REQUEST,
+                "the topic's name is empty; to set defaults of all topics, alter the broker",
+            )
         check_topic_name(name)
         await broker.cluster.alter_topic(name, change(_topic_list), validate_only=validate_only)
     elif type == BROKER:
-        if name != OF_ALL:
+        if name != ALL_BROKERS:
             name = check_broker_name(broker, name)
         named = [key for key, _, _ in operations]
         with storage_errors():
@@ -166,16 +174,16 @@ async def _alter(
 
 
 def check_broker_name(broker: BrokerState, name: str) -> str:
-    """The name of this broker as it is written: its node id.
+    """Return the canonical resource name of this broker, its node id.
 
     Raises:
-        ApiError: INVALID_REQUEST: it is the name of another one, or none.
+        ApiError: INVALID_REQUEST: the name is another broker's, or no node id.
     """
     if _NODE_ID.fullmatch(name) is None:
         raise ApiError(
             INVALID_REQUEST,
-            f"a broker's name is its node id, and {name[:_NAME_SHOWN_MAX]!r} is no number from 0 to"
-            " 2147483647",
+            f"invalid broker name {name[:_NAME_SHOWN_MAX]!r}; a broker's name is its node id, a"
+            " number from 0 to 2147483647",
         )
     if int(name) != broker.node_id:
         raise ApiError(INVALID_REQUEST, f"this is broker {broker.node_id}, not {name}")
@@ -183,12 +191,13 @@ def check_broker_name(broker: BrokerState, name: str) -> str:
 
 
 def unknown_type(type: int) -> ApiError:
-    """What is wrong with a resource of this type."""
+    """The error for a resource type without settings."""
     what = _NAMES.get(type, f"resource type {type}")
     return ApiError(
         INVALID_REQUEST,
-        f"{what}: no settings here; topics ({TOPIC}) and brokers ({BROKER}) have some, and the"
-        f" loggers of a broker ({BROKER_LOGGER}) levels, which IncrementalAlterConfigs sets",
+        f"{what}: not supported; topics ({TOPIC}) and brokers ({BROKER}) have settings, and"
+        f" the loggers of a broker ({BROKER_LOGGER}) have levels, which IncrementalAlterConfigs"
+        " sets",
     )
 
 

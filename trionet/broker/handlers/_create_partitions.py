@@ -1,4 +1,4 @@
-"""CreatePartitions, versions 0 to 3, with ``validate_only`` (KIP-195)."""
+"""CreatePartitions, versions 0 to 3: adds partitions to topics (KIP-195)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def handle(
     call.expect(len(request.topics))
     names = Counter(topic.name for topic in request.topics)
     results = []
-    for name, wanted in {topic.name: topic for topic in request.topics}.items():
+    for name, requested in {topic.name: topic for topic in request.topics}.items():
         if call.must_pause():
             await call.pause()
         result = CreatePartitionsTopicResult(name=name)
@@ -34,7 +34,7 @@ async def handle(
                 raise ApiError(
                     error_codes.INVALID_REQUEST, f"topic {name!r} is in the request twice"
                 )
-            await _create(broker, wanted, validate_only=request.validate_only)
+            await _create(broker, requested, validate_only=request.validate_only)
         except ApiError as error:
             result.error_code = error.error_code
             result.error_message = error.message or None
@@ -43,12 +43,12 @@ async def handle(
 
 
 async def _create(
-    broker: BrokerState, wanted: CreatePartitionsTopic, *, validate_only: bool
+    broker: BrokerState, requested: CreatePartitionsTopic, *, validate_only: bool
 ) -> None:
-    assignments = wanted.assignments
+    assignments = requested.assignments
     check_partition_count(len(assignments or ()))
     brokers = None if assignments is None else [each.broker_ids for each in assignments]
     if validate_only:
-        broker.topics.check_growth(wanted.name, wanted.count, brokers)
+        broker.topics.check_growth(requested.name, requested.count, brokers)
     else:
-        await broker.cluster.create_partitions(wanted.name, wanted.count, brokers)
+        await broker.cluster.create_partitions(requested.name, requested.count, brokers)

@@ -1,4 +1,4 @@
-"""CreateTopics, versions 0 to 7, with ``validate_only`` (KIP-4) and what was made (KIP-525)."""
+"""CreateTopics, versions 0 to 7: creates topics (KIP-4) and describes the result (KIP-525)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def handle(
     call.expect(len(request.topics))
     names = Counter(topic.name for topic in request.topics)
     results = []
-    for name, wanted in {topic.name: topic for topic in request.topics}.items():
+    for name, requested in {topic.name: topic for topic in request.topics}.items():
         if call.must_pause():
             await call.pause()
         result = CreatableTopicResult(name=name, error_message=None, configs=None)
@@ -39,7 +39,7 @@ async def handle(
                 raise ApiError(
                     error_codes.INVALID_REQUEST, f"topic {name!r} is in the request twice"
                 )
-            settings = _settings(wanted)
+            settings = _settings(requested)
             if request.validate_only:
                 topic = broker.topics.check(name, **settings)
             else:
@@ -53,17 +53,17 @@ async def handle(
     return CreateTopicsResponse(topics=results)
 
 
-def _settings(wanted: CreatableTopic) -> dict[str, Any]:
-    check_partition_count(len(wanted.assignments))
-    check_operation_count(len(wanted.configs))
+def _settings(requested: CreatableTopic) -> dict[str, Any]:
+    check_partition_count(len(requested.assignments))
+    check_operation_count(len(requested.configs))
     return {
-        "partitions": wanted.num_partitions,
-        "replication_factor": wanted.replication_factor,
+        "partitions": requested.num_partitions,
+        "replication_factor": requested.replication_factor,
         "assignments": tuple(
             (assignment.partition_index, tuple(assignment.broker_ids))
-            for assignment in wanted.assignments
+            for assignment in requested.assignments
         ),
-        "configs": tuple((config.name, config.value) for config in wanted.configs),
+        "configs": tuple((config.name, config.value) for config in requested.configs),
     }
 
 

@@ -1,4 +1,4 @@
-"""DeleteGroups, versions 0 to 2: groups without members, and what they have committed (KIP-229)."""
+"""DeleteGroups, versions 0 to 2: deletes empty groups with their offsets (KIP-229)."""
 
 from __future__ import annotations
 

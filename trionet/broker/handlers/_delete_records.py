@@ -1,7 +1,7 @@
-"""DeleteRecords, versions 0 to 2: move the start of partitions forward (KIP-107).
+"""DeleteRecords, versions 0 to 2: advances the log start offset of partitions (KIP-107).
 
-The answer says where the partition starts now, and comes when that is on the disk: a broker that is
-killed does not bring deleted records back. (Kafka writes it down once a minute.)
+The response states the new log start offset, and is sent when that is on the disk: a broker that is
+killed does not restore deleted records. (Kafka saves it once a minute.)
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ async def handle(
     call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
     if call.is_long:
         return await _delete_all(broker, request, call)
-    # Removing many segments takes as long as the disk does: not in a handler.
-    broker.nursery.start_soon(_answer, broker, request, call, name="delete-records")
+    # Removing many segments takes time: do not hold a handler.
+    broker.nursery.start_soon(_respond, broker, request, call, name="delete-records")
     return None
 
 
-async def _answer(broker: BrokerState, request: DeleteRecordsRequest, call: Call) -> None:
+async def _respond(broker: BrokerState, request: DeleteRecordsRequest, call: Call) -> None:
     try:
         call.respond(await _delete_all(broker, request, call))
     except Exception as error:  # boundary: one call, in a task of its own
@@ -47,17 +47,17 @@ async def _answer(broker: BrokerState, request: DeleteRecordsRequest, call: Call
 async def _delete_all(
     broker: BrokerState, request: DeleteRecordsRequest, call: Call
 ) -> DeleteRecordsResponse:
-    # The last one counts of a partition that is named twice, as in Kafka.
-    wanted: dict[str, dict[int, int]] = {}
+    # Of a partition that is named twice, the last offset counts, as in Kafka.
+    requested: dict[str, dict[int, int]] = {}
     for topic in request.topics:
-        offsets = wanted.setdefault(topic.name, {})
+        offsets = requested.setdefault(topic.name, {})
         for each in topic.partitions:
             if call.must_pause():
                 await call.pause()
             offsets[each.partition_index] = each.offset
     response = DeleteRecordsResponse()
     deleted: list[tuple[DeleteRecordsPartitionResult, Log]] = []
-    for name, offsets in wanted.items():
+    for name, offsets in requested.items():
         results = []
         for index, offset in offsets.items():
             if call.must_pause():
@@ -66,7 +66,7 @@ async def _delete_all(
             try:
                 deleted.append((result, await _delete(broker, name, index, offset)))
             except ApiError as error:
-                _refuse(result, error)
+                _fail(result, error)
             results.append(result)
         response.topics.append(DeleteRecordsTopicResult(name=name, partitions=results))
     if deleted:
@@ -78,18 +78,19 @@ async def _delete(broker: BrokerState, topic: str, partition: int, offset: int) 
     log = broker.find_log(topic, partition)
     if is_internal(topic):
         raise ApiError(
-            error_codes.INVALID_TOPIC_EXCEPTION, f"records of {topic} are the broker's own"
+            error_codes.INVALID_TOPIC_EXCEPTION,
+            f"records of the internal topic {topic} cannot be deleted",
         )
     if not log.config.removes_old_segments:
         raise ApiError(
             error_codes.POLICY_VIOLATION,
-            f"cleanup.policy of {topic} is {log.config.cleanup_policy}; records are only deleted"
-            " where it says delete",
+            f"cleanup.policy of {topic} is {log.config.cleanup_policy}; records can only be deleted"
+            " if it contains delete",
         )
     if offset == HIGH_WATERMARK:
         offset = log.high_watermark
     if offset < 0:
-        raise ApiError(error_codes.OFFSET_OUT_OF_RANGE, f"{offset} is no offset")
+        raise ApiError(error_codes.OFFSET_OUT_OF_RANGE, f"invalid offset {offset}")
     with storage_errors():
         await broker.cluster.delete_records(log, offset)
     return log
@@ -103,12 +104,12 @@ async def _make_durable(
             await broker.folder.write_start_offsets()
     except ApiError as error:
         for result, _ in deleted:
-            _refuse(result, error)
+            _fail(result, error)
     else:
         for result, log in deleted:
             result.low_watermark = log.start_offset
 
 
-def _refuse(result: DeleteRecordsPartitionResult, error: ApiError) -> None:
+def _fail(result: DeleteRecordsPartitionResult, error: ApiError) -> None:
     result.error_code = error.error_code
     result.low_watermark = NO_LOW_WATERMARK

@@ -1,4 +1,4 @@
-"""DeleteTopics, versions 0 to 6: by name, from version 6 on also by topic id (KIP-516)."""
+"""DeleteTopics, versions 0 to 6: by name and, from version 6 on, by topic id (KIP-516)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def _delete(
                 error_codes.UNKNOWN_TOPIC_ID
                 if state.name is None
                 else error_codes.UNKNOWN_TOPIC_OR_PARTITION,
-                "there is no such topic",
+                "the topic does not exist",
             )
         result.name, result.topic_id = topic.name, topic.id
         await broker.cluster.delete_topic(topic)
@@ -78,7 +78,7 @@ def _check(
     topic: Topic | None,
     named: Counter[bytes],
 ) -> None:
-    """Whether the request is one (Kafka: ControllerApis.deleteTopics)."""
+    """Validate one entry of the request (Kafka: ControllerApis.deleteTopics)."""
     if not broker.config.flag("delete.topic.enable"):
         raise ApiError(
             error_codes.INVALID_REQUEST
@@ -88,8 +88,8 @@ def _check(
         )
     has_id = any(state.topic_id)
     if state.name is None and not has_id:
-        raise ApiError(error_codes.INVALID_REQUEST, "neither a name nor an id is given")
+        raise ApiError(error_codes.INVALID_REQUEST, "neither name nor id is set; set one of them")
     if state.name is not None and has_id:
-        raise ApiError(error_codes.INVALID_REQUEST, "both a name and an id are given; allowed: one")
+        raise ApiError(error_codes.INVALID_REQUEST, "both name and id are set; set one of them")
     if topic is not None and named[topic.id] > 1:
         raise ApiError(error_codes.INVALID_REQUEST, "the topic is in the request twice")

@@ -1,4 +1,4 @@
-"""DescribeCluster, versions 0 to 2 (KIP-700). There are no controllers to describe (KIP-919)."""
+"""DescribeCluster, versions 0 to 2: the brokers (KIP-700); there are no controllers (KIP-919)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ async def handle(
             error_code=error_codes.MISMATCHED_ENDPOINT_TYPE
             if is_known
             else error_codes.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"endpoint type {request.endpoint_type} is not described here; brokers"
-            " (endpoint type 1) are",
+            error_message=f"endpoint type {request.endpoint_type} is not supported;"
+            " allowed: 1 (brokers)",
         )
     leadership = broker.cluster.leadership
     response = DescribeClusterResponse(

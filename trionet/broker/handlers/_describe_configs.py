@@ -19,6 +19,7 @@ from ...protocol.messages.describe_configs import (
 )
 from ..api._call import Call
 from ..api._dispatch import serves
+from ..config._alterations import BROKER, BROKER_LOGGER, TOPIC
 from ..config._describe import (
     ConfigEntry,
     describe_all_brokers,
@@ -26,10 +27,10 @@ from ..config._describe import (
     describe_loggers,
     describe_topic,
 )
-from ..config._dynamic_config_store import OF_ALL
+from ..config._dynamic_config_store import ALL_BROKERS
 from ..model._broker_state import BrokerState
 from ..model._topic_registry import check_topic_name
-from ._config_resources import BROKER, BROKER_LOGGER, TOPIC, check_broker_name, unknown_type
+from ._config_resources import check_broker_name, unknown_type
 
 # About as many settings as a broker has; each resource is described in one step.
 _ENTRIES = 300
@@ -77,10 +78,10 @@ def _entries(broker: BrokerState, resource: DescribeConfigsResource) -> list[Con
         check_topic_name(name)
         topic = broker.topics.get(name)
         if topic is None:
-            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
         return describe_topic(broker.settings, topic.configs, keys)
     if resource.resource_type == BROKER:
-        if name == OF_ALL:
+        if name == ALL_BROKERS:
             return describe_all_brokers(broker.settings, keys)
         check_broker_name(broker, name)
         return describe_broker(broker.settings, keys)

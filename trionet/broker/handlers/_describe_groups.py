@@ -1,4 +1,4 @@
-"""DescribeGroups, versions 0 to 6: the state of groups and who is in them."""
+"""DescribeGroups, versions 0 to 6: the state and the members of groups."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..api._call import Call
 from ..api._dispatch import serves
 from ..groups._group import Group
 from ..groups._group_state import GroupState
-from ..groups._member import Member
+from ..groups._members import Member
 from ..model._broker_state import GROUP_OPERATIONS, BrokerState
 
-# Before, a group that is not there is one that is dead (KIP-1043).
+# Before this version, a group that does not exist is described as dead (KIP-1043).
 NOT_FOUND_VERSION = 6
-# The value where operations were not asked for (KIP-430).
+# The value if operations were not requested (KIP-430).
 NO_OPERATIONS = -(2**31)
 
 
@@ -27,7 +27,7 @@ async def handle(
     broker: BrokerState, request: DescribeGroupsRequest, call: Call
 ) -> DescribeGroupsResponse:
     call.expect(len(request.groups))
-    ids = dict.fromkeys(request.groups)  # Kafka responds twice to what is named twice
+    ids = dict.fromkeys(request.groups)  # Kafka describes a group named twice twice
     call.expect(len(ids) + sum(_members_of(broker, group_id) for group_id in ids))
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NO_OPERATIONS
     groups = (_describe(broker, call, group_id, operations) for group_id in ids)
@@ -40,7 +40,7 @@ def _members_of(broker: BrokerState, group_id: str) -> int:
 
 
 def _describe(broker: BrokerState, call: Call, group_id: str, operations: int) -> DescribedGroup:
-    error_code = broker.groups.elsewhere(group_id)
+    error_code = broker.groups.coordinator_error(group_id)
     if error_code:
         return DescribedGroup(group_id=group_id, error_code=error_code)
     group = broker.groups.groups.get(group_id)

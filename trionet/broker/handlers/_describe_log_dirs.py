@@ -1,7 +1,7 @@
-"""DescribeLogDirs, versions 0 to 4: the data folder, its disk and the size of each replica here.
+"""DescribeLogDirs, versions 0 to 4: the data folder, its disk, and the size of each replica.
 
-(KIP-113, KIP-827.) A broker in memory has a folder named ``memory``, whose room is not known.
-Gap: one folder, and no replicas that move from one to another.
+(KIP-113, KIP-827.) A broker in memory has a folder named ``memory``, of unknown size. Gap: a single
+folder, and no replicas that move between folders.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...protocol.messages.describe_log_dirs import (
 )
 from ..api._call import Call
 from ..api._dispatch import serves
-from ..log.files._threads import run_blocking
+from ..log.files._directory import run_blocking
 from ..model._broker_state import BrokerState
 from ..storage._storage_errors import storage_errors
 
@@ -38,7 +38,7 @@ async def handle(
     try:
         with storage_errors():
             result.total_bytes, result.usable_bytes = await run_blocking(
-                directory, _room, directory.path
+                directory, _disk_usage, directory.path
             )
         result.topics = await _topics(broker, request, call)
     except ApiError:
@@ -46,8 +46,8 @@ async def handle(
     return DescribeLogDirsResponse(results=[result])
 
 
-def _room(path: str | None) -> tuple[int, int]:
-    """The size of the file system and what of it this user may still fill."""
+def _disk_usage(path: str | None) -> tuple[int, int]:
+    """The size of the file system, and the bytes in it that are available to this user."""
     if path is None or not hasattr(os, "statvfs"):
         return NOT_KNOWN, NOT_KNOWN
     found = os.statvfs(path)
@@ -57,17 +57,17 @@ def _room(path: str | None) -> tuple[int, int]:
 async def _topics(
     broker: BrokerState, request: DescribeLogDirsRequest, call: Call
 ) -> list[DescribeLogDirsTopic]:
-    """Of the partitions asked for, those with a replica on this node; null asks for all."""
+    """The requested partitions that have a replica on this node; null requests all."""
     logs = broker.folder.logs
     keys = dict.fromkeys(logs)
     if request.topics is not None:
         keys = {}
-        for wanted in request.topics:
-            for partition in wanted.partitions:
+        for requested in request.topics:
+            for partition in requested.partitions:
                 if call.must_pause():
                     await call.pause()
-                if (wanted.topic, partition) in logs:
-                    keys[wanted.topic, partition] = None
+                if (requested.topic, partition) in logs:
+                    keys[requested.topic, partition] = None
     topics: dict[str, DescribeLogDirsTopic] = {}
     for name, partition in keys:
         if call.must_pause():

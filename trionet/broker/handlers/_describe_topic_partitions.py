@@ -1,7 +1,8 @@
-"""DescribeTopicPartitions, version 0: topics and their partitions, page by page (KIP-966).
+"""DescribeTopicPartitions, version 0: topics and their partitions, in pages (KIP-966).
 
-A page has as many partitions as the client asks for, at most ``max.request.partition.size.limit``;
-the cursor of the answer says where the next one begins. Topics come in the order of their names.
+A page has as many partitions as the client requests, but at most
+``max.request.partition.size.limit``; the cursor in the response is the start of the next page.
+Topics are sorted by name.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ..model._leadership import NO_LEADER, Leadership
 from ..model._topic_registry import check_topic_name, is_internal
 from ..model._topic_store import Topic
 
-# Half a million names would be sorted for half a second.
+# Sorting half a million names at once would take half a second.
 _SORTED_AT_ONCE = 2000
 
 
@@ -40,10 +41,10 @@ async def handle(
     try:
         names = await _names(broker, request, call)
     except ApiError as error:
-        # The answer has no room for an error of the request: each of its topics has it.
+        # The response has no field for an error of the whole request: each topic gets it.
         return DescribeTopicPartitionsResponse(
             topics=call.elements(
-                (_refused(topic.name, error) for topic in request.topics), len(request.topics)
+                (_failed(topic.name, error) for topic in request.topics), len(request.topics)
             ),
             next_cursor=None,
         )
@@ -59,7 +60,7 @@ async def handle(
         first = _first_partition(request.cursor, name)
         topic = broker.topics.get(name)
         if topic is None:
-            response.topics.append(_refused(name, _why_missing(name)))
+            response.topics.append(_failed(name, _why_missing(name)))
             continue
         end = min(topic.partitions, first + left)
         response.topics.append(_describe(broker, topic, range(first, end)))
@@ -73,28 +74,29 @@ async def handle(
 async def _names(
     broker: BrokerState, request: DescribeTopicPartitionsRequest, call: Call
 ) -> Iterable[str]:
-    """The topics from the cursor on; all of them if none is named.
+    """The requested topics, or all of them, from the cursor on.
 
     Raises:
-        ApiError: INVALID_REQUEST, the cursor is not one of this request.
+        ApiError: INVALID_REQUEST, the cursor does not match the request.
     """
     cursor = request.cursor
     start = cursor.topic_name if cursor is not None else ""
-    asked: dict[str, None] = {}
+    requested: dict[str, None] = {}
     named: Sequence[TopicRequest | Topic] = request.topics or list(broker.topics)
     for topic in named:
         if call.must_pause():
             await call.pause()
-        asked[topic.name] = None
-    if cursor is not None and request.topics and start not in asked:
+        requested[topic.name] = None
+    if cursor is not None and request.topics and start not in requested:
         raise ApiError(
-            error_codes.INVALID_REQUEST, f"the topic {start!r} of the cursor is none of the topics"
+            error_codes.INVALID_REQUEST, f"the topic {start!r} of the cursor is not requested"
         )
     if cursor is not None and cursor.partition_index < 0:
         raise ApiError(
-            error_codes.INVALID_REQUEST, f"the cursor has the partition {cursor.partition_index}"
+            error_codes.INVALID_REQUEST,
+            f"invalid partition {cursor.partition_index} of the cursor",
         )
-    names = iter(asked)
+    names = iter(requested)
     runs = []
     while some := list(islice(names, _SORTED_AT_ONCE)):
         runs.append(sorted(name for name in some if name >= start))
@@ -116,7 +118,7 @@ def _why_missing(name: str) -> ApiError:
     return ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _refused(name: str | None, error: ApiError) -> DescribeTopicPartitionsResponseTopic:
+def _failed(name: str | None, error: ApiError) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         error_code=error.error_code,
@@ -150,7 +152,7 @@ def _partition(
         leader_epoch=found.epoch,
         replica_nodes=list(found.replicas),
         isr_nodes=leadership.in_sync(found),
-        offline_replicas=leadership.offline(found),
+        offline_replicas=leadership.offline_replicas(found),
         eligible_leader_replicas=[],
         last_known_elr=[],
     )

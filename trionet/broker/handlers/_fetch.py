@@ -1,10 +1,20 @@
-"""Fetch, versions 0 to 18: read records from partitions, waiting for data if there are none yet.
+"""Fetch, versions 0 to 18: reads records from partitions, and waits for them if there are too few.
 
-A fetch with less than ``min_bytes`` to give waits in the purgatory, for appends or for
-``max_wait_ms``, and holds no handler. Record bytes are file ranges that the socket sends by itself.
-The first partition with data gives at least one whole batch, whatever the limits say (KIP-74).
-Fetch sessions: KIP-227. Versions 0 to 3 are given message sets, which the batches are converted to.
-Gap: no followers; replica ids other than a consumer's are refused.
+The problem: most fetches wait, and each waiting one must cost almost nothing; a read must neither
+block the loop nor copy records; and a fetch of thousands of partitions must not hold the loop.
+
+The choice: :class:`_Fetch`, built like Produce, reads in the handler. With less than ``min_bytes``
+it becomes a delayed operation in the purgatory, for appends or for ``max_wait_ms``; it then holds
+no handler and no buffers, and reads again when it is completed. Records are file ranges, which the
+socket sends by itself. What is not in the page cache is read by a thread first; very many
+partitions are read in steps. A task per waiting fetch was refused: a thousand idle consumers would
+be a thousand tasks, woken for every append.
+
+* The first partition with data returns at least one whole batch, whatever the limits say (KIP-74).
+* Fetch sessions: KIP-227.
+* Versions 0 to 3 get message sets, to which the batches are converted.
+
+Gap: no followers; replica ids other than a consumer's are rejected.
 """
 
 # Compiled by mypyc.
@@ -34,34 +44,28 @@ from ..api._dispatch import serves
 from ..log import Log
 from ..model._broker_state import BrokerState
 from ..model._fetch_sessions import FetchContext, FetchedPartition
-from ..storage._record_conversion import messages_of
+from ..storage._record_conversion import to_message_set
 from ..storage._storage_errors import storage_errors
+from ._current_leader import CurrentLeaders, error_code_for, has_current_leader
 
 READ_COMMITTED: Final = 1
-# Before, batches are converted to messages: of format 1, or of format 0 up to version 1.
+# Before this version, batches are converted to messages: of format 1, or format 0 up to version 1.
 BATCHES_SINCE: Final = 4
 FORMAT_1_SINCE: Final = 2
-# Before, a partition's limit is that of its messages, which are cut there (KIP-74): so a batch is
-# read whole in any case, to be converted.
+# Before this version, the limit of a partition applies to its messages, which are cut there
+# (KIP-74); a batch is always read whole, to be converted.
 WHOLE_MESSAGE_SINCE: Final = 3
-# Before, clients do not know KAFKA_STORAGE_ERROR, and try again with the other (Kafka: KafkaApis).
-STORAGE_ERROR_SINCE: Final = 6
-# Older clients cannot read a topic that is compressed with zstd, and are told so (KIP-110).
+# Older clients cannot read a topic that is compressed with zstd, and get an error (KIP-110).
 ZSTD_SINCE: Final = 10
-# Who has asked the wrong node is told the right one (KIP-951).
-LEADER_SINCE: Final = 16
-_LEADER_UNKNOWN = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
-# Ranges up to this size are read and sent in one piece with the rest of the answer: one system
-# call to read, against one more packet and a system call that costs as much as five.
+# Ranges up to this size are read and sent together with the rest of the response: one system call
+# to read, instead of one more packet and a system call that costs as much as five.
 COPIED_BYTES_MAX: Final = 16 * 1024
-
-
-# What reads more partitions is served in steps: each takes 5 µs or more.
+# A fetch of more partitions is served in steps: each takes 5 µs or more.
 QUICK_PARTITIONS: Final = 400
-# How often many of them are read again for what was appended meanwhile, which is less than it
-# waits for. It then waits no longer: it would miss what came during the last time.
+# How often a long fetch reads changed partitions again if it still has too few bytes. Then it
+# responds with what it has: waiting would miss what was appended during the last read.
 READS_MAX: Final = 3
-# How many are read, and told of, in one step.
+# How many partitions are read, or added to the response, in one step.
 READ_AT_ONCE: Final = 100
 
 
@@ -73,55 +77,201 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
         if not call.is_long:
             context = sessions.open(request, call.version, now)
         else:
-            context = await call.paused(sessions.opening(request, call.version, now))
+            context = await call.run_with_pauses(sessions.open_in_steps(request, call.version, now))
     except ApiError as error:
         call.has_errors = True
         return FetchResponse(error_code=error.error_code)
-    own_topic = broker.own_topic
-    if own_topic is not None and own_topic.is_read_by(context):
+    log_topic = broker.request_log_topic
+    if log_topic is not None and log_topic.is_read_by(context):
         call.request.is_left_out = True
     fetch = _Fetch(broker, request, call, context)
     if fetch.is_long:
-        call.takes_long(fetch.read_in_steps)
+        call.continue_as_long_call(fetch.read_in_steps)
         return None
     fetch.read()
     if fetch.must_wait:
         fetch.wait()
         return None
     if call.version < BATCHES_SINCE:
-        # Converting takes its time, and the handler has others to answer.
+        # Converting takes time: do not hold a handler.
         broker.nursery.start_soon(fetch.respond_later, name="fetch-convert")
         return None
-    if fetch.cold_partitions:
-        await fetch.take_time()
+    if fetch.is_cold:
+        await fetch.finish_reading()
     return fetch.response()
 
 
-class _Told:
-    """A response as far as it is made."""
+class _PartialResponse:
+    """A response under construction."""
 
     __slots__ = ("by_topic", "leaders", "response")
 
-    def __init__(self, session_id: int) -> None:
+    def __init__(self, session_id: int, leaders: CurrentLeaders | None) -> None:
         self.response = FetchResponse(session_id=session_id)
         self.by_topic: dict[str | bytes, FetchableTopicResponse] = {}
-        self.leaders: set[int] = set()
+        self.leaders = leaders
+
+
+class _Reader:
+    """Reads partitions once, within the limits of a request.
+
+    Attributes:
+        results: the partitions of the response, in the order in which they were read.
+        size: the bytes of all records in them.
+        has_error: a partition has an error.
+        cold_partitions: partitions whose records are not in the page cache, with their logs.
+    """
+
+    __slots__ = ("_broker", "_call", "_request", "cold_partitions", "has_error", "results", "size")
+
+    def __init__(self, broker: BrokerState, request: FetchRequest, call: Call) -> None:
+        self._broker = broker
+        self._request = request
+        self._call = call
+        self.results: dict[FetchedPartition, PartitionData] = {}
+        self.size = 0
+        self.has_error = False
+        self.cold_partitions: list[tuple[FetchedPartition, Log]] = []
+
+    def read(self, partitions: list[FetchedPartition]) -> None:
+        """Read partitions, in order."""
+        for partition in partitions:
+            data = self.results[partition] = _partition_data(partition.key[1])
+            try:
+                topic, index = partition.key
+                log = self._broker.find_log(topic, index, partition.current_leader_epoch)
+                self._check_replica()
+                if self._call.version < ZSTD_SINCE and log.config.compression_type == "zstd":
+                    raise ApiError(error_codes.UNSUPPORTED_COMPRESSION_TYPE)
+                with storage_errors():
+                    self._read(partition, log, data)
+            except ApiError as error:
+                self._fail(partition, error.error_code)
+
+    async def finish(self) -> None:
+        """Read what is not in the page cache, and convert batches for old clients."""
+        if self.cold_partitions:
+            await self._read_cold_partitions()
+        if self._call.version < BATCHES_SINCE:
+            await self._convert()
+
+    async def _read_cold_partitions(self) -> None:
+        """Read what is not in the page cache, in a thread."""
+        for partition, log in self.cold_partitions:
+            data = self.results[partition]
+            # Again, so that the offsets and the records in the response are of the same time.
+            self._describe(log, data)
+            try:
+                with storage_errors():
+                    read = await log.directory.in_thread(
+                        partial(
+                            log.read_warm,
+                            partition.fetch_offset,
+                            self._limit(partition),
+                            not self.size or self._call.version < WHOLE_MESSAGE_SINCE,
+                            self._up_to(data),
+                        )
+                    )
+            except ApiError as error:
+                self._fail(partition, error.error_code)
+                continue
+            data.records = read.records
+            self.size += len(read.records)
+
+    async def _convert(self) -> None:
+        """Replace batches by messages (Kafka: KafkaApis.maybeConvertFetchedData)."""
+        self.size = 0
+        for partition, data in self.results.items():
+            if not data.records:
+                continue
+            try:
+                data.records = await self._messages(partition, data)
+            except ApiError as error:
+                self._fail(partition, error.error_code)
+                continue
+            self.size += len(data.records)
+
+    async def _messages(self, partition: FetchedPartition, data: PartitionData) -> bytes:
+        version = self._call.version
+        limit = self._limit(partition)
+        if limit <= 0 and self.size:
+            return b""
+        records = cast("FileRange | bytes", data.records)
+        while len(records):
+            converted = await to_message_set(
+                records,
+                1 if version >= FORMAT_1_SINCE else 0,
+                partition.fetch_offset,
+                limit,
+                min_one_message=version >= WHOLE_MESSAGE_SINCE,
+            )
+            if converted.messages or converted.next_offset < 0:
+                self._broker.conversions.fetched += converted.record_count
+                return converted.messages
+            # Only transaction markers, which old clients do not know: read what follows them.
+            log = self._broker.find_log(*partition.key)
+            with storage_errors():
+                read = await log.directory.in_thread(
+                    partial(log.read_warm, converted.next_offset, limit, True, self._up_to(data))
+                )
+            records = read.records
+        return b""
+
+    def _fail(self, partition: FetchedPartition, error_code: int) -> None:
+        self.has_error = self._call.has_errors = True
+        self.results[partition] = PartitionData(
+            partition_index=partition.key[1],
+            error_code=error_code_for(self._call, error_code),
+            high_watermark=-1,
+            aborted_transactions=None,
+            records=b"",
+        )
+
+    def _check_replica(self) -> None:
+        request = self._request
+        replica_id = request.replica_id
+        if request.replica_state is not None:
+            replica_id = request.replica_state.replica_id
+        if replica_id >= 0:
+            raise ApiError(error_codes.NOT_LEADER_OR_FOLLOWER, "this broker has no followers")
+
+    def _describe(self, log: Log, data: PartitionData) -> None:
+        data.high_watermark = log.high_watermark
+        data.last_stable_offset = log.last_stable_offset
+        data.log_start_offset = log.start_offset
+        data.aborted_transactions = [] if self._request.isolation_level == READ_COMMITTED else None
+
+    def _read(self, partition: FetchedPartition, log: Log, data: PartitionData) -> None:
+        self._describe(log, data)
+        limit = self._limit(partition)
+        if limit <= 0 and self.size:
+            return
+        read = log.read_cached(
+            partition.fetch_offset,
+            limit,
+            min_one_message=not self.size or self._call.version < WHOLE_MESSAGE_SINCE,
+            up_to=self._up_to(data),
+        )
+        if read is None:
+            self.cold_partitions.append((partition, log))
+            return
+        data.records = _copy_if_small(read.records)
+        self.size += len(read.records)
+
+    def _limit(self, partition: FetchedPartition) -> int:
+        left = min(self._request.max_bytes, self._broker.fetch_bytes_max) - self.size
+        return max(0, min(left, partition.max_bytes))
+
+    def _up_to(self, data: PartitionData) -> int:
+        if self._request.isolation_level == READ_COMMITTED:
+            return data.last_stable_offset
+        return data.high_watermark
 
 
 class _Fetch:
-    """One fetch: what was read so far, and the operation that waits for more."""
+    """One call: what it has read so far, and the delayed operation if it waits for more."""
 
-    __slots__ = (
-        "_answers",
-        "_broker",
-        "_bytes",
-        "_bytes_missing",
-        "_call",
-        "_context",
-        "_has_error",
-        "_request",
-        "cold_partitions",
-    )
+    __slots__ = ("_broker", "_bytes_missing", "_call", "_context", "_reader", "_request")
 
     def __init__(
         self, broker: BrokerState, request: FetchRequest, call: Call, context: FetchContext
@@ -130,42 +280,44 @@ class _Fetch:
         self._request = request
         self._call = call
         self._context = context
-        self._answers: dict[FetchedPartition, PartitionData] = {}
-        self._bytes = 0
-        self._has_error = False
+        self._reader = _Reader(broker, request, call)
         self._bytes_missing = 0
-        self.cold_partitions: list[tuple[FetchedPartition, Log]] = []
 
     @property
     def must_wait(self) -> bool:
-        """Whether there is nothing to say yet that the client would not rather wait for."""
-        if self._has_error or self.cold_partitions or self._request.max_wait_ms <= 0:
+        """Whether there are no errors, and fewer bytes than the client waits for."""
+        reader, request = self._reader, self._request
+        if reader.has_error or reader.cold_partitions or request.max_wait_ms <= 0:
             return False
-        self._bytes_missing = self._request.min_bytes - self._bytes
+        self._bytes_missing = request.min_bytes - reader.size
         return self._bytes_missing > 0 and bool(self._context.partitions)
 
     @property
-    def is_long(self) -> bool:
-        return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.wants_lists
+    def is_cold(self) -> bool:
+        """Whether records that it has to read are not in the page cache."""
+        return bool(self._reader.cold_partitions)
 
-    def logs(self) -> list[Log]:
-        return [
-            log
-            for partition in self._context.partitions
-            if (log := self._broker.get_log(*partition.key)) is not None
-        ]
+    @property
+    def is_long(self) -> bool:
+        """Whether it has to be served in steps."""
+        return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.needs_lists
 
     def wait(self) -> None:
         """Wait for data, or for ``max_wait_ms``.
 
-        Nothing is held meanwhile that has to be read again then: buffers, files, the frame.
+        Until then, it holds nothing that is read again later: buffers, files, the frame.
         """
-        self._answers = {}
+        self._reader = self._new_reader()
         self._call.request.payload = b""
         deadline = trio.current_time() + self._request.max_wait_ms / 1000
-        self._broker.purgatory.add(self, self.logs(), deadline)
+        logs = [
+            log
+            for partition in self._context.partitions
+            if (log := self._broker.get_log(*partition.key)) is not None
+        ]
+        self._broker.purgatory.add(self, logs, deadline)
 
-    # Kafka: DelayedFetch.
+    # The delayed operation (Kafka: DelayedFetch).
 
     @property
     def is_abandoned(self) -> bool:
@@ -180,57 +332,76 @@ class _Fetch:
             self._call.abandon()
             return
         if self.is_long:
-            self._call.takes_long(self.read_at_last)
+            self._call.continue_as_long_call(self.read_and_respond)
             return
         try:
             self.read()
-            if self.cold_partitions or self._call.version < BATCHES_SINCE:
+            if self._reader.cold_partitions or self._call.version < BATCHES_SINCE:
                 self._broker.nursery.start_soon(self.respond_later)
             else:
                 self._call.respond(self.response())
-        except Exception as error:  # boundary: one call, completed in somebody else's task
+        except Exception as error:  # boundary: one call, completed in the task of another
             self._call.fail(error)
 
     async def respond_later(self) -> None:
-        """Take the time it needs and answer the call, in a task of its own."""
+        """Finish reading and respond, in a task of its own."""
         try:
-            await self.take_time()
+            await self._reader.finish()
             self._call.respond(self.response())
         except Exception as error:  # boundary: one call, in a task of its own
             self._call.fail(error)
 
     # Reading.
 
+    def _new_reader(self) -> _Reader:
+        return _Reader(self._broker, self._request, self._call)
+
     def read(self) -> None:
         """Read every partition once, in order, within the limits of the request."""
-        self._begin()
-        self._read_some(self._context.partitions)
+        self._reader = self._new_reader()
+        self._reader.read(self._context.partitions)
+
+    async def finish_reading(self) -> None:
+        """Read what is not in the page cache, and convert batches for old clients."""
+        await self._reader.finish()
 
     async def read_in_steps(self) -> FetchResponse | None:
-        """The same for many partitions; their response, or None if it has to wait for data."""
-        await self._read_paused()
+        """As :meth:`read`, for many partitions: the response, or None if it waits for data."""
+        await self._read_paused(self._context.partitions)
         for _ in range(READS_MAX):
             if not self.must_wait:
                 break
             changed = self._forget_changed()
             if len(changed) > READ_AT_ONCE:
-                await self._read_some_paused(changed)
+                await self._read_paused(changed)
                 continue
-            self._read_some(changed)
+            self._reader.read(changed)
             if self.must_wait:
-                # Nothing can have come since then: there was no pause.
+                # Nothing can have been appended since: there was no pause.
                 self.wait()
                 return None
         return await self._respond_paused()
 
-    def _forget_changed(self) -> list[FetchedPartition]:
-        """The partitions that changed since they were read, to be read again.
+    async def read_and_respond(self) -> FetchResponse:
+        """Read many partitions and respond, when there is data or no time left."""
+        self._reader = self._new_reader()
+        await self._read_paused(self._context.partitions)
+        return await self._respond_paused()
 
-        Nothing watches them during pauses.
+    async def _read_paused(self, partitions: list[FetchedPartition]) -> None:
+        for start in range(0, len(partitions), READ_AT_ONCE):
+            self._reader.read(partitions[start : start + READ_AT_ONCE])
+            await self._call.pause()
+
+    def _forget_changed(self) -> list[FetchedPartition]:
+        """The partitions that have changed since they were read, to be read again.
+
+        During pauses, the fetch is not registered for appends.
         """
-        changed = [each for each, data in self._answers.items() if self._has_changed(each, data)]
+        reader = self._reader
+        changed = [each for each, data in reader.results.items() if self._has_changed(each, data)]
         for partition in changed:
-            self._bytes -= len(self._answers[partition].records or b"")
+            reader.size -= len(reader.results[partition].records or b"")
         return changed
 
     def _has_changed(self, partition: FetchedPartition, data: PartitionData) -> bool:
@@ -242,188 +413,45 @@ class _Fetch:
             or log.start_offset != data.log_start_offset
         )
 
-    async def read_at_last(self) -> FetchResponse:
-        """The response of many partitions when there is data, or no time left."""
-        await self._read_paused()
-        return await self._respond_paused()
-
-    async def _read_paused(self) -> None:
-        self._begin()
-        await self._read_some_paused(self._context.partitions)
-
-    async def _read_some_paused(self, partitions: list[FetchedPartition]) -> None:
-        for start in range(0, len(partitions), READ_AT_ONCE):
-            self._read_some(partitions[start : start + READ_AT_ONCE])
-            await self._call.pause()
-
-    def _begin(self) -> None:
-        self._answers = {}
-        self._bytes = 0
-        self._has_error = False
-        self.cold_partitions = []
-
-    def _read_some(self, partitions: list[FetchedPartition]) -> None:
-        for partition in partitions:
-            data = self._answers[partition] = _partition_data(partition.key[1])
-            try:
-                topic, index = partition.key
-                log = self._broker.find_log(topic, index, partition.current_leader_epoch)
-                self._check_replica()
-                if self._call.version < ZSTD_SINCE and log.config.compression_type == "zstd":
-                    raise ApiError(error_codes.UNSUPPORTED_COMPRESSION_TYPE)
-                with storage_errors():
-                    self._read(partition, log, data)
-            except ApiError as error:
-                self._refuse(partition, error.error_code)
-
-    async def take_time(self) -> None:
-        """Read what is not in the page cache, and convert what an old client could not read."""
-        if self.cold_partitions:
-            await self._read_cold_partitions()
-        if self._call.version < BATCHES_SINCE:
-            await self._convert()
-
-    async def _read_cold_partitions(self) -> None:
-        """Read in a thread what is not in the page cache, so that the loop never waits for it."""
-        for partition, log in self.cold_partitions:
-            data = self._answers[partition]
-            # What the answer says of the log and what it holds of it are of the same moment.
-            self._describe(log, data)
-            try:
-                with storage_errors():
-                    read = await log.directory.in_thread(
-                        partial(
-                            log.read_warm,
-                            partition.fetch_offset,
-                            self._limit(partition),
-                            not self._bytes or self._call.version < WHOLE_MESSAGE_SINCE,
-                            self._up_to(data),
-                        )
-                    )
-            except ApiError as error:
-                self._refuse(partition, error.error_code)
-                continue
-            data.records = read.records
-            self._bytes += len(read.records)
-
-    async def _convert(self) -> None:
-        """Put messages in the place of batches (Kafka: KafkaApis.maybeConvertFetchedData)."""
-        self._bytes = 0
-        for partition, data in self._answers.items():
-            if not data.records:
-                continue
-            try:
-                data.records = await self._messages(partition, data)
-            except ApiError as error:
-                self._refuse(partition, error.error_code)
-                continue
-            self._bytes += len(data.records)
-
-    async def _messages(self, partition: FetchedPartition, data: PartitionData) -> bytes:
-        version = self._call.version
-        limit = self._limit(partition)
-        if limit <= 0 and self._bytes:
-            return b""
-        records = cast("FileRange | bytes", data.records)
-        while len(records):
-            converted = await messages_of(
-                records,
-                1 if version >= FORMAT_1_SINCE else 0,
-                partition.fetch_offset,
-                limit,
-                min_one_message=version >= WHOLE_MESSAGE_SINCE,
-            )
-            if converted.messages or converted.next_offset < 0:
-                self._broker.conversions.fetched += converted.record_count
-                return converted.messages
-            # Transaction markers alone, which old clients know nothing of: read on behind them.
-            log = self._broker.find_log(*partition.key)
-            with storage_errors():
-                read = await log.directory.in_thread(
-                    partial(log.read_warm, converted.next_offset, limit, True, self._up_to(data))
-                )
-            records = read.records
-        return b""
-
-    def _refuse(self, partition: FetchedPartition, error_code: int) -> None:
-        self._has_error = self._call.has_errors = True
-        is_storage = error_code == error_codes.KAFKA_STORAGE_ERROR
-        if is_storage and self._call.version < STORAGE_ERROR_SINCE:
-            error_code = error_codes.NOT_LEADER_OR_FOLLOWER
-        self._answers[partition] = PartitionData(
-            partition_index=partition.key[1],
-            error_code=error_code,
-            high_watermark=-1,
-            aborted_transactions=None,
-            records=b"",
-        )
-
-    def _check_replica(self) -> None:
-        request = self._request
-        replica_id = request.replica_id
-        if request.replica_state is not None:
-            replica_id = request.replica_state.replica_id
-        if replica_id >= 0:
-            raise ApiError(error_codes.NOT_LEADER_OR_FOLLOWER, "there are no followers here")
-
-    def _describe(self, log: Log, data: PartitionData) -> None:
-        data.high_watermark = log.high_watermark
-        data.last_stable_offset = log.last_stable_offset
-        data.log_start_offset = log.start_offset
-        data.aborted_transactions = [] if self._request.isolation_level == READ_COMMITTED else None
-
-    def _read(self, partition: FetchedPartition, log: Log, data: PartitionData) -> None:
-        self._describe(log, data)
-        limit = self._limit(partition)
-        if limit <= 0 and self._bytes:
-            return
-        read = log.read_cached(
-            partition.fetch_offset,
-            limit,
-            min_one_message=not self._bytes or self._call.version < WHOLE_MESSAGE_SINCE,
-            up_to=self._up_to(data),
-        )
-        if read is None:
-            self.cold_partitions.append((partition, log))
-            return
-        data.records = _small_ones_copied(read.records)
-        self._bytes += len(read.records)
-
-    def _limit(self, partition: FetchedPartition) -> int:
-        left = min(self._request.max_bytes, self._broker.fetch_bytes_max) - self._bytes
-        return max(0, min(left, partition.max_bytes))
-
-    def _up_to(self, data: PartitionData) -> int:
-        if self._request.isolation_level == READ_COMMITTED:
-            return data.last_stable_offset
-        return data.high_watermark
-
-    # Answering.
+    # Responding.
 
     def response(self) -> FetchResponse:
-        told = _Told(self._context.session_id)
-        answers, self._answers = self._answers, {}
-        self._tell(answers, told)
-        return self._finished(told)
+        """The response to what was read."""
+        partial_response = self._begin_response()
+        self._add(self._take_results(), partial_response)
+        return _finished(partial_response)
 
     async def _respond_paused(self) -> FetchResponse:
-        await self.take_time()
-        told = _Told(self._context.session_id)
-        answers, self._answers = self._answers, {}
-        left = iter(answers.items())
+        await self._reader.finish()
+        partial_response = self._begin_response()
+        left = iter(self._take_results().items())
         while some := dict(islice(left, READ_AT_ONCE)):
-            self._tell(some, told)
+            self._add(some, partial_response)
             await self._call.pause()
-        return self._finished(told)
+        return _finished(partial_response)
 
-    def _tell(self, answers: dict[FetchedPartition, PartitionData], told: _Told) -> None:
-        """Put what is known of partitions into the response, unless the client knows it."""
-        context, by_topic = self._context, told.by_topic
+    def _take_results(self) -> dict[FetchedPartition, PartitionData]:
+        results, self._reader.results = self._reader.results, {}
+        return results
+
+    def _begin_response(self) -> _PartialResponse:
+        leaders = None
+        if self._reader.has_error and has_current_leader(self._call):
+            leaders = CurrentLeaders(self._broker, self._call)
+        return _PartialResponse(self._context.session_id, leaders)
+
+    def _add(
+        self, results: dict[FetchedPartition, PartitionData], partial_response: _PartialResponse
+    ) -> None:
+        """Add partitions to the response, unless an incremental fetch omits them as unchanged."""
+        context, by_topic = self._context, partial_response.by_topic
         is_incremental, session = context.is_incremental, context.session
-        tells_leaders = self._has_error and self._call.version >= LEADER_SINCE
-        for partition, data in answers.items():
-            if tells_leaders and data.error_code in _LEADER_UNKNOWN:
-                self._tell_leader(partition, data, told.leaders)
+        leaders = partial_response.leaders
+        for partition, data in results.items():
+            if leaders is not None and data.error_code:
+                data.current_leader = leaders.find(
+                    *partition.key, data.error_code, LeaderIdAndEpoch
+                )
             has_news = partition.has_news(data)
             if is_incremental and not has_news:
                 continue
@@ -437,31 +465,19 @@ class _Fetch:
                     topic.topic_id = name
                 else:
                     topic.topic = name
-                told.response.responses.append(topic)
+                partial_response.response.responses.append(topic)
             topic.partitions.append(data)
 
-    def _tell_leader(
-        self, partition: FetchedPartition, data: PartitionData, leaders: set[int]
-    ) -> None:
-        found = self._broker.leader_of(*partition.key)
-        if found is not None:
-            data.current_leader = LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.epoch)
-            leaders.add(found.leader)
 
-    def _finished(self, told: _Told) -> FetchResponse:
-        response, leaders = told.response, told.leaders
-        if leaders:
-            response.node_endpoints = [
-                NodeEndpoint(
-                    node_id=node.node_id, host=address.host, port=address.port, rack=node.rack
-                )
-                for node, address in self._broker.addresses(self._call.listener_name, leaders)
-            ]
-        return response
+def _finished(partial_response: _PartialResponse) -> FetchResponse:
+    response, leaders = partial_response.response, partial_response.leaders
+    if leaders is not None:
+        response.node_endpoints = leaders.endpoints(NodeEndpoint)
+    return response
 
 
 def _partition_data(index: int) -> PartitionData:
-    # Assigned: the constructor takes arguments by name, which takes half as long as the read.
+    # Fields are assigned: keyword arguments of the constructor take half as long as the read.
     data = new(PartitionData)
     data.partition_index = index
     data.error_code = 0
@@ -478,7 +494,7 @@ def _partition_data(index: int) -> PartitionData:
     return data
 
 
-def _small_ones_copied(records: FileRange) -> FileRange | bytes:
+def _copy_if_small(records: FileRange) -> FileRange | bytes:
     if len(records) > COPIED_BYTES_MAX:
         return records
     return records.file.read_at(records.offset, records.count) if records.count else b""

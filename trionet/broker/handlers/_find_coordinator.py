@@ -1,11 +1,10 @@
 """FindCoordinator, versions 0 to 6: the node that coordinates a consumer group.
 
-It is served from version 0 because librdkafka reads features off it. Of what there is not, clients
-are told by errors that they do not retry: librdkafka looks for the coordinator of its transactions
-until its time is up unless it is not authorized to; the Java client gives up on any error that is
-not retriable; and only brokers look for coordinators of share groups, for which INVALID_REQUEST is
-what Apache Kafka says of a coordinator type that it does not serve. Gap: no transactions and no
-share groups.
+Served from version 0, because librdkafka infers features from that. For what is not supported,
+clients get errors that they do not retry. librdkafka retries finding the coordinator of its
+transactions until its timeout unless it is not authorized; the Java client gives up on any error
+that is not retriable; and only brokers look for coordinators of share groups, for which Apache
+Kafka returns INVALID_REQUEST if it does not serve them. Gap: no transactions and no share groups.
 """
 
 from __future__ import annotations
@@ -60,13 +59,13 @@ def _find(broker: BrokerState, key_type: int, key: str, call: Call) -> Coordinat
                 error_message=None,
             )
         code = error_codes.COORDINATOR_NOT_AVAILABLE
-        message = "the coordinator of the group is not running"
+        message = "the coordinator of the group is not available"
     elif key_type in _UNSUPPORTED:
         code, what = _UNSUPPORTED[key_type]
         message = f"{what} are not supported by this broker"
     else:
         code = error_codes.INVALID_REQUEST
-        message = f"coordinator type {key_type} is not known; 0, 1 and 2 are"
+        message = f"unknown coordinator type {key_type}; allowed: 0, 1, 2"
     return Coordinator(
         key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message
     )

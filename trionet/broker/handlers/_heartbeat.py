@@ -1,4 +1,4 @@
-"""Heartbeat, versions 0 to 4: a member is there; it is told when a rebalance has begun."""
+"""Heartbeat, versions 0 to 4: keeps a member's session alive; reports a rebalance."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ...protocol import api_keys
 from ...protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ..api._call import Call
 from ..api._dispatch import serves
-from ..groups._member import Caller
+from ..groups._group_calls import Caller
 from ..model._broker_state import BrokerState
 
 

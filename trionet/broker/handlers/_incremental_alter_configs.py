@@ -1,6 +1,6 @@
-"""IncrementalAlterConfigs, versions 0 and 1: keys are set, deleted, appended and subtracted.
+"""IncrementalAlterConfigs, versions 0 and 1: sets and deletes keys, and changes list values.
 
-Gap: client metrics and groups have no settings here; altering them is an error.
+Gap: client metrics and groups have no settings; altering them is an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..api._call import Call
 from ..api._dispatch import serves
 from ..config._alterations import OPERATIONS_MAX
 from ..model._broker_state import BrokerState
-from ._config_resources import Outcome, alter_each, alter_step_by_step
+from ._config_resources import AlterResult, alter_each, alter_incrementally
 
 
 @serves(api_keys.INCREMENTAL_ALTER_CONFIGS, 0, 1)
@@ -29,16 +29,16 @@ async def handle(
     for resource in request.resources:
         if call.must_pause():
             await call.pause()
-        some = resource.configs[: OPERATIONS_MAX + 1]  # more are refused
+        some = resource.configs[: OPERATIONS_MAX + 1]  # more are rejected
         operations = [(each.name, each.config_operation, each.value) for each in some]
         resources.append((resource.resource_type, resource.resource_name, operations))
-    alter = partial(alter_step_by_step, broker, validate_only=request.validate_only)
+    alter = partial(alter_incrementally, broker, validate_only=request.validate_only)
     outcomes = await alter_each(resources, alter, call)
     responses = call.elements(map(_response, outcomes), len(outcomes))
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
-def _response(outcome: Outcome) -> AlterConfigsResourceResponse:
+def _response(outcome: AlterResult) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         resource_type=outcome.type,
         resource_name=outcome.name,

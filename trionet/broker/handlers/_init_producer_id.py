@@ -1,6 +1,6 @@
 """InitProducerId, versions 0 to 5: an id for an idempotent producer (KIP-98).
 
-Ids are never given twice, restarts included. Gap: no transactions; a transactional id is refused.
+Ids are unique, also across restarts. Gap: no transactions; a transactional id is rejected.
 """
 
 from __future__ import annotations

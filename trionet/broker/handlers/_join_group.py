@@ -1,6 +1,6 @@
-"""JoinGroup, versions 0 to 9: become a member of a consumer group, or one of its next generation.
+"""JoinGroup, versions 0 to 9: joins a consumer group, or its next generation.
 
-The answer comes when the generation is complete, and holds no handler until then.
+The response is sent when the generation is complete; the call holds no handler until then.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from ...protocol.messages.join_group import (
 )
 from ..api._call import Call
 from ..api._dispatch import serves
-from ..groups._member import Join
-from ..groups._responses import JoinAnswer
+from ..groups._group_calls import Join, JoinGroupResult
 from ..model._broker_state import BrokerState
 
-# From here on a member has to join with the id that it was given (KIP-394).
+# From this version on, a new member has to join again with the id that it was assigned (KIP-394).
 MUST_KNOW_ID_VERSION = 4
-# Before, a client that knows no protocol is told "", not null.
+# Before this version, "no protocol" is encoded as "" instead of null.
 NULL_PROTOCOL_VERSION = 7
 CAN_SKIP_ASSIGNMENT_VERSION = 9
 
@@ -47,29 +46,29 @@ async def handle(
         must_know_id=call.version >= MUST_KNOW_ID_VERSION,
         can_skip_assignment=call.version >= CAN_SKIP_ASSIGNMENT_VERSION,
     )
-    call.request.release()  # it may wait for minutes
+    call.request.release()  # the call may wait for minutes
     broker.groups.join(
-        request.group_id, join, lambda answer: call.respond(_response(answer, call.version))
+        request.group_id, join, lambda result: call.respond(_response(result, call.version))
     )
     return None
 
 
-def _response(answer: JoinAnswer, version: int) -> JoinGroupResponse:
-    protocol_name = answer.protocol_name
+def _response(result: JoinGroupResult, version: int) -> JoinGroupResponse:
+    protocol_name = result.protocol_name
     if protocol_name is None and version < NULL_PROTOCOL_VERSION:
         protocol_name = ""
     return JoinGroupResponse(
-        error_code=answer.error_code,
-        generation_id=answer.generation,
-        protocol_type=answer.protocol_type,
+        error_code=result.error_code,
+        generation_id=result.generation,
+        protocol_type=result.protocol_type,
         protocol_name=protocol_name,
-        leader=answer.leader_id,
-        skip_assignment=answer.skip_assignment,
-        member_id=answer.member_id,
+        leader=result.leader_id,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
         members=[
             JoinGroupResponseMember(
                 member_id=each.id, group_instance_id=each.instance_id, metadata=each.metadata
             )
-            for each in answer.members
+            for each in result.members
         ],
     )

@@ -1,6 +1,6 @@
-"""LeaveGroup, versions 0 to 5: members leave at once instead of by silence.
+"""LeaveGroup, versions 0 to 5: members leave at once, instead of when their sessions expire.
 
-From version 3 on several at a time, by member id or, static ones, by instance id (KIP-345).
+From version 3 on several members, by member id or, if static, by instance id (KIP-345).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..api._dispatch import serves
 from ..model._broker_state import BrokerState
 
 MANY_MEMBERS_VERSION = 3
-# More of them leave one lot after the other, as if by several requests.
+# More members leave in several steps, as if by several requests.
 LEFT_AT_ONCE = 1000
 
 

@@ -1,7 +1,7 @@
-"""ListConfigResources, versions 0 and 1 (KIP-1142): what DescribeConfigs can describe.
+"""ListConfigResources, versions 0 and 1: the resources that DescribeConfigs describes (KIP-1142).
 
-Version 0 is ListClientMetricsResources, and there are none of these (KIP-714). In version 1, groups
-are told only if they have settings, and none has.
+Version 0 is ListClientMetricsResources; there are no such resources (KIP-714). Version 1 lists
+only groups that have settings, hence none.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ...protocol.messages.list_config_resources import (
 )
 from ..api._call import Call
 from ..api._dispatch import serves
+from ..config._alterations import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from ..model._broker_state import BrokerState
-from ._config_resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
@@ -24,13 +24,13 @@ _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 async def handle(
     broker: BrokerState, request: ListConfigResourcesRequest, call: Call
 ) -> ListConfigResourcesResponse:
-    wanted = request.resource_types
+    requested = request.resource_types
     if call.version == 0:
-        wanted = [CLIENT_METRICS]
-    if not set(_TYPES).issuperset(wanted):
+        requested = [CLIENT_METRICS]
+    if not set(_TYPES).issuperset(requested):
         return ListConfigResourcesResponse(error_code=error_codes.UNSUPPORTED_VERSION)
     call.expect(len(broker.topics))
-    types = set(wanted or _TYPES)
+    types = set(requested or _TYPES)
     found = [(type, name) for type in _TYPES if type in types for name in _names(broker, type)]
     resources = (ConfigResource(resource_type=type, resource_name=name) for type, name in found)
     return ListConfigResourcesResponse(config_resources=call.elements(resources, len(found)))

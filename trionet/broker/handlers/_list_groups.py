@@ -1,4 +1,4 @@
-"""ListGroups, versions 0 to 5: all groups, or those in some states (KIP-518) or of some types."""
+"""ListGroups, versions 0 to 5: all groups, or those in given states (KIP-518) or of given types."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _STATES = frozenset(state.value.lower() for state in GroupState)
 
 @serves(api_keys.LIST_GROUPS, 0, 5, only_responds=True)
 async def handle(broker: BrokerState, request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
-    states = await _wanted(call, (each.strip() for each in request.states_filter), _STATES)
-    types = await _wanted(call, request.types_filter, frozenset([TYPE]))
+    states = await _requested(call, (each.strip() for each in request.states_filter), _STATES)
+    types = await _requested(call, request.types_filter, frozenset([TYPE]))
     if request.types_filter and not types:
         return ListGroupsResponse()
     call.expect(len(broker.groups.groups))
@@ -32,15 +32,15 @@ async def handle(broker: BrokerState, request: ListGroupsRequest, call: Call) ->
     return ListGroupsResponse(groups=call.elements(map(_listed, groups), len(groups)))
 
 
-async def _wanted(call: Call, names: Iterable[str], known: frozenset[str]) -> set[str]:
-    """Those of the known names that are asked for; there may be very many of others."""
-    wanted = set()
+async def _requested(call: Call, names: Iterable[str], known: frozenset[str]) -> set[str]:
+    """The known names among the requested ones, of which there may be very many."""
+    requested = set()
     for name in names:
         if call.must_pause():
             await call.pause()
         if name.lower() in known:
-            wanted.add(name.lower())
-    return wanted
+            requested.add(name.lower())
+    return requested
 
 
 def _listed(group: Group) -> ListedGroup:

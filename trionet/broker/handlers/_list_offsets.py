@@ -1,9 +1,9 @@
-"""ListOffsets, versions 0 to 11: offsets at the ends of a partition, or by time.
+"""ListOffsets, versions 0 to 11: the first and last offset of a partition, or one by timestamp.
 
-Times that are not times: -1 latest, -2 earliest, -3 the record with the largest timestamp
-(KIP-734), -4 earliest on this broker (KIP-405: the same here), -5 and -6 ends of a remote tier,
-which there is none of. In version 0 a time gives the beginnings of the segments that were written
-last before it, the newest first, and as many as asked for (Kafka: KafkaApis, before 4.0).
+Special timestamps: -1 latest, -2 earliest, -3 the record with the greatest timestamp (KIP-734), -4
+earliest on this broker (KIP-405; the same here), -5 and -6 offsets of tiered storage, which does
+not exist here. In version 0 a timestamp selects the base offsets of the segments last written
+before it, newest first, up to the requested number (Kafka: KafkaApis, before 4.0).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
-# The times that are none, and the lowest version in which each may be asked for.
+# The special timestamps, and the lowest version in which each is valid.
 _SINCE = {
     LATEST: 0,
     EARLIEST: 0,
@@ -44,7 +44,7 @@ _SINCE = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _NEVER = 2**15
-# Before, a time is that of a file, and the answer a list.
+# Before this version, a timestamp is compared with those of files, and the response is a list.
 RECORD_TIMES_SINCE = 1
 
 T = TypeVar("T")
@@ -82,33 +82,33 @@ async def _list(
     request: ListOffsetsRequest,
     call: Call,
     topic: str,
-    wanted: ListOffsetsPartition,
+    requested: ListOffsetsPartition,
     twice: set[tuple[str, int]],
 ) -> ListOffsetsPartitionResponse:
     if call.must_pause():
         await call.pause()
-    answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+    result = ListOffsetsPartitionResponse(partition_index=requested.partition_index)
     try:
-        if (topic, wanted.partition_index) in twice:
-            raise ApiError(error_codes.INVALID_REQUEST, "the partition is in the request twice")
-        log = broker.find_log(topic, wanted.partition_index, wanted.current_leader_epoch)
-        if wanted.timestamp < 0 and call.version < _SINCE.get(wanted.timestamp, _NEVER):
+        if (topic, requested.partition_index) in twice:
+            raise ApiError(error_codes.INVALID_REQUEST, "the partition is requested twice")
+        log = broker.find_log(topic, requested.partition_index, requested.current_leader_epoch)
+        if requested.timestamp < 0 and call.version < _SINCE.get(requested.timestamp, _NEVER):
             raise ApiError(
                 error_codes.UNSUPPORTED_VERSION,
-                f"timestamp {wanted.timestamp} means nothing in version {call.version}",
+                f"timestamp {requested.timestamp} is not supported in version {call.version}",
             )
         if call.version < RECORD_TIMES_SINCE:
-            answer.old_style_offsets = await _find_beginnings(broker, log, wanted)
-            return answer
-        found = await _find(broker, request, log, wanted.timestamp)
+            result.old_style_offsets = await _find_beginnings(broker, log, requested)
+            return result
+        found = await _find(broker, request, log, requested.timestamp)
     except ApiError as error:
-        answer.error_code = error.error_code
-        return answer
+        result.error_code = error.error_code
+        return result
     if found is not None:
-        answer.offset = found.offset
-        answer.timestamp = found.timestamp
-        answer.leader_epoch = log.epochs.at(found.offset)
-    return answer
+        result.offset = found.offset
+        result.timestamp = found.timestamp
+        result.leader_epoch = log.epochs.at(found.offset)
+    return result
 
 
 async def _find(
@@ -127,22 +127,22 @@ async def _find(
 
 
 async def _find_beginnings(
-    broker: BrokerState, log: Log, wanted: ListOffsetsPartition
+    broker: BrokerState, log: Log, requested: ListOffsetsPartition
 ) -> list[int]:
-    if wanted.timestamp < EARLIEST:
-        raise ApiError(error_codes.UNSUPPORTED_VERSION, f"timestamp {wanted.timestamp} is none")
+    if requested.timestamp < EARLIEST:
+        raise ApiError(error_codes.UNSUPPORTED_VERSION, f"invalid timestamp {requested.timestamp}")
     now_ms = broker.now_ms()
-    count = max(0, wanted.max_num_offsets)
-    if wanted.timestamp < 0:
+    count = max(0, requested.max_num_offsets)
+    if requested.timestamp < 0:
         offsets = log.beginnings_before(inf, now_ms)
-        return offsets[-1:][:count] if wanted.timestamp == EARLIEST else offsets[:count]
-    time = wanted.timestamp
+        return offsets[-1:][:count] if requested.timestamp == EARLIEST else offsets[:count]
+    time = requested.timestamp
     offsets = await _search(broker, lambda: log.beginnings_before(time, now_ms))
     return offsets[:count]
 
 
 async def _search(broker: BrokerState, search: Callable[[], T]) -> T:
-    """A search reads batches, from a disk that may be slow: not on the loop."""
+    """Run a search, which reads batches, in a thread; in memory, in the loop."""
     with storage_errors():
         if broker.is_in_memory:
             return search()

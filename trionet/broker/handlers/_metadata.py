@@ -1,7 +1,7 @@
-"""Metadata, versions 0 to 13: the nodes that run, the topics, and who leads their partitions.
+"""Metadata, versions 0 to 13: the live nodes, the topics, and the leaders of their partitions.
 
-An unknown topic that is asked for by name is created where ``auto.create.topics.enable`` and the
-request allow it. This response says UNKNOWN_TOPIC_OR_PARTITION, as that of Apache Kafka 4.3.1 does
+An unknown topic that is requested by name is created if ``auto.create.topics.enable`` and the
+request allow it. This response then has UNKNOWN_TOPIC_OR_PARTITION, as that of Apache Kafka 4.3.1
 in all versions, and the next one has its partitions; with ``auto.create.topics.ready.at.once`` this
 one has them.
 """
@@ -30,9 +30,9 @@ from ..model._topic_store import Topic
 
 logger = logging.getLogger("trionet.broker")
 
-# The first version in which a topic may be asked for by its id (KIP-516).
+# The first version in which a topic may be requested by its id (KIP-516).
 BY_ID = 12
-# The value where operations were not asked for (KIP-430).
+# The value if operations were not requested (KIP-430).
 NO_OPERATIONS = -(2**31)
 
 
@@ -40,7 +40,7 @@ NO_OPERATIONS = -(2**31)
 async def handle(
     broker: BrokerState, request: MetadataRequest, call: Call
 ) -> MetadataResponse | None:
-    # Up to version 0 an empty list asks for all topics; later null does.
+    # In version 0 an empty list requests all topics; later null does.
     found: list[Topic | MetadataResponseTopic]
     if request.topics is None or (call.version == 0 and not request.topics):
         found = list(broker.topics)
@@ -48,8 +48,9 @@ async def handle(
         found = await _find_all(broker, request, call)
     partitions = sum(each.partitions for each in found if isinstance(each, Topic))
     if call.must_be_long(len(found) + partitions):
-        # Not called again: what was created would have been there all the time.
-        call.takes_long(partial(_respond, broker, request, call, found))
+        # Not by calling the handler again: a topic that was just created would not be reported as
+        # new.
+        call.continue_as_long_call(partial(_respond, broker, request, call, found))
         return None
     return await _respond(broker, request, call, found)
 
@@ -83,46 +84,47 @@ async def _respond(
 async def _find_all(
     broker: BrokerState, request: MetadataRequest, call: Call
 ) -> list[Topic | MetadataResponseTopic]:
-    """What is asked for, each of it once, as in Kafka."""
+    """The requested topics, each once, as in Kafka."""
     found: dict[tuple[str | None, bytes], Topic | MetadataResponseTopic] = {}
     only_responds = call.only_responds
     if request.allow_auto_topic_creation and broker.auto_create_topics:
-        call.only_responds = False  # what has arrived is created
-    for wanted in request.topics or ():
+        call.only_responds = False  # topics are created even if the client has disconnected
+    for requested in request.topics or ():
         if call.must_pause():
             await call.pause()
-        each = _find(broker, wanted, call.version)
+        each = _find(broker, requested, call.version)
         if each is None:
-            each = await _create(broker, request, wanted.name or "")
+            each = await _create(broker, request, requested.name or "")
         found.setdefault((each.name, each.id if isinstance(each, Topic) else each.topic_id), each)
     call.only_responds = only_responds
     return list(found.values())
 
 
 def _find(
-    broker: BrokerState, wanted: MetadataRequestTopic, version: int
+    broker: BrokerState, requested: MetadataRequestTopic, version: int
 ) -> Topic | MetadataResponseTopic | None:
-    """The topic, or why there is none; None if it may be created, by its name."""
-    name = wanted.name
-    if version < BY_ID and (name is None or any(wanted.topic_id)):
-        # The versions that have the fields but not the feature (Kafka: handleTopicMetadataRequest).
+    """The topic, or a response with an error; None if a topic of the name may be created."""
+    name = requested.name
+    if version < BY_ID and (name is None or any(requested.topic_id)):
+        # Versions 10 and 11 have the fields but not the feature (Kafka:
+        # handleTopicMetadataRequest).
         return MetadataResponseTopic(
-            name=name or "", topic_id=wanted.topic_id, error_code=error_codes.INVALID_REQUEST
+            name=name or "", topic_id=requested.topic_id, error_code=error_codes.INVALID_REQUEST
         )
-    if name is not None and not any(wanted.topic_id):
+    if name is not None and not any(requested.topic_id):
         return broker.topics.get(name)
-    by_id = broker.topics.by_id(wanted.topic_id)
+    by_id = broker.topics.by_id(requested.topic_id)
     if by_id is not None:
         return by_id
     return MetadataResponseTopic(
-        name=None, topic_id=wanted.topic_id, error_code=error_codes.UNKNOWN_TOPIC_ID
+        name=None, topic_id=requested.topic_id, error_code=error_codes.UNKNOWN_TOPIC_ID
     )
 
 
 async def _create(
     broker: BrokerState, request: MetadataRequest, name: str
 ) -> Topic | MetadataResponseTopic:
-    """Create a topic where that is allowed, and say of it what a Kafka does that is still at it."""
+    """Create a topic if that is allowed; responds as Kafka does while it is being created."""
     try:
         check_topic_name(name)
     except ApiError as error:
@@ -135,7 +137,7 @@ async def _create(
             if broker.are_created_topics_ready:
                 error_code = error.error_code
             else:
-                logger.info("cannot create the topic %r that a client named: %s", name, error)
+                logger.info("cannot create the topic %r requested by a client: %s", name, error)
         else:
             if broker.are_created_topics_ready:
                 return created
@@ -146,7 +148,7 @@ def _describe(
     broker: BrokerState, call: Call, operations: int, topic: Topic | MetadataResponseTopic
 ) -> MetadataResponseTopic:
     if isinstance(topic, MetadataResponseTopic):
-        return topic  # it cannot be described
+        return topic  # already a response with an error
     leadership = broker.cluster.leadership
     return MetadataResponseTopic(
         name=topic.name,
@@ -163,7 +165,7 @@ def _describe(
 def _partition(
     leadership: Leadership[tuple[str, int]], topic: str, index: int
 ) -> MetadataResponsePartition:
-    found = leadership.get((topic, index))  # nobody leads it while its log is being made
+    found = leadership.get((topic, index))  # without a leader while its log is being created
     has_leader = found.leader != NO_LEADER
     return MetadataResponsePartition(
         error_code=error_codes.NONE if has_leader else error_codes.LEADER_NOT_AVAILABLE,
@@ -172,5 +174,5 @@ def _partition(
         leader_epoch=found.epoch,
         replica_nodes=list(found.replicas),
         isr_nodes=leadership.in_sync(found),
-        offline_replicas=leadership.offline(found),
+        offline_replicas=leadership.offline_replicas(found),
     )

@@ -1,7 +1,7 @@
-"""OffsetCommit, versions 0 to 10: a group keeps how far it has read. From version 10 by topic id.
+"""OffsetCommit, versions 0 to 10: commits offsets of a group; from version 10 on by topic id.
 
-Answered when the offsets are stored; what the broker was killed after is still there. Those of
-version 0, which Kafka kept in ZooKeeper, are offsets of the group like all others.
+The response is sent when the offsets are stored, so that a broker that is killed does not lose
+them. Offsets of version 0, which Kafka kept in ZooKeeper, are stored like all others.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ...protocol.messages.offset_commit import (
 from ..api._call import Call
 from ..api._dispatch import serves
 from ..groups._committed_offsets import CommittedOffset, Partition
-from ..groups._member import Caller
+from ..groups._group_calls import Caller
 from ..model._broker_state import BrokerState
 from ..model._topic_store import Topic
 
-# From here on a group that is not there is told from one that is in another generation (KIP-848).
+# From this version on, an unknown group has an error of its own (KIP-848).
 GROUP_NOT_FOUND_VERSION = 9
 TOPIC_ID_VERSION = 10
-# The last time that a 64-bit number can say.
+# The greatest time in 64 bits.
 _NEVER_MS = 2**63 - 1
 _UNKNOWN = (error_codes.UNKNOWN_TOPIC_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -76,7 +76,7 @@ async def handle(broker: BrokerState, request: OffsetCommitRequest, call: Call) 
         call.respond(response)
         return
     if call.is_long:
-        # As if a topic that has gone meanwhile had gone a moment later.
+        # Topics deleted during the pauses: respond as if they had been deleted a moment later.
         gone = {name for name, topic in found.items() if _is_gone(broker, name, topic)}
         offsets = {each: offset for each, offset in offsets.items() if each[0] not in gone}
     caller = Caller(
@@ -131,7 +131,7 @@ def _respond(call: Call, response: OffsetCommitResponse, error_code: int) -> Non
 def _failed(
     call: Call, topic: OffsetCommitResponseTopic, error_code: int
 ) -> OffsetCommitResponseTopic:
-    """What could be stored was not."""
+    """The response for a topic whose offsets could not be stored."""
     partitions = (
         OffsetCommitResponsePartition(
             partition_index=each.partition_index,

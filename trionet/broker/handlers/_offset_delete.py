@@ -1,4 +1,4 @@
-"""OffsetDelete, version 0: drop offsets of topics that a group does not read (KIP-496)."""
+"""OffsetDelete, version 0: deletes offsets of topics without subscribers in the group (KIP-496)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...protocol.messages.offset_delete import (
 from ..api._call import Call
 from ..api._dispatch import serves
 from ..groups._committed_offsets import Partition
+from ..groups._group import CONSUMER, subscribed_topics
 from ..groups._group_state import GroupState
-from ..groups._subscribed_topics import CONSUMER, subscribed_topics
 from ..model._broker_state import BrokerState
 
 
@@ -23,7 +23,7 @@ async def handle(
 ) -> OffsetDeleteResponse | None:
     if not request.group_id:
         return OffsetDeleteResponse(error_code=error_codes.INVALID_GROUP_ID)
-    if broker.groups.elsewhere(request.group_id):
+    if broker.groups.coordinator_error(request.group_id):
         return OffsetDeleteResponse(error_code=error_codes.NOT_COORDINATOR)
     group = broker.groups.groups.get(request.group_id)
     if group is None or group.state is GroupState.DEAD:
@@ -54,7 +54,7 @@ async def handle(
                 )
             )
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
-    if call.is_long:  # somebody may have joined meanwhile
+    if call.is_long:  # members may have joined during the pauses
         in_use = subscribed_topics(group)
         due = {} if in_use is None else {each: None for each in due if each[0] not in in_use}
     broker.groups.delete_offsets(

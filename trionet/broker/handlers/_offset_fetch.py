@@ -1,6 +1,6 @@
-"""OffsetFetch, versions 0 to 10: what a group has committed; many groups from version 8 on.
+"""OffsetFetch, versions 0 to 10: the committed offsets of a group; from version 8 on, of several.
 
-There are no transactions, so that no offset is ever pending and ``require_stable`` changes nothing.
+There are no transactions, so no offset is ever pending, and ``require_stable`` has no effect.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ..api._dispatch import serves
 from ..groups._committed_offsets import CommittedOffset, Partition
 from ..model._broker_state import BrokerState
 
-# Before, there is no place for an error but that of each partition.
+# Before this version, only partitions have an error code.
 TOP_LEVEL_ERROR_VERSION = 2
 MANY_GROUPS_VERSION = 8
 TOPIC_ID_VERSION = 10
-# What is told of a partition without a committed offset.
+# The value for a partition without a committed offset.
 _NONE = CommittedOffset(-1, -1, "", 0)
 
 
@@ -39,36 +39,36 @@ async def handle(
     if call.version < MANY_GROUPS_VERSION:
         return await _one_group(broker, request, call)
     call.expect(len(request.groups))
-    wanted = []
+    requested = []
     whole = set()
     for group in request.groups:
         if call.must_pause():
             await call.pause()
         if group.topics is None:
             if group.group_id in whole:
-                continue  # all that it has committed is told once (Kafka: as often as asked for)
+                continue  # all offsets of a group only once (Kafka: as often as requested)
             whole.add(group.group_id)
-        wanted.append(group)
+        requested.append(group)
     call.expect(sum(len(broker.groups.offsets.of(group_id)) for group_id in whole))
-    groups = [await _group(broker, group, call) for group in wanted]
+    groups = [await _group(broker, group, call) for group in requested]
     return OffsetFetchResponse(groups=groups)
 
 
 async def _one_group(
     broker: BrokerState, request: OffsetFetchRequest, call: Call
 ) -> OffsetFetchResponse:
-    error_code = broker.groups.elsewhere(request.group_id)
+    error_code = broker.groups.coordinator_error(request.group_id)
     if error_code:
         if call.version < TOP_LEVEL_ERROR_VERSION:
-            return _refused(request, error_code)
+            return _failed(request, error_code)
         return OffsetFetchResponse(error_code=error_code)
     offsets = broker.groups.offsets.of(request.group_id)
-    wanted: list[tuple[str, list[int]]]
+    requested: list[tuple[str, list[int]]]
     if request.topics is None:
         call.expect(len(offsets))
-        wanted = await _by_topic(offsets, call)
+        requested = await _by_topic(offsets, call)
     else:
-        wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
+        requested = [(topic.name, topic.partition_indexes) for topic in request.topics]
     topics = (
         OffsetFetchResponseTopic(
             name=name,
@@ -77,9 +77,9 @@ async def _one_group(
                 len(partitions),
             ),
         )
-        for name, partitions in wanted
+        for name, partitions in requested
     )
-    return OffsetFetchResponse(topics=call.elements(topics, len(wanted)))
+    return OffsetFetchResponse(topics=call.elements(topics, len(requested)))
 
 
 def _old_partition(index: int, committed: CommittedOffset) -> OffsetFetchResponsePartition:
@@ -91,8 +91,8 @@ def _old_partition(index: int, committed: CommittedOffset) -> OffsetFetchRespons
     )
 
 
-def _refused(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
-    """The error, said of each partition."""
+def _failed(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
+    """A response with the error in each partition."""
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(
@@ -117,22 +117,22 @@ async def _group(
 ) -> OffsetFetchResponseGroup:
     if call.must_pause():
         await call.pause()
-    error_code = broker.groups.elsewhere(group.group_id)
+    error_code = broker.groups.coordinator_error(group.group_id)
     if error_code:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
     offsets = broker.groups.offsets.of(group.group_id)
     topics: Iterable[OffsetFetchResponseTopics]
     if group.topics is None:
-        told = [
+        known_topics = [
             each
             for each in await _by_topic(offsets, call)
             if call.version < TOPIC_ID_VERSION or broker.topics.get(each[0]) is not None
         ]
-        count = len(told)
-        topics = (_whole_topic(broker, call, offsets, *each) for each in told)
+        count = len(known_topics)
+        topics = (_whole_topic(broker, call, offsets, *each) for each in known_topics)
     else:
         count = len(group.topics)
-        topics = (_topic(broker, call, offsets, asked) for asked in group.topics)
+        topics = (_topic(broker, call, offsets, requested) for requested in group.topics)
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=call.elements(topics, count))
 
 
@@ -158,25 +158,25 @@ def _topic(
     broker: BrokerState,
     call: Call,
     offsets: Mapping[Partition, CommittedOffset],
-    asked: OffsetFetchRequestTopics,
+    requested: OffsetFetchRequestTopics,
 ) -> OffsetFetchResponseTopics:
-    name = asked.name
+    name = requested.name
     error_code = error_codes.NONE
     if call.version >= TOPIC_ID_VERSION:
-        known = broker.topics.by_id(asked.topic_id)
+        known = broker.topics.by_id(requested.topic_id)
         if known is None:
             error_code = error_codes.UNKNOWN_TOPIC_ID
         else:
             name = known.name
     return OffsetFetchResponseTopics(
-        name=asked.name,
-        topic_id=asked.topic_id,
+        name=requested.name,
+        topic_id=requested.topic_id,
         partitions=call.elements(
             (
                 _partition(index, offsets.get((name, index), _NONE), error_code)
-                for index in asked.partition_indexes
+                for index in requested.partition_indexes
             ),
-            len(asked.partition_indexes),
+            len(requested.partition_indexes),
         ),
     )
 

@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch, versions 0 to 4: where the records of a leader epoch end (KIP-320).
+"""OffsetForLeaderEpoch, versions 0 to 4: the end offset of a leader epoch (KIP-320).
 
-A consumer asks after a change of the leader epoch whether what it has read is still in the log. The
-epoch changes with the leader, and when a stop was not clean.
+After a change of the leader epoch, a consumer checks whether the records it has read are still in
+the log. The epoch changes with the leader, and after an unclean shutdown.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ async def handle(
     )
 
 
-def _end(broker: BrokerState, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-    answer = EpochEndOffset(partition=wanted.partition)
+def _end(broker: BrokerState, topic: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+    result = EpochEndOffset(partition=requested.partition)
     try:
-        log = broker.find_log(topic, wanted.partition, wanted.current_leader_epoch)
-        answer.leader_epoch, answer.end_offset = log.end_of_epoch(wanted.leader_epoch)
+        log = broker.find_log(topic, requested.partition, requested.current_leader_epoch)
+        result.leader_epoch, result.end_offset = log.end_of_epoch(requested.leader_epoch)
     except ApiError as error:
-        answer.error_code = error.error_code
-    return answer
+        result.error_code = error.error_code
+    return result

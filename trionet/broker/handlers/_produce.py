@@ -1,11 +1,25 @@
-"""Produce, versions 0 to 13: append records to partitions.
+"""Produce, versions 0 to 13: appends records to partitions.
 
-The answer leaves when the batches are in the log, and on the disk where ``flush.messages`` says so.
-All replicas are one log: ``acks=all`` differs from ``acks=1`` only in that it is refused while too
-few of them run (``min.insync.replicas``). ``acks=0`` has no answer; an error closes the connection,
-as Kafka does, since nothing else could tell the client. A field holds one batch. Versions 0 to 2
-bring message sets, which are converted to batches before they are stored. Batches in another
-codec than the topic's ``compression.type`` are compressed anew. Gap: no transactions.
+The problem: a request takes 20 µs if its batches are appended as they are, and much longer if they
+have to be converted, recompressed or flushed; it must not hold a handler then, nor lose its place
+among the requests of its connection.
+
+The choice: :class:`_Produce`, built like Fetch, does everything that is quick in the handler, and
+the rest in one task. Its steps are the same either way: convert, append, recompress, respond, or
+first flush and then respond. The order of a connection's requests is kept, since a connection has
+only one request in progress. Tasks for every request were refused: starting one costs as much as an
+append.
+
+* The response is sent when the batches are in the log, and on the disk if ``flush.messages``
+  requires that. All replicas share one log: ``acks=all`` differs from ``acks=1`` only in that it is
+  rejected while too few replicas are live (``min.insync.replicas``).
+* ``acks=0`` has no response; an error closes the connection, as in Kafka, since nothing else could
+  inform the client.
+* A records field contains one batch.
+* Versions 0 to 2 carry message sets, which are converted to batches before they are stored.
+* Batches in another codec than the topic's ``compression.type`` are recompressed.
+
+Gap: no transactions.
 """
 
 # Compiled by mypyc.
@@ -38,129 +52,296 @@ from ...server._request_channel import NO_OP, CloseConnection, NoOp
 from ..api._call import Call
 from ..api._dispatch import serves
 from ..log import Appended, Log
-from ..log._recompression import must_recompress, recompress
 from ..log.files._directory import Buffer
+from ..log.validation._recompression import must_recompress, recompress
 from ..model._broker_state import BrokerState
 from ..model._purgatory import AT_ONCE_MAX
-from ..storage._record_conversion import batches_of, is_message_set
+from ..storage._record_conversion import is_message_set, to_batches
+from ._current_leader import CurrentLeaders, error_code_for, has_current_leader
 
 ALL: Final = -1
-# A request with more is read in steps: a partition takes ten times as long as most elements.
+# A request with more partitions is read in steps: one takes ten times as long as most elements.
 QUICK_PARTITIONS: Final = 400
-# Before, a field holds a message set, or batches all the same: Kafka takes both.
+# Before this version, a field has a message set, or batches all the same: Kafka accepts both.
 BATCHES_SINCE: Final = 3
-# Before, clients do not know KAFKA_STORAGE_ERROR, and try again with the other (KIP-112).
-STORAGE_ERROR_SINCE: Final = 4
 ZSTD_SINCE: Final = 7
-# Who has asked the wrong node is told the right one (KIP-951).
-LEADER_SINCE: Final = 10
+TOPIC_ID_SINCE: Final = 13
 
 _unpack_length: Final = struct.Struct(">8xi").unpack_from
 
 _Append = tuple[PartitionProduceResponse, Log, Appended]
-# What is answered without an append, and the place of its topic in the request.
-_Settled = tuple[int, PartitionProduceResponse]
-# What has another codec than its topic's.
-_Unlike = tuple[PartitionProduceResponse, TopicProduceData, PartitionProduceData]
+# A batch to be recompressed.
+_Recompression = tuple[PartitionProduceResponse, TopicProduceData, PartitionProduceData]
 
 
 @serves(api_keys.PRODUCE, 0, 13, never_waits=True, quick_elements=QUICK_PARTITIONS)
 async def handle(
     broker: BrokerState, request: ProduceRequest, call: Call
 ) -> ProduceResponse | NoOp | CloseConnection | None:
+    produce = _Produce(broker, request, call)
     if call.version < BATCHES_SINCE and _has_message_sets(request):
         if call.is_long:
-            await _produce_converted(broker, request, call)
+            await produce.convert_and_respond()
             return None
-        broker.nursery.start_soon(_produce_converted, broker, request, call, name="produce-convert")
+        broker.nursery.start_soon(produce.convert_and_respond, name="produce-convert")
         return None
     if call.is_long:
-        response, appends, unlike = await _produce_paused(broker, request, call)
+        await produce.append_paused()
     else:
-        response, appends, unlike = _produce_all(broker, request, call)
-    if unlike:
-        broker.nursery.start_soon(
-            _produce_unlike, broker, request, call, response, appends, unlike, name="produce-codec"
-        )
+        produce.append()
+    if produce.recompressions:
+        broker.nursery.start_soon(produce.recompress_and_respond, name="produce-codec")
         return None
-    return _finish(broker, request, call, response, appends)
+    return produce.finish()
 
 
-# What takes its time is done in a task of its own, as a handler has others to answer. The order of
-# a connection's requests stays, since it has only one of them out.
+class _Produce:
+    """One call: its response so far, its appends, and the batches to be recompressed.
 
+    Attributes:
+        recompressions: batches that were not appended, because they have to be recompressed first.
+    """
 
-async def _produce_converted(broker: BrokerState, request: ProduceRequest, call: Call) -> None:
-    try:
-        settled: list[_Settled] = []
-        request = await _with_batches(broker, request, call, settled)
-        if call.is_long:
-            response, appends, unlike = await _produce_paused(broker, request, call)
+    __slots__ = ("_appends", "_broker", "_call", "_request", "_topics", "recompressions")
+
+    def __init__(self, broker: BrokerState, request: ProduceRequest, call: Call) -> None:
+        self._broker = broker
+        self._request = request
+        self._call = call
+        self._topics: list[TopicProduceResponse] = []
+        self._appends: list[_Append] = []
+        self.recompressions: list[_Recompression] = []
+
+    # Tasks, for what takes its time.
+
+    async def convert_and_respond(self) -> None:
+        """Convert message sets to batches, append them and respond."""
+        call = self._call
+        try:
+            rejected = await self._convert()
+            if call.is_long:
+                await self.append_paused()
+            else:
+                self.append()
+            for topic_index, result in rejected:
+                self._topics[topic_index].partition_responses.append(result)
+        except Exception as error:  # boundary: one call, in a task of its own
+            call.fail(error)
         else:
-            response, appends, unlike = _produce_all(broker, request, call)
-        for topic_index, answer in settled:
-            response.responses[topic_index].partition_responses.append(answer)
-    except Exception as error:  # boundary: one call, in a task of its own
-        call.fail(error)
+            await self.recompress_and_respond()
+
+    async def recompress_and_respond(self) -> None:
+        """Append what has to be recompressed, and respond."""
+        call = self._call
+        try:
+            for entry in self.recompressions:
+                await self._recompress(entry)
+            response = self.finish()
+            if response is not None:
+                _respond(call, response)
+        except Exception as error:  # boundary: one call, in a task of its own
+            call.fail(error)
+
+    async def _flush_and_respond(self, response: ProduceResponse, unflushed: list[_Append]) -> None:
+        call = self._call
+        try:
+            async with trio.open_nursery() as nursery:
+                for entry in unflushed:
+                    nursery.start_soon(self._flush, entry)
+            _respond(call, self._response_or_none(response))
+        except Exception as error:  # boundary: one call, in a task of its own
+            call.fail(error)
+
+    # Converting.
+
+    async def _convert(self) -> list[tuple[int, PartitionProduceResponse]]:
+        """Replace the request by one with batches, as a newer client would have sent it.
+
+        Returns:
+            Results of partitions that need no append, with the positions of their topics.
+        """
+        broker, call, request = self._broker, self._call, self._request
+        results: list[tuple[int, PartitionProduceResponse]] = []
+        topics: list[TopicProduceData] = []
+        for topic in request.topic_data:
+            partitions = []
+            for partition in topic.partition_data:
+                if call.must_pause():
+                    await call.pause()
+                result = PartitionProduceResponse(index=partition.index, base_offset=-1)
+                log = broker.get_log(topic.name, partition.index)
+                if log is None or partition.records is None:
+                    partitions.append(partition)  # rejected as in any version
+                    continue
+                try:
+                    batches, count = await to_batches(partition.records, log.config)
+                except ApiError as error:
+                    _fail(call, result, error)
+                    results.append((len(topics), result))
+                    continue
+                if not batches:  # Kafka appends nothing, and reports success
+                    results.append((len(topics), result))
+                    continue
+                broker.conversions.produced += count
+                partitions.append(PartitionProduceData(index=partition.index, records=batches))
+            topics.append(TopicProduceData(name=topic.name, partition_data=partitions))
+        self._request = ProduceRequest(
+            acks=request.acks, timeout_ms=request.timeout_ms, topic_data=topics
+        )
+        return results
+
+    # Appending.
+
+    def append(self) -> None:
+        """Append everything that can be appended as it is."""
+        for topic in self._request.topic_data:
+            results = [
+                self._append_partition(topic, partition) for partition in topic.partition_data
+            ]
+            self._topics.append(_topic_response(topic, results))
+
+    async def append_paused(self) -> None:
+        """As :meth:`append`, for very many partitions."""
+        call = self._call
+        unflushed: list[_Append] = []
+        for topic in self._request.topic_data:
+            results: list[PartitionProduceResponse] = []
+            for partition in topic.partition_data:
+                if call.must_pause():
+                    # Consumers need not wait for the rest of the request.
+                    unflushed += self._notify()
+                    self._appends = []
+                    await call.pause()
+                results.append(self._append_partition(topic, partition))
+            self._topics.append(_topic_response(topic, results))
+        self._appends = unflushed + self._appends
+
+    def _append_partition(
+        self, topic: TopicProduceData, partition: PartitionProduceData
+    ) -> PartitionProduceResponse:
+        broker, call, request = self._broker, self._call, self._request
+        result = _partition_response(partition.index)
+        try:
+            _check_request(request)
+            log = self._find_log(topic, partition)
+            records = partition.records
+            if records is None:
+                raise ApiError(error_codes.INVALID_RECORD, "the records are null")
+            if not isinstance(records, bytes):  # bytes were converted, perhaps to several batches
+                _check_single(records)
+            if call.version < ZSTD_SINCE:
+                _check_codecs(records)
+            if broker.has_replicas and request.acks == ALL:
+                broker.check_replicas(log)
+            if log.config.recompresses and must_recompress(records, log.config):
+                self.recompressions.append((result, topic, partition))
+            else:
+                self._append(result, log, records)
+        except ApiError as error:
+            _fail(call, result, error)
+        return result
+
+    async def _recompress(self, entry: _Recompression) -> None:
+        result, topic, partition = entry
+        broker = self._broker
+        try:
+            log = self._find_log(topic, partition)
+            records = await recompress(
+                partition.records or b"", log.config, log.directory, broker.now_ms()
+            )
+            # Looked up again: the topic may have been deleted, or got another leader.
+            log = self._find_log(topic, partition)
+            if broker.has_replicas and self._request.acks == ALL:
+                broker.check_replicas(log)
+            self._append(result, log, records)
+        except ApiError as error:
+            _fail(self._call, result, error)
+
+    def _find_log(self, topic: TopicProduceData, partition: PartitionProduceData) -> Log:
+        name = topic.topic_id if self._call.version >= TOPIC_ID_SINCE else topic.name
+        return self._broker.find_log(name, partition.index)
+
+    def _append(self, result: PartitionProduceResponse, log: Log, records: Buffer) -> None:
+        appended = log.append(records, self._broker.now_ms())
+        result.base_offset = appended.first_offset
+        result.log_append_time_ms = appended.log_append_time_ms
+        result.log_start_offset = appended.log_start_offset
+        self._appends.append((result, log, appended))
+
+    # Responding.
+
+    def finish(self) -> ProduceResponse | NoOp | CloseConnection | None:
+        """The response; None if it has to wait for a flush, in a task of its own."""
+        call = self._call
+        response = _response(self._topics)
+        if call.has_errors and has_current_leader(call):
+            self._add_current_leaders(response)
+        unflushed = self._notify()
+        if unflushed:
+            # A disk may be slow: the response waits for it, the handler does not.
+            self._broker.nursery.start_soon(
+                self._flush_and_respond, response, unflushed, name="produce-flush"
+            )
+            return None
+        return self._response_or_none(response)
+
+    def _notify(self) -> list[_Append]:
+        """Notify waiting fetches of records that are visible; return the appends to be flushed."""
+        broker = self._broker
+        unflushed: list[_Append] = []
+        broker.purgatory.allowance = AT_ONCE_MAX
+        for append in self._appends:
+            _, log, appended = append
+            if log.must_flush:
+                unflushed.append(append)
+            elif appended.size:
+                broker.appended(log, appended.size)
+        return unflushed
+
+    async def _flush(self, entry: _Append) -> None:
+        result, log, appended = entry
+        try:
+            await log.flush(appended.last_offset + 1)
+        except ApiError as error:
+            _fail(self._call, result, error)
+            return
+        if appended.size:
+            self._broker.appended(log, appended.size)
+
+    def _add_current_leaders(self, response: ProduceResponse) -> None:
+        call = self._call
+        leaders = CurrentLeaders(self._broker, call)
+        for topic in response.responses:
+            name = topic.topic_id if call.version >= TOPIC_ID_SINCE else topic.name
+            for result in topic.partition_responses:
+                result.current_leader = leaders.find(
+                    name, result.index, result.error_code, LeaderIdAndEpoch
+                )
+        response.node_endpoints = leaders.endpoints(NodeEndpoint)
+
+    def _response_or_none(
+        self, response: ProduceResponse
+    ) -> ProduceResponse | NoOp | CloseConnection:
+        """The response; with acks=0 none, or after an error the end of the connection."""
+        if self._request.acks:
+            return response
+        for name, failed in _failures(response):
+            return CloseConnection(
+                CloseReason.CLOSE_RESPONSE,
+                f"a produce with acks=0 to {name}-{failed.index} failed: "
+                f"{error_codes.name_of(failed.error_code)} {failed.error_message or ''}".strip(),
+            )
+        return NO_OP
+
+
+def _respond(call: Call, response: ProduceResponse | NoOp | CloseConnection) -> None:
+    if isinstance(response, ProduceResponse):
+        call.respond(response)
     else:
-        await _produce_unlike(broker, request, call, response, appends, unlike)
+        call.end(response)
 
 
-async def _produce_unlike(
-    broker: BrokerState,
-    request: ProduceRequest,
-    call: Call,
-    response: ProduceResponse,
-    appends: list[_Append],
-    unlike: list[_Unlike],
-) -> None:
-    try:
-        for entry in unlike:
-            await _produce_recompressed(broker, request, call, entry, appends)
-        answer = _finish(broker, request, call, response, appends)
-        if answer is not None:
-            _end(call, answer)
-    except Exception as error:  # boundary: one call, in a task of its own
-        call.fail(error)
-
-
-def _produce_all(
-    broker: BrokerState, request: ProduceRequest, call: Call
-) -> tuple[ProduceResponse, list[_Append], list[_Unlike]]:
-    """Append what can be appended as it is; what else there is to append is given back."""
-    appends: list[_Append] = []
-    unlike: list[_Unlike] = []
-    topics: list[TopicProduceResponse] = []
-    for topic in request.topic_data:
-        answers = [
-            _produce(broker, request, call, topic, partition, appends, unlike)
-            for partition in topic.partition_data
-        ]
-        topics.append(_topic_response(topic, answers))
-    return _response(topics), appends, unlike
-
-
-async def _produce_paused(
-    broker: BrokerState, request: ProduceRequest, call: Call
-) -> tuple[ProduceResponse, list[_Append], list[_Unlike]]:
-    """The same for very many partitions; those are not given back that can be read already."""
-    appends: list[_Append] = []
-    unflushed: list[_Append] = []
-    unlike: list[_Unlike] = []
-    topics: list[TopicProduceResponse] = []
-    for topic in request.topic_data:
-        answers: list[PartitionProduceResponse] = []
-        for partition in topic.partition_data:
-            if call.must_pause():
-                unflushed += _tell_appended(broker, appends)
-                appends.clear()
-                await call.pause()
-            answers.append(_produce(broker, request, call, topic, partition, appends, unlike))
-        topics.append(_topic_response(topic, answers))
-    return _response(topics), unflushed + appends, unlike
-
-
-# Assigned: constructors take arguments by name, which takes longer than a small append.
+# Fields are assigned: keyword arguments of a constructor take longer than a small append.
 
 
 def _response(topics: list[TopicProduceResponse]) -> ProduceResponse:
@@ -173,12 +354,12 @@ def _response(topics: list[TopicProduceResponse]) -> ProduceResponse:
 
 
 def _topic_response(
-    topic: TopicProduceData, answers: list[PartitionProduceResponse]
+    topic: TopicProduceData, results: list[PartitionProduceResponse]
 ) -> TopicProduceResponse:
     response = new(TopicProduceResponse)
     response.name = topic.name
     response.topic_id = topic.topic_id
-    response.partition_responses = answers
+    response.partition_responses = results
     response.unknown_tags = ()
     return response
 
@@ -197,36 +378,23 @@ def _partition_response(index: int) -> PartitionProduceResponse:
     return response
 
 
-def _finish(
-    broker: BrokerState,
-    request: ProduceRequest,
-    call: Call,
-    response: ProduceResponse,
-    appends: list[_Append],
-) -> ProduceResponse | NoOp | CloseConnection | None:
-    if call.has_errors and call.version >= LEADER_SINCE:
-        _tell_leaders(broker, call, response)
-    unflushed = _tell_appended(broker, appends)
-    if unflushed:
-        # A disk may take its time: the answer waits for it, the handler does not.
-        broker.nursery.start_soon(
-            _answer_when_flushed, broker, request, call, response, unflushed, name="produce-flush"
-        )
-        return None
-    return _answer(request, response)
+def _fail(call: Call, result: PartitionProduceResponse, error: ApiError) -> None:
+    call.has_errors = True
+    result.error_code = error_code_for(call, error.error_code)
+    result.error_message = error.message or None
+    result.base_offset = -1
+    result.log_append_time_ms = -1
+    result.log_start_offset = -1
 
 
-def _tell_appended(broker: BrokerState, appends: list[_Append]) -> list[_Append]:
-    """Tell of what can be read now; the others are to be flushed before."""
-    unflushed: list[_Append] = []
-    broker.purgatory.allowance = AT_ONCE_MAX
-    for append in appends:
-        _, log, appended = append
-        if log.must_flush:
-            unflushed.append(append)
-        elif appended.size:
-            broker.appended(log, appended.size)
-    return unflushed
+def _failures(response: ProduceResponse) -> Iterator[tuple[str, PartitionProduceResponse]]:
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code:
+                yield topic.name or topic.topic_id.hex(), partition
+
+
+# Checks.
 
 
 def _has_message_sets(request: ProduceRequest) -> bool:
@@ -237,152 +405,10 @@ def _has_message_sets(request: ProduceRequest) -> bool:
     )
 
 
-async def _with_batches(
-    broker: BrokerState, request: ProduceRequest, call: Call, settled: list[_Settled]
-) -> ProduceRequest:
-    """The request as a newer client would have made it; what cannot be converted is settled."""
-    topics: list[TopicProduceData] = []
-    for topic in request.topic_data:
-        partitions = []
-        for partition in topic.partition_data:
-            if call.must_pause():
-                await call.pause()
-            answer = PartitionProduceResponse(index=partition.index, base_offset=-1)
-            log = broker.get_log(topic.name, partition.index)
-            if log is None or partition.records is None:
-                partitions.append(partition)  # is refused as in any version
-                continue
-            try:
-                batches, count = await batches_of(partition.records, log.config)
-            except ApiError as error:
-                _refuse(call, answer, error)
-                settled.append((len(topics), answer))
-                continue
-            if not batches:  # Kafka stores nothing, and calls it a success
-                settled.append((len(topics), answer))
-                continue
-            broker.conversions.produced += count
-            partitions.append(PartitionProduceData(index=partition.index, records=batches))
-        topics.append(TopicProduceData(name=topic.name, partition_data=partitions))
-    return ProduceRequest(acks=request.acks, timeout_ms=request.timeout_ms, topic_data=topics)
-
-
-async def _answer_when_flushed(
-    broker: BrokerState,
-    request: ProduceRequest,
-    call: Call,
-    response: ProduceResponse,
-    unflushed: list[_Append],
-) -> None:
-    try:
-        async with trio.open_nursery() as nursery:
-            for entry in unflushed:
-                nursery.start_soon(_flush, broker, call, entry)
-        _end(call, _answer(request, response))
-    except Exception as error:  # boundary: one call, in a task of its own
-        call.fail(error)
-
-
-async def _flush(broker: BrokerState, call: Call, entry: _Append) -> None:
-    answer, log, appended = entry
-    try:
-        await log.flush(appended.last_offset + 1)
-    except ApiError as error:
-        _refuse(call, answer, error)
-        return
-    if appended.size:
-        broker.appended(log, appended.size)
-
-
-def _end(call: Call, answer: ProduceResponse | NoOp | CloseConnection) -> None:
-    if isinstance(answer, ProduceResponse):
-        call.respond(answer)
-    else:
-        call.end(answer)
-
-
-def _answer(
-    request: ProduceRequest, response: ProduceResponse
-) -> ProduceResponse | NoOp | CloseConnection:
-    return response if request.acks else _without_answer(response)
-
-
-def _produce(
-    broker: BrokerState,
-    request: ProduceRequest,
-    call: Call,
-    topic: TopicProduceData,
-    partition: PartitionProduceData,
-    appends: list[_Append],
-    unlike: list[_Unlike],
-) -> PartitionProduceResponse:
-    answer = _partition_response(partition.index)
-    try:
-        _check_request(request)
-        log = _find_log(broker, call, topic, partition)
-        records = partition.records
-        if records is None:
-            raise ApiError(error_codes.INVALID_RECORD, "the records are null")
-        if not isinstance(records, bytes):  # else it was converted, perhaps to several
-            _check_single(records)
-        if call.version < ZSTD_SINCE:
-            _check_codecs(records)
-        if broker.has_replicas and request.acks == ALL:
-            broker.check_replicas(log)
-        if log.config.recompresses and must_recompress(records, log.config):
-            unlike.append((answer, topic, partition))
-        else:
-            _append(broker, answer, log, records, appends)
-    except ApiError as error:
-        _refuse(call, answer, error)
-    return answer
-
-
-async def _produce_recompressed(
-    broker: BrokerState,
-    request: ProduceRequest,
-    call: Call,
-    unlike: _Unlike,
-    appends: list[_Append],
-) -> None:
-    """In order, and before the answer: a connection has one request out."""
-    answer, topic, partition = unlike
-    try:
-        log = _find_log(broker, call, topic, partition)
-        records = await recompress(partition.records or b"", log, broker.now_ms())
-        # Meanwhile the topic may be gone, or another node its leader.
-        log = _find_log(broker, call, topic, partition)
-        if broker.has_replicas and request.acks == ALL:
-            broker.check_replicas(log)
-        _append(broker, answer, log, records, appends)
-    except ApiError as error:
-        _refuse(call, answer, error)
-
-
-def _find_log(
-    broker: BrokerState, call: Call, topic: TopicProduceData, partition: PartitionProduceData
-) -> Log:
-    return broker.find_log(topic.topic_id if call.version >= 13 else topic.name, partition.index)
-
-
-def _append(
-    broker: BrokerState,
-    answer: PartitionProduceResponse,
-    log: Log,
-    records: Buffer,
-    appends: list[_Append],
-) -> None:
-    appended = log.append(records, broker.now_ms())
-    answer.base_offset = appended.first_offset
-    answer.log_append_time_ms = appended.log_append_time_ms
-    answer.log_start_offset = appended.log_start_offset
-    appends.append((answer, log, appended))
-
-
 def _check_request(request: ProduceRequest) -> None:
     if request.acks not in (-1, 0, 1):
         raise ApiError(
-            error_codes.INVALID_REQUIRED_ACKS, f"acks is {request.acks}; -1, 0 and 1 are allowed"
+            error_codes.INVALID_REQUIRED_ACKS, f"invalid acks={request.acks}; allowed: -1, 0, 1"
         )
     if request.transactional_id is not None:
         raise ApiError(
@@ -391,78 +417,31 @@ def _check_request(request: ProduceRequest) -> None:
 
 
 def _check_single(records: memoryview | bytes | bytearray) -> None:
-    """Refuse a second batch, as Kafka does (ProduceRequest.validateRecords).
+    """Reject a second batch, as Kafka does (ProduceRequest.validateRecords).
 
-    A field of 100 MB could hold a million, each of them to be checked before the first is stored.
+    A field of 100 MB could contain a million batches, each to be checked before the first is
+    appended.
     """
-    behind = len(records) - 2 * PREFIX_SIZE
-    if behind < 0:
+    rest = len(records) - 2 * PREFIX_SIZE
+    if rest < 0:
         return
     (length,) = _unpack_length(records)
-    # What is wrong with a negative length, or one beyond the end, is found by the log.
-    if 0 < length <= behind:
+    # The log reports what is wrong with a negative length, or one beyond the end.
+    if 0 < length <= rest:
         raise ApiError(
             error_codes.INVALID_RECORD,
-            "there is a second batch; allowed: one for each partition of a request",
+            "the records field contains a second batch; allowed: one per partition and request",
         )
 
 
 def _check_codecs(records: memoryview | bytes | bytearray) -> None:
-    """Refuse what a client of this version could not read back (KIP-110)."""
+    """Reject a codec that a client of this version could not read back (KIP-110)."""
     try:
         has_zstd = any(header.codec == ZSTD for _, header in iter_batches(records))
     except WireFormatError:
-        return  # no batches: the log says what is wrong with them
+        return  # not batches: the log reports what is wrong with them
     if has_zstd:
         raise ApiError(
             error_codes.UNSUPPORTED_COMPRESSION_TYPE,
-            f"zstd needs Produce version {ZSTD_SINCE} or newer",
+            f"zstd requires Produce version {ZSTD_SINCE} or newer",
         )
-
-
-def _refuse(call: Call, answer: PartitionProduceResponse, error: ApiError) -> None:
-    call.has_errors = True
-    code = error.error_code
-    if code == error_codes.KAFKA_STORAGE_ERROR and call.version < STORAGE_ERROR_SINCE:
-        code = error_codes.NOT_LEADER_OR_FOLLOWER
-    answer.error_code = code
-    answer.error_message = error.message or None
-    answer.base_offset = -1
-    answer.log_append_time_ms = -1
-    answer.log_start_offset = -1
-
-
-def _tell_leaders(broker: BrokerState, call: Call, response: ProduceResponse) -> None:
-    leaders = set()
-    for topic in response.responses:
-        name = topic.topic_id if call.version >= 13 else topic.name
-        for answer in topic.partition_responses:
-            if answer.error_code != error_codes.NOT_LEADER_OR_FOLLOWER:
-                continue
-            found = broker.leader_of(name, answer.index)
-            if found is not None:
-                answer.current_leader = LeaderIdAndEpoch(
-                    leader_id=found.leader, leader_epoch=found.epoch
-                )
-                leaders.add(found.leader)
-    response.node_endpoints = [
-        NodeEndpoint(node_id=node.node_id, host=address.host, port=address.port, rack=node.rack)
-        for node, address in broker.addresses(call.listener_name, leaders)
-    ]
-
-
-def _without_answer(response: ProduceResponse) -> NoOp | CloseConnection:
-    for name, failed in _failures(response):
-        return CloseConnection(
-            CloseReason.CLOSE_RESPONSE,
-            f"a produce without answer (acks=0) to {name}-{failed.index} failed: "
-            f"{error_codes.name_of(failed.error_code)} {failed.error_message or ''}".strip(),
-        )
-    return NO_OP
-
-
-def _failures(response: ProduceResponse) -> Iterator[tuple[str, PartitionProduceResponse]]:
-    for topic in response.responses:
-        for partition in topic.partition_responses:
-            if partition.error_code:
-                yield topic.name or topic.topic_id.hex(), partition

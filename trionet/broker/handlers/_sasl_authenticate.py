@@ -1,6 +1,6 @@
-"""SaslAuthenticate, versions 0 to 2, where it is no part of an authentication (KIP-152).
+"""SaslAuthenticate, versions 0 to 2, outside of an authentication (KIP-152): an error.
 
-As with SaslHandshake, what comes this far is the client's mistake.
+As with SaslHandshake, a request that gets here is a mistake of the client.
 """
 
 from __future__ import annotations

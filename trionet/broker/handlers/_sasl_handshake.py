@@ -1,7 +1,7 @@
-"""SaslHandshake, versions 0 to 1, where it is no part of an authentication (KIP-43).
+"""SaslHandshake, versions 0 to 1, outside of an authentication (KIP-43): an error.
 
-A listener with SASL takes it before it gets here. What comes this far is on a listener without
-SASL, or follows the last re-authentication within a second: both are the client's mistake.
+A listener with SASL handles it before it gets here. A request that gets here came to a listener
+without SASL, or within a second after a re-authentication; both are mistakes of the client.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""SyncGroup, versions 0 to 5: the leader hands in the assignments, everybody gets its own.
+"""SyncGroup, versions 0 to 5: the leader sends the assignments, each member gets its own.
 
-The answer comes when the assignments are stored, and holds no handler until then.
+The response is sent when the assignments are stored; the call holds no handler until then.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from ...protocol import api_keys, error_codes
 from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ..api._call import Call
 from ..api._dispatch import serves
-from ..groups._member import Caller
-from ..groups._responses import SyncAnswer
+from ..groups._group_calls import Caller, SyncGroupResult
 from ..model._broker_state import BrokerState
 
-# From here on the client says which protocol it believes to be the group's (KIP-559).
-TELLS_PROTOCOL_VERSION = 5
+# From this version on, the client states the protocol that it expects (KIP-559).
+STATES_PROTOCOL_VERSION = 5
 
 
 @serves(api_keys.SYNC_GROUP, 0, 5)
@@ -22,7 +21,7 @@ async def handle(
     broker: BrokerState, request: SyncGroupRequest, call: Call
 ) -> SyncGroupResponse | None:
     protocol = (request.protocol_type, request.protocol_name)
-    if call.version >= TELLS_PROTOCOL_VERSION and None in protocol:
+    if call.version >= STATES_PROTOCOL_VERSION and None in protocol:
         return SyncGroupResponse(error_code=error_codes.INCONSISTENT_GROUP_PROTOCOL)
     call.expect(len(request.assignments))
     assignments = {}
@@ -36,15 +35,15 @@ async def handle(
         Caller(request.member_id, request.group_instance_id, request.generation_id),
         protocol,
         assignments,
-        lambda answer: call.respond(_response(answer)),
+        lambda result: call.respond(_response(result)),
     )
     return None
 
 
-def _response(answer: SyncAnswer) -> SyncGroupResponse:
+def _response(result: SyncGroupResult) -> SyncGroupResponse:
     return SyncGroupResponse(
-        error_code=answer.error_code,
-        protocol_type=answer.protocol_type,
-        protocol_name=answer.protocol_name,
-        assignment=answer.assignment,
+        error_code=result.error_code,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        assignment=result.assignment,
     )

@@ -1,27 +1,28 @@
-"""The broker's log: Kafka's on-disk format, one folder per partition.
+"""The broker's log, in Kafka's on-disk format, with one folder per partition.
 
 ======================= =====================================================================
 :class:`LogFolder`      the data folder: lock, identity, checkpoints, all partitions' logs
-:class:`Log`            one partition: append, read, flush, retention
-:class:`LogConfig`      the settings of a topic that its logs obey
-:class:`Directory`      the file system, or memory, behind all of it
+:class:`Log`            the log of one partition: append, read, flush, retention
+:class:`LogConfig`      the settings of a topic that apply to its logs
+:class:`Directory`      the file system, or memory, that stores them
 ======================= =====================================================================
 """
 
 from ._log import Log
-from ._offset_assignment import Appended
 from .files._directory import Directory, FolderDirectory, LogFile
 from .files._memory_directory import MemoryDirectory
 from .folder._log_folder import LogFolder, open_log_folder
-from .recovery._log_loader import Stop
+from .recovery._log_loader import LastShutdown
 from .segments._log_config import LogConfig
 from .segments._reading import LogRead
 from .segments._timestamps import OffsetAndTimestamp
+from .validation._offset_assignment import Appended
 
 __all__ = [
     "Appended",
     "Directory",
     "FolderDirectory",
+    "LastShutdown",
     "Log",
     "LogConfig",
     "LogFile",
@@ -29,6 +30,5 @@ __all__ = [
     "LogRead",
     "MemoryDirectory",
     "OffsetAndTimestamp",
-    "Stop",
     "open_log_folder",
 ]

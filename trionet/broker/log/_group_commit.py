@@ -1,13 +1,19 @@
-"""One fsync for everybody who waits: rounds in a thread, with waiters of a round sharing it.
+"""Group commit: concurrent flushes of a log share an fsync, which runs in a thread.
 
-A round makes durable what was written before it began. Who needs more than that (data appended
-after the running fsync began) waits for the next round. The first waiter that finds no round
-running runs one itself; there is no background task.
+The problem: with ``flush.messages=1`` every produce request waits for the disk, and one fsync per
+request would limit a partition to a few hundred requests per second.
 
-What was refused: a task of its own per log (nothing may run after its block ends, and thousands of
-idle tasks for idle partitions), and retrying a failed fsync. The kernel reports a failed write-back
-once and may drop the pages, so that a second fsync succeeds without the data being anywhere
-(PostgreSQL learnt it in 2018; Kafka takes the log directory offline). A failure here is final.
+The choice: rounds. A round makes durable what was written before it started. A task that needs more
+than that (data appended since) waits for the next round. The first task that finds no round running
+runs one itself; there is no background task.
+
+Refused: a task per log, because nothing may run after its block ends, and idle partitions would
+have thousands of idle tasks. Also refused: retrying a failed fsync. The kernel reports a failed
+write-back once and may drop the pages, so that a second fsync succeeds although the data is lost
+(PostgreSQL learnt this in 2018; Kafka takes the log directory offline). A failure here is final.
+
+Think again if many partitions are flushed at once: one round for all logs of a disk would let it
+merge their writes.
 """
 
 from __future__ import annotations
@@ -24,23 +30,24 @@ from .files._directory import Directory
 
 
 class Round(NamedTuple):
-    """What one round does."""
+    """The steps of one round."""
 
     save: Callable[[], None]
-    """In the thread, first: write what may be written again if that fails."""
+    """Called first, in the thread: writes files. If it fails, the next round can repeat it."""
     sync: Callable[[], None]
-    """In the thread, then: make it all durable. Its failure is final."""
+    """Called next, in the thread: makes everything durable. A failure is final."""
     note_done: Callable[[], None]
-    """In the loop, when both have returned."""
+    """Called in the loop, when both have returned."""
 
 
 class GroupCommit:
     """Runs rounds for one log, one at a time.
 
     Args:
-        directory: runs what blocks.
+        directory: runs blocking work.
         name: for messages.
-        limiter: how many threads may sync at once, shared by all logs of a folder; None: trio's.
+        limiter: limits how many threads sync concurrently; shared by all logs of a folder. None:
+            trio's default.
     """
 
     def __init__(
@@ -54,19 +61,19 @@ class GroupCommit:
         self._running: trio.Event | None = None
 
     async def until(self, is_durable: Callable[[], bool], begin: Callable[[], Round]) -> None:
-        """Take part in rounds until ``is_durable()``.
+        """Run rounds, or wait for those of other tasks, until ``is_durable()``.
 
         Args:
-            is_durable: asked in the loop, before and after each round.
-            begin: called in the loop when a round starts. Not kept: it would be a circle, and so a
-                log that is gone would stay in memory.
+            is_durable: called in the loop, before and after each round.
+            begin: called in the loop when a round starts. Not stored: that would be a reference
+                cycle, which would keep a closed log in memory.
 
-        Always a checkpoint. Cancelled while another task runs the round: leaves at once. Cancelled
-        while running it: leaves when the thread has ended. Either way the round counts for all.
+        Always a checkpoint. If cancelled while another task runs the round, it returns at once; if
+        cancelled while running it, when the thread has ended. Either way the round counts for all.
 
         Raises:
-            ApiError: KAFKA_STORAGE_ERROR, a sync failed now or earlier, or a file could not be
-                written (another round may succeed).
+            ApiError: KAFKA_STORAGE_ERROR: a sync failed now or earlier, or a file could not be
+                written (then another round may succeed).
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         waited = False
@@ -87,7 +94,7 @@ class GroupCommit:
             await self._running.wait()
 
     def raise_if_failed(self) -> None:
-        """Refuse to go on after a failed sync."""
+        """Raise KAFKA_STORAGE_ERROR if a sync has failed."""
         if self.failure is not None:
             raise ApiError(KAFKA_STORAGE_ERROR, self.failure) from self._cause
 
@@ -98,9 +105,8 @@ class GroupCommit:
             failure = await self._directory.in_thread(work, self._limiter)
             if failure is not None:
                 self.failure = (
-                    f"{self._name}: the disk refused data that was written before ({failure}); the "
-                    "log takes no more records until the broker has been restarted and has checked "
-                    "it"
+                    f"{self._name}: syncing written data failed ({failure}); the log rejects"
+                    " appends until a restart of the broker has checked it"
                 )
                 self._cause = failure
                 self.raise_if_failed()
@@ -110,12 +116,12 @@ class GroupCommit:
             running.set()
 
     def _work(self, this_round: Round) -> OSError | None:
-        """In the thread; returns what makes the log unusable."""
+        """Runs in the thread; returns the error that makes the log unusable, if any."""
         try:
             this_round.save()
         except OSError as error:
             raise ApiError(
-                KAFKA_STORAGE_ERROR, f"{self._name}: flushing failed, nothing is lost: {error}"
+                KAFKA_STORAGE_ERROR, f"{self._name}: flush failed (no data is lost): {error}"
             ) from error
         try:
             this_round.sync()

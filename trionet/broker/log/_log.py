@@ -1,12 +1,12 @@
-"""One partition's log: batches in, file ranges out, in Kafka's on-disk format.
+"""One partition's log: appends batches and reads file ranges, in Kafka's on-disk format.
 
-Appends are writes to the page cache, made in the loop and never waited for; what is on the disk is
-the business of :meth:`Log.flush`. Nothing here looks at single records except look-ups by time.
+(Kafka: UnifiedLog and LocalLog.) An append writes to the page cache, in the loop, and waits for
+nothing; :meth:`Log.flush` makes records durable. Only lookups by time decode single records.
 
-The order of an append is what makes a failure harmless: every batch is checked and every decision
-taken before the first byte is written. Whatever goes wrong behind that, an error of the disk or any
-other exception, is settled before the next append: all of it is taken back, until the end of the
-log has moved, and all of it has happened from then on.
+The order of an append is what makes a failure harmless. Every batch is checked and every decision
+made before the first byte is written. If anything fails after that, an error of the disk or any
+other exception, the next append settles it first: until the log end offset has moved, the whole
+append is undone; from then on, it counts as done.
 """
 
 # Compiled by mypyc.
@@ -14,41 +14,109 @@ log has moved, and all of it has happened from then on.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
 
 from ..._util._raising import raise_from
 from ...errors import ApiError
-from ...protocol.error_codes import KAFKA_STORAGE_ERROR, OFFSET_OUT_OF_RANGE
-from ._offset_assignment import Appended, Assignment, assign, buffers_of
-from ._readable_log import ReadableLog
-from ._validation import check_batches
-from .files._directory import Buffer, Directory
+from ...protocol.error_codes import (
+    FENCED_LEADER_EPOCH,
+    KAFKA_STORAGE_ERROR,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
+)
+from ._durability import Durability
+from .files._directory import Buffer, Directory, run_blocking
 from .files._extents import Extent
-from .files._threads import run_blocking
-from .recovery._clean_start import sync_indexes
-from .recovery._log_loader import Stop
+from .recovery._log_loader import LastShutdown, load
+from .segments import _reading as reading
+from .segments import _timestamps as timestamps
 from .segments._log_config import LogConfig
-from .segments._retention import start_offset_due
-from .segments._segment import Segment
-from .segments._segment_files import remove_segments
-from .segments._stored_segment import BatchPlace, file_name
-from .state._leader_epochs import LEADER_EPOCH_FILE
-from .state._producer_recovery import write_snapshot
+from .segments._reading import LogRead
+from .segments._segment import BatchPlace, Segment, file_name
+from .segments._segments import Segments, remove_segments, start_offset_due
+from .segments._timestamps import OffsetAndTimestamp
+from .state._leader_epochs import LEADER_EPOCH_FILE, EpochEnd
+from .state._producer_snapshot import write_snapshot
 from .state._producer_state import expired
+from .validation._offset_assignment import Appended, Assignment, assign, buffers_to_write
+from .validation._validation import check_batches
 
 logger = logging.getLogger("trionet.broker.log")
 
-#: Without the checks of its arguments' names, which take longer than the rest.
+#: Creates named tuples without their keyword handling, which takes longer than the rest.
 _tuple: Final = tuple.__new__
 
 
-class Log(ReadableLog):
-    """One partition's log; made by :meth:`open`, in the broker by a ``LogFolder``.
+class Log:
+    """One partition's log; opened by :meth:`open`, in the broker by a ``LogFolder``.
 
-    Belongs to one trio loop. The methods that say so may also be called in threads meanwhile.
+    Belongs to one trio loop. Methods documented as thread-safe may also be called in threads.
+
+    One class of many methods, as Kafka's UnifiedLog: append, read, flush and deletion share the
+    offsets below, and what is large in them stands elsewhere (segments, validation, durability).
+    Splitting it would cost every append and fetch another attribute, or keep closed logs in memory
+    by reference cycles.
+
+    Attributes:
+        topic: the topic's name.
+        partition: the partition's number.
+        topic_id: the topic's id, 16 bytes; zeros if unknown.
+        directory: the partition's folder.
+        config: the topic's settings; a new value applies from the next append on.
+        start_offset: the first offset that can be read (the log start offset).
+        end_offset: the offset of the next record (the log end offset).
+        leader_id: the node that may append now, -1 for none; set by the election.
+        leader_epoch: the epoch of records that are appended now.
+        epochs: the start offsets of the leader epochs.
     """
+
+    def __init__(
+        self,
+        directory: Directory,
+        config: LogConfig,
+        *,
+        topic: str = "",
+        partition: int = 0,
+        topic_id: bytes = bytes(16),
+        last_shutdown: LastShutdown,
+        now_ms: int,
+        parent: Directory | None = None,
+        limiter: trio.CapacityLimiter | None = None,
+        save_start: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.config = config
+        self.directory = directory
+        self._name = f"{topic}-{partition}"
+        loaded = load(directory, self._name, config, last_shutdown, now_ms)
+        self._segments = Segments(loaded.segments)
+        self.epochs = loaded.epochs
+        self.leader_id = -1
+        self.leader_epoch: int = loaded.epochs.latest
+        self.start_offset: int = loaded.start_offset
+        self.end_offset: int = self._segments.active.end_offset
+        self._producers = loaded.producers
+        self._offline_reason: str | None = None
+        self._now_ms = now_ms
+        self._is_as_closed = last_shutdown.was_clean and loaded.is_as_closed
+        self._removals = 0  # running calls of delete_before() that remove segments
+        self._unsettled: Assignment | None = None  # the append that has started and not ended
+        self._is_rolling = False  # the file of the next segment may exist already
+        self._save_start = save_start
+        self._durability = Durability(
+            directory,
+            parent,
+            self._name,
+            loaded.recovery_point,
+            self._segments,
+            loaded.epochs,
+            limiter,
+        )
 
     @classmethod
     def open(
@@ -57,46 +125,57 @@ class Log(ReadableLog):
         config: LogConfig | None = None,
         *,
         now_ms: int,
-        stop: Stop | None = None,
+        last_shutdown: LastShutdown | None = None,
         topic: str = "",
         partition: int = 0,
     ) -> Log:
-        """Open the log in a folder, or start one. Blocks, and scans after an unclean stop.
+        """Open the log in a folder, or create one. Blocks; scans after an unclean shutdown.
 
         Args:
             directory: the partition's folder.
             config: the topic's settings; Kafka's defaults by default.
-            now_ms: the clock.
-            stop: how the last run ended; unclean, with nothing known to be on the disk, by default.
+            now_ms: the current time.
+            last_shutdown: how the last run ended; by default unclean, with nothing known to be on
+                the disk.
             topic: the topic's name.
             partition: the partition's number.
 
         Raises:
             OSError: the folder cannot be read or written.
         """
-        config, stop = config or LogConfig(), stop or Stop()
-        return cls(directory, config, stop=stop, now_ms=now_ms, topic=topic, partition=partition)
+        config, last_shutdown = config or LogConfig(), last_shutdown or LastShutdown()
+        return cls(
+            directory,
+            config,
+            last_shutdown=last_shutdown,
+            now_ms=now_ms,
+            topic=topic,
+            partition=partition,
+        )
 
     # Appending
 
     def append(self, records: Buffer, now_ms: int) -> Appended:
-        """Store the batches of one produce request's field, all or none, in one write.
+        """Append the batches of one records field of a produce request, all or none, in one write.
 
-        Assigns the offsets. Neither waits nor syncs; when :attr:`must_flush` is true afterwards,
-        the answer to the producer has to wait for :meth:`flush`.
+        Assigns the offsets. Neither waits nor syncs; if :attr:`must_flush` is true afterwards, the
+        response to the producer has to wait for :meth:`flush`.
 
         Args:
-            records: whole batches of format 2. Not referenced after the return.
-            now_ms: the broker's clock.
+            records: whole batches of format 2. Not referenced after the call.
+            now_ms: the current time.
 
         Raises:
-            ApiError: nothing was stored and the log is as before. UNSUPPORTED_FOR_MESSAGE_FORMAT,
-                CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
-                INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
-                KAFKA_STORAGE_ERROR (the disk is full or failed, or the log is closed).
+            ApiError: nothing was appended, and the log is unchanged:
+                UNSUPPORTED_FOR_MESSAGE_FORMAT, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE,
+                RECORD_LIST_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP,
+                OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR (the disk
+                is full or failed, or the log is closed).
         """
-        if self._refusal is not None or self._durability.failure is not None:
-            raise ApiError(KAFKA_STORAGE_ERROR, self._refusal or self._durability.failure or "")
+        if self._offline_reason is not None or self._durability.failure is not None:
+            raise ApiError(
+                KAFKA_STORAGE_ERROR, self._offline_reason or self._durability.failure or ""
+            )
         self._now_ms = now_ms
         config = self.config
         headers = check_batches(records, config, now_ms)
@@ -104,9 +183,9 @@ class Log(ReadableLog):
         assignment = assign(headers, self._producers, self.end_offset, append_time_ms)
         batches, _, size, first_offset, last_offset, duplicate_timestamp = assignment
         if batches:
-            # One more view takes as long as writing the head of a batch.
+            # A second view would take as long as writing the header of a batch.
             view = records if isinstance(records, memoryview) else memoryview(records)
-            buffers = buffers_of(view, batches, self.leader_epoch, append_time_ms)
+            buffers = buffers_to_write(view, batches, self.leader_epoch, append_time_ms)
             self._store(assignment, buffers, now_ms)
         elif append_time_ms >= 0:
             append_time_ms = duplicate_timestamp
@@ -133,7 +212,7 @@ class Log(ReadableLog):
             interval = config.index_interval_bytes
             for _, _, batch_size, base_offset, batch_last_offset, timestamp in batches:
                 place = _tuple(BatchPlace, (base_offset, batch_last_offset, position, batch_size))
-                segment.note(place, timestamp, interval)
+                segment.index_batch(place, timestamp, interval)
                 position += batch_size
             self._durability.note_append(now_ms)
             segment.grow(position, last_offset + 1, now_ms)
@@ -142,17 +221,17 @@ class Log(ReadableLog):
             self._unsettled = None
         except OSError as error:
             self._settle_append()
-            text = f"{self._name}: storing {size} bytes failed: {error}"
+            text = f"{self._name}: appending {size} bytes failed: {error}"
             raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
         except BaseException:
             self._settle_append()
             raise
 
     def _settle(self) -> None:
-        """Bring to an end what an exception has interrupted.
+        """Finish or undo what an exception has interrupted.
 
         Raises:
-            OSError: a segment that was not begun has left a file which cannot be removed.
+            OSError: rolling was interrupted, and the file of the new segment cannot be removed.
         """
         self._settle_append()
         if self._is_rolling:
@@ -164,24 +243,218 @@ class Log(ReadableLog):
             if self.end_offset > assignment.batches[-1].last_offset:
                 self._producers.update(assignment.producers)
             else:
-                self._segments.active.go_back(self.end_offset)
+                self._segments.active.undo_append(self.end_offset)
             self._unsettled = None
 
-    async def begin_epoch(self, epoch: int) -> None:
-        """Give records another leader epoch from now on; on the disk when this returns.
+    # Rolling
+
+    def _roll(self, now_ms: int) -> Segment:
+        """Start a new segment. Creates one file; everything slow is left to the next flush."""
+        finished = self._segments.active
+        finished.truncate_torn_end()
+        finished.finish()
+        self._is_rolling = True
+        segment = Segment.create(self.directory, self.end_offset, now_ms)
+        self._is_as_closed = False
+        if self.directory.is_durable:
+            # Before the segment is added: if it were not synced later, a power failure could lose
+            # it.
+            self._durability.note_roll(finished, dict(self._producers))
+        self._segments.add(segment)
+        self._is_rolling = False
+        return segment
+
+    def _settle_roll(self) -> None:
+        # If the last segment grew past the base offset of this empty file, the next start would
+        # take that file for the end of the log.
+        if self._segments.active.base_offset != self.end_offset:
+            self.directory.remove(file_name(self.end_offset, "log"))
+        self._is_rolling = False
+
+    # Reading
+
+    @property
+    def high_watermark(self) -> int:
+        """The first offset that is not visible to consumers yet.
+
+        The log end offset; with ``flush.messages=1`` the recovery point, because Kafka then shows
+        no record that a power failure can still lose.
+        """
+        if self.config.flush_messages <= 1 and self.directory.is_durable:
+            return self._durability.recovery_point
+        return self.end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset that is not visible to ``read_committed`` consumers yet.
+
+        Equal to the high watermark, because there are no transactions.
+        """
+        return self.high_watermark
+
+    def read(
+        self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
+    ) -> LogRead:
+        """Return the file range that starts with the batch that contains ``offset``.
+
+        Thread-safe. Waits for the disk if the pages of the file or the index are not in memory.
 
         Args:
-            epoch: higher than :attr:`leader_epoch`.
+            offset: the first offset to read, from :attr:`start_offset` to :attr:`end_offset`.
+            max_bytes: the limit of the range's size; it may cut the last batch short.
+            min_one_message: return the first batch whole, even if it is larger (KIP-74). If false,
+                the range is empty when the first batch does not fit.
+            up_to: return only records below this offset; :attr:`high_watermark` by default.
 
         Raises:
-            ValueError: it is not.
-            ApiError: KAFKA_STORAGE_ERROR, it could not be written down. It is in use all the same.
+            ApiError: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE, the bytes on the disk are not a batch.
+        """
+        read = self._read(offset, max_bytes, min_one_message, up_to, cached_only=False)
+        assert read is not None
+        return read
 
-        Cancellation: it has begun in any case; unless this returns, a power cut may make it
-        forgotten until the next flush.
+    def read_cached(
+        self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
+    ) -> LogRead | None:
+        """As :meth:`read`, for the loop: None if reading or sending would wait for the disk.
+
+        Call :meth:`read_warm` in a thread then.
+        """
+        return self._read(offset, max_bytes, min_one_message, up_to, cached_only=True)
+
+    def read_warm(
+        self, offset: int, max_bytes: int, min_one_message: bool = True, up_to: int | None = None
+    ) -> LogRead:
+        """As :meth:`read`, for a thread: the range is in the page cache when this returns.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        read = self.read(offset, max_bytes, min_one_message=min_one_message, up_to=up_to)
+        reading.warm(read.records)
+        return read
+
+    def _read(
+        self,
+        offset: int,
+        max_bytes: int,
+        min_one_message: bool,
+        up_to: int | None,
+        *,
+        cached_only: bool,
+    ) -> LogRead | None:
+        visible = self.high_watermark
+        if up_to is None or up_to > visible:
+            up_to = visible
+        if not self.start_offset <= offset <= self.end_offset:
+            raise ApiError(
+                OFFSET_OUT_OF_RANGE,
+                f"{self._name}: offset {offset} is out of range: the log has offsets "
+                f"{self.start_offset} to {self.end_offset}",
+            )
+        segments = self._segments
+        active = segments.active  # read once: while this runs in a thread, the log may roll
+        is_new = offset >= active.base_offset
+        read = reading.read_range(
+            [active] if is_new else segments.all,
+            offset,
+            max_bytes,
+            up_to,
+            min_one_message=min_one_message,
+            cached_only=cached_only,
+        )
+        if read is not None and not is_new:
+            segments.note_use(read.segment_base_offset)
+        return read
+
+    def offset_for_timestamp(
+        self, timestamp: int, up_to: int | None = None
+    ) -> OffsetAndTimestamp | None:
+        """The first record whose timestamp is at least ``timestamp``; None if there is none.
+
+        Thread-safe. May read a lot and decodes a batch: call it in a thread.
+
+        Args:
+            timestamp: in milliseconds.
+            up_to: search only below this offset; :attr:`high_watermark` by default.
+
+        Raises:
+            ApiError: CORRUPT_MESSAGE, the bytes on the disk are not a batch.
+        """
+        visible = self.high_watermark
+        limit = visible if up_to is None else min(up_to, visible)
+        found = timestamps.first_at_or_after(
+            self._segments.all, timestamp, self.start_offset, limit
+        )
+        self._segments.release_idle()
+        return found
+
+    def beginnings_before(self, timestamp: float, now_ms: int) -> list[int]:
+        """Base offsets of segments last written at ``timestamp`` or before, and the log end offset.
+
+        Descending, and none above the high watermark; see :func:`timestamps.beginnings_before`.
+        Thread-safe; may wait for the disk unless ``timestamp`` is infinity.
+        """
+        visible = self.high_watermark
+        offsets = timestamps.beginnings_before(
+            self._segments.all, self.start_offset, self.end_offset, timestamp, now_ms
+        )
+        if offsets and offsets[0] > visible:
+            return [visible, *(offset for offset in offsets if offset <= visible)]
+        return offsets
+
+    def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
+        """The record with the greatest timestamp; None if there is none (KIP-734).
+
+        Thread-safe; call it in a thread, as :meth:`offset_for_timestamp`.
+
+        Raises:
+            ApiError: CORRUPT_MESSAGE, the bytes on the disk are not a batch.
+        """
+        found = timestamps.newest(self._segments.all, self.start_offset)
+        self._segments.release_idle()
+        return found
+
+    # Leader epochs
+
+    def check_leader_epoch(self, epoch: int) -> None:
+        """Check the current leader epoch that a client states in its request (KIP-320).
+
+        Args:
+            epoch: the client's value; -1 if it does not state one.
+
+        Raises:
+            ApiError: FENCED_LEADER_EPOCH, the client's epoch is older; UNKNOWN_LEADER_EPOCH, it is
+                newer.
+        """
+        if epoch < 0 or epoch == self.leader_epoch:
+            return
+        code = FENCED_LEADER_EPOCH if epoch < self.leader_epoch else UNKNOWN_LEADER_EPOCH
+        raise ApiError(
+            code, f"{self._name}: the current leader epoch is {self.leader_epoch}, not {epoch}"
+        )
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        """The end offset of a leader epoch; see :meth:`LeaderEpochs.end_of`."""
+        return self.epochs.end_of(epoch, self.end_offset)
+
+    async def begin_epoch(self, epoch: int) -> None:
+        """Start a leader epoch: records appended from now on get it. Durable when this returns.
+
+        Args:
+            epoch: greater than :attr:`leader_epoch`.
+
+        Raises:
+            ValueError: the epoch is not greater.
+            ApiError: KAFKA_STORAGE_ERROR, the epoch could not be saved. It is used all the same.
+
+        Cancellation: the epoch has started in any case; unless this returns, a power failure may
+        undo it until the next flush.
         """
         if epoch <= self.leader_epoch:
-            raise ValueError(f"{self._name}: epoch {epoch} does not follow {self.leader_epoch}")
+            raise ValueError(
+                f"{self._name}: leader epoch {epoch} is not greater than {self.leader_epoch}"
+            )
         self.leader_epoch = epoch
         self.epochs.assign(epoch, self.end_offset)
         if not self.directory.is_durable:
@@ -189,49 +462,25 @@ class Log(ReadableLog):
             return
         await self._durability.save_epochs()
 
-    # Rolling
-
-    def _roll(self, now_ms: int) -> Segment:
-        """Start a new segment at the end. One file is made; everything slow is left to a flush."""
-        finished = self._segments.active
-        finished.mend()
-        finished.finish()
-        self._is_rolling = True
-        segment = Segment.create(self.directory, self.end_offset, now_ms)
-        self._is_as_closed = False
-        if self.directory.is_durable:
-            # Before the segment counts: what is not synced later could be lost by a power cut.
-            self._durability.note_roll(finished, dict(self._producers))
-        self._segments.add(segment)
-        self._is_rolling = False
-        return segment
-
-    def _settle_roll(self) -> None:
-        # Were the last segment to grow beyond the name of the next one, a start would find the end
-        # of the log in that empty file.
-        if self._segments.active.base_offset != self.end_offset:
-            self.directory.remove(file_name(self.end_offset, "log"))
-        self._is_rolling = False
-
     # Durability
 
     @property
     def recovery_point(self) -> int:
-        """Everything below this offset survives a power cut (in memory: the end of the log)."""
+        """Everything below this offset survives a power failure (in memory: the log end offset)."""
         if not self.directory.is_durable:
             return self.end_offset
         return self._durability.recovery_point
 
     @property
     def stored_recovery_point(self) -> int:
-        """The recovery point to write into the checkpoint file."""
+        """The recovery point as the checkpoint file may state it."""
         if not self.directory.is_durable:
             return self.end_offset
         return self._durability.stored_recovery_point
 
     @property
     def extent(self) -> Extent:
-        """What of the log is on the disk, to compare with what the next start finds."""
+        """The part of the log that is on the disk; the next start compares its files with it."""
         base_offset, position = self._durability.stored_position
         return Extent(
             self.topic_id,
@@ -245,47 +494,48 @@ class Log(ReadableLog):
 
     @property
     def unflushed_messages(self) -> int:
-        """How many offsets would not survive a power cut now."""
+        """How many offsets a power failure would lose now."""
         return self.end_offset - self.recovery_point
 
     @property
     def must_flush(self) -> bool:
-        """``flush.messages`` is reached: the answer to the producer has to wait for a flush."""
+        """``flush.messages`` is reached: the response to the producer has to wait for a flush."""
         return 0 < self.unflushed_messages >= self.config.flush_messages
 
     @property
     def is_offline(self) -> bool:
-        """Appends are refused: a sync failed, or the log is closed or deleted."""
-        return self._refusal is not None or self._durability.failure is not None
+        """Appends are rejected: a sync failed, or the log is closed or deleted."""
+        return self._offline_reason is not None or self._durability.failure is not None
 
     @property
     def has_unflushed_segments(self) -> bool:
-        """A segment has ended and is not on the disk: a start after a crash would scan it."""
+        """A finished segment is not on the disk yet: after a crash it would be scanned."""
         return self._durability.has_rolled
 
     def flush_due(self, now_ms: int) -> int | None:
-        """The offset up to which the policy wants a flush now, None for none.
+        """The offset up to which a flush is due now; None: no flush is due.
 
-        By ``flush.messages``, by ``flush.ms``, or because a finished segment is not on the disk.
+        Due by ``flush.messages``, by ``flush.ms``, or because a finished segment is not on the
+        disk.
         """
         if not self.directory.is_durable or self.is_offline:
             return None
         return self._durability.due(now_ms, self.config.flush_messages, self.config.flush_ms)
 
     async def flush(self, up_to: int | None = None) -> None:
-        """Return when everything below ``up_to`` survives a power cut.
+        """Return when everything below ``up_to`` survives a power failure.
 
-        All who wait at the same time share an fsync, made in a thread.
+        Concurrent calls share an fsync, which runs in a thread.
 
         Args:
-            up_to: :attr:`end_offset` at the moment of the call by default.
+            up_to: by default :attr:`end_offset` at the time of the call.
 
         Raises:
-            ApiError: KAFKA_STORAGE_ERROR. If an fsync failed, every waiter gets it and the log
-                takes no more appends; it can still be read.
+            ApiError: KAFKA_STORAGE_ERROR. If an fsync failed, every waiting call raises it and the
+                log rejects appends from then on; it can still be read.
 
-        Cancellation: the task that runs the fsync leaves when that has ended, all others at once.
-        Nothing is lost, and the fsync counts, either way.
+        Cancellation: the task that runs the fsync returns when the fsync has ended, all others at
+        once. Either way nothing is lost, and the fsync counts.
         """
         if not self.directory.is_durable:
             await trio.lowlevel.checkpoint()
@@ -297,48 +547,47 @@ class Log(ReadableLog):
 
     @property
     def starts_inside_segment(self) -> bool:
-        """The names of the files do not tell the start offset.
+        """Whether the start offset cannot be derived from the names of the segment files.
 
-        Those of files that are being removed do not either: a power cut may bring them back, and
-        without what was not on the disk yet.
+        True also while files are being removed: a power failure may restore them, incomplete.
         """
         return self._removals > 0 or self.start_offset > self._segments.all[0].base_offset
 
     @property
     def size(self) -> int:
-        """The bytes of all segments."""
+        """The size of all segments, in bytes."""
         return self._segments.size
 
     @property
     def segment_count(self) -> int:
-        """How many segments there are, the active one included."""
+        """The number of segments, including the active one."""
         return len(self._segments)
 
     @property
     def retention_may_block(self) -> bool:
-        """Whether :meth:`retention_due` has to wait for the disk: call it in a thread then."""
-        return not all(each.newest_is_at_hand for each in self._segments.all)
+        """Whether :meth:`retention_due` may wait for the disk and should be called in a thread."""
+        return not all(each.is_newest_known for each in self._segments.all)
 
     def retention_due(self, now_ms: int) -> int | None:
-        """The log start offset that retention wants now, None if nothing is to be removed."""
+        """The log start offset that retention calls for now; None: nothing is to be deleted."""
         self._now_ms = now_ms
         return start_offset_due(
             self._segments.all, self.config, self.start_offset, self.high_watermark, now_ms
         )
 
     async def delete_before(self, offset: int) -> None:
-        """Remove the records below ``offset``; for DeleteRecords and retention.
+        """Delete the records below ``offset``, for DeleteRecords and retention.
 
-        They cannot be read any more from the moment of the call. Whole segments below are then
+        They cannot be read from the time of the call on. Segments that are entirely below are then
         removed in a thread; ranges of them that are being sent stay readable.
 
         Args:
-            offset: the new log start offset; a lower one than the present changes nothing.
+            offset: the new log start offset; one below the current start offset changes nothing.
 
         Raises:
             ApiError: OFFSET_OUT_OF_RANGE, above the high watermark; KAFKA_STORAGE_ERROR.
 
-        Cancellation: nothing is done, or all of it.
+        Cancellation: all or nothing.
         """
         await trio.lowlevel.checkpoint()
         if offset > self.high_watermark:
@@ -351,63 +600,63 @@ class Log(ReadableLog):
                 self._settle()
                 self._roll(self._now_ms)
             except OSError as error:
-                text = f"{self._name}: no new segment can be made: {error}"
+                text = f"{self._name}: cannot create a new segment: {error}"
                 raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
         self.start_offset = max(self.start_offset, offset)
         self.epochs.remove_below(self.start_offset)
         removed = self._segments.remove_below(self.start_offset)
         self._removals += bool(removed)
         self._durability.forget_before(self._segments.all[0].base_offset, self.start_offset)
-        # Bounded: one fsync that may still be writing their index files, one of the file that says
-        # where the log starts, and some unlinks.
+        # Bounded: one fsync that may still be writing their index files, one for the file of the
+        # start offsets, and some unlinks.
         with trio.CancelScope(shield=True):
             await self._durability.idle()
             if removed:
-                await self._note_start()
+                await self._save_start_offset()
                 await self.directory.in_thread(lambda: remove_segments(self.directory, removed))
                 self._removals -= 1
 
-    async def _note_start(self) -> None:
-        """Write down where the log starts before files go, or a start would report them missing."""
+    async def _save_start_offset(self) -> None:
+        """Save the start offset; a start would report files removed before as missing."""
         if self._save_start is None:
             return
         try:
             await self._save_start()
         except OSError as error:
-            # The disk may be full, and what is to go makes room.
-            logger.warning("%s: its new start is not written down yet: %s", self._name, error)
+            # The disk may be full, and removing the files frees space.
+            logger.warning("%s: the new log start offset is not saved yet: %s", self._name, error)
 
     def expire_producers(self, now_ms: int) -> None:
-        """Forget the idempotent producers that were idle for ``producer.id.expiration.ms``."""
+        """Remove the idempotent producers that were idle for ``producer.id.expiration.ms``."""
         for producer_id in expired(self._producers, now_ms, self.config.producer_id_expiration_ms):
             del self._producers[producer_id]
 
     # Closing
 
-    def refuse(self, reason: str) -> None:
-        """Take no more appends: each raises KAFKA_STORAGE_ERROR with ``reason``."""
-        self._refusal = self._refusal or reason
+    def reject_appends(self, reason: str) -> None:
+        """Reject all appends from now on: each raises KAFKA_STORAGE_ERROR with ``reason``."""
+        self._offline_reason = self._offline_reason or reason
 
     async def abandon(self) -> None:
-        """Flush nothing any more; return when no thread is at work and no file is held open.
+        """Stop flushing; return when no thread is running and no file is held open.
 
-        Always a checkpoint. Who waits for a flush gets KAFKA_STORAGE_ERROR.
+        Always a checkpoint. Pending calls of :meth:`flush` raise KAFKA_STORAGE_ERROR.
         """
         self._durability.abandon(f"{self._name} was deleted")
         await self._durability.idle()
         for segment in self._segments.all:
-            segment.let_go()
+            segment.close_file()
 
     async def close(self) -> None:
-        """Take no more appends and put everything on the disk, so that no scan is needed.
+        """Reject appends and flush everything, so that the next start needs no scan.
 
         Raises:
-            ApiError: KAFKA_STORAGE_ERROR, an fsync failed: the stop is not a clean one.
+            ApiError: KAFKA_STORAGE_ERROR, an fsync failed: the shutdown is not clean.
             OSError: a file could not be written.
 
-        Cancellation: the log takes no more appends, but its stop is not a clean one.
+        Cancellation: the log rejects appends, but its shutdown is not clean.
         """
-        self.refuse(f"{self._name} is closed")
+        self.reject_appends(f"{self._name} is closed")
         self._settle()
         await self.flush()
         await self._durability.idle()
@@ -416,14 +665,14 @@ class Log(ReadableLog):
 
     def _finish(self) -> None:
         active = self._segments.active
-        active.mend()
+        active.truncate_torn_end()
         active.finish()
         for segment in self._segments.all:
             if segment.has_unsaved_index or segment is active:
                 segment.save_indexes()
-        sync_indexes(active)
+        active.sync_indexes()
         if not self.epochs.is_saved and self.size:
-            # An empty log without the file is one that begins with epoch 0.
+            # Without the file, an empty log starts with epoch 0.
             self.directory.replace(LEADER_EPOCH_FILE, self.epochs.encode())
         write_snapshot(self.directory, self.end_offset, self._producers)
 

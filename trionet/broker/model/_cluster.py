@@ -1,16 +1,29 @@
-"""What the nodes of a cluster have in common: topics and their logs, groups, the database.
+"""The state that all nodes of a cluster share: topics, logs, leaders, groups, the database.
 
-A node has a :class:`~._broker_state.BrokerState` of its own, which its handlers work on, and a
-network. All that is stored is here, once.
+The problem: a simulated cluster of several nodes in one process has to look to clients like
+several Kafka brokers, with leaders that move, while no record may be lost or served twice.
+
+The choice: everything stored exists once, here, and every node reads and writes the same logs.
+What distinguishes nodes (addresses, fetch sessions, the groups they coordinate) is in a
+:class:`.BrokerState` per node. So leadership is simulated and replication is not: an
+election only changes which node accepts requests for a partition, and in which epoch.
+
+Rejected: a log per replica with real replication. It would multiply disk traffic and memory by
+the replication factor, to protect against a failure (one process losing one of its own copies)
+that cannot happen here. Think again if a broker should ever span several processes.
+
+Changes of topics and elections run one at a time, under one lock. Each is complete or was not
+begun: the database is written first, memory follows without a checkpoint in between, and steps
+that must not be cut short are shielded.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -19,6 +32,7 @@ from ...net._network import SYSTEM, Network
 from ...protocol import error_codes
 from ..config._alterations import Change
 from ..config._broker_config import BrokerConfig
+from ..config._dynamic_config_store import BrokerConfigs
 from ..config._logger_levels import BrokerLoggers
 from ..config._topic_keys import check_topic_overrides, topic_config, topic_keys_not_applied
 from ..groups._group_store import GroupStore
@@ -27,44 +41,42 @@ from ..log import Log, LogConfig, LogFolder
 from ..log.recovery._missing_records import MissingRecordsError
 from ..storage._database import DATABASE_NAME, Database, DatabaseError
 from ..storage._storage_errors import storage_errors
-from ._leadership import NO_LEADER, Leadership
+from ._broker_registration import BrokerRegistration
+from ._elections import Elections
+from ._leadership import Leadership
 from ._producer_ids import ProducerIds
 from ._purgatory import Purgatory
 from ._topic_registry import TopicRegistry
 from ._topic_store import Topic
 
 if TYPE_CHECKING:
-    from ..config._dynamic_config_store import BrokerConfigs
-    from ..groups._group_coordinator import GroupCoordinator
     from ..security._scram_credentials import ScramCredentials
-    from ._broker_state import BrokerState
 
 logger = logging.getLogger("trionet.broker")
 
-ELECTIONS_AT_ONCE: Final = 40
-"""How many partitions get their next leader together; in between, others are served."""
-
 
 class Cluster:
-    """The nodes' common data.
+    """The shared state of the nodes.
 
     Attributes:
-        config: the settings; each node has its own copy, with its own addresses.
-        configs: the settings that were altered while nodes ran.
+        config: the settings of all nodes; each node has its own copy, with its own addresses.
+        configs: the settings that were altered at run time.
         loggers: the levels of the loggers.
-        topics: which topics there are.
+        topics: the topics.
         folder: the logs of their partitions.
         database: everything that is not a log.
-        network: where time and chance come from, and the connections of its nodes.
-        nursery: where work goes that outlives the call that began it, until the broker stops.
-        producer_ids: ids for idempotent producers.
-        scram_credentials: the users of SCRAM; only there with a listener that uses SASL or TLS.
-        purgatory: calls that wait for data.
-        leadership: who leads the partitions of topics.
-        coordinators: who leads those of ``__consumer_offsets``, and so coordinates groups.
-        group_store: what is kept of consumer groups.
-        nodes: all nodes, by their ids.
-        unflushed: logs that were written since the background flush last looked.
+        network: source of time, randomness and the nodes' connections.
+        nursery: runs work that outlives the call that began it, until the broker stops.
+        producer_ids: allocates ids for idempotent producers.
+        scram_credentials: the users of SCRAM; None without a listener that uses SASL or TLS.
+        purgatory: the requests that wait for data.
+        leadership: the leaders of topic partitions.
+        coordinators: the leaders of the partitions of ``__consumer_offsets``, which coordinate
+            groups.
+        group_store: the stored state of consumer groups.
+        nodes: all nodes, by id; each is registered when its state has been created.
+        elections: moves leaders.
+        unflushed: logs that were appended to since the last background flush.
     """
 
     configs: BrokerConfigs
@@ -82,37 +94,45 @@ class Cluster:
     ) -> None:
         self.network = network
         self._virtual_now_ms = network.now_ms if network.is_virtual else None
-        self.config = config
-        self.loggers = BrokerLoggers()
+        self.config: BrokerConfig = config
+        self.loggers: BrokerLoggers = BrokerLoggers()
         self.topics = topics
         self.folder = folder
         self.database = database
         self.nursery = nursery
-        self.producer_ids = ProducerIds(database)
+        self.producer_ids: ProducerIds = ProducerIds(database)
         self.scram_credentials = None
-        self.purgatory = Purgatory()
+        self.purgatory: Purgatory = Purgatory()
         self.leadership = leadership
         self.coordinators: Leadership[int] = Leadership(leadership.nodes)
         for number, replicas in enumerate(
             self.coordinators.place(PARTITIONS, len(leadership.nodes))
         ):
             self.coordinators.add(number, replicas)
-        self.group_store = GroupStore(database)
-        self.nodes: dict[int, BrokerState] = {}
-        self.id = folder.cluster_id
-        self.is_in_memory = not folder.directory.is_durable
+        self.group_store: GroupStore = GroupStore(database)
+        self.nodes: dict[int, BrokerRegistration] = {}
+        self.id: str = folder.cluster_id
+        self.is_in_memory: bool = not folder.directory.is_durable
         self.unflushed: dict[Log, None] = {}
         self._changing_topics = trio.Lock()
         self._logs = folder.logs
+        self.elections: Elections = Elections(
+            leadership,
+            self.coordinators,
+            self.nodes,
+            self._logs,
+            self.purgatory,
+            self._changing_topics,
+        )
 
     def now_ms(self) -> int:
-        """The time that records are stamped with and clients are told, in ms since the epoch."""
+        """The time of record timestamps and responses, in ms since the epoch."""
         if self._virtual_now_ms is not None:
             return self._virtual_now_ms()
         return time.time_ns() // 1_000_000
 
-    def let_go(self) -> None:
-        """Hold no file any more: they close with their last reference, and a Broker may be kept."""
+    def release_logs(self) -> None:
+        """Drop all references to logs: files close with the last one, and a Broker may be kept."""
         self._logs.clear()
         self.unflushed.clear()
         if self.is_in_memory:
@@ -120,7 +140,7 @@ class Cluster:
                 self.folder.directory.remove_folder(name)
 
     async def next_producer_id(self) -> int:
-        """A producer id that was never given before.
+        """Allocate a producer id that was never used before.
 
         Raises:
             ApiError: the database cannot be written.
@@ -130,22 +150,17 @@ class Cluster:
 
     # Nodes.
 
-    def live_nodes(self) -> list[BrokerState]:
-        """The nodes that clients are told of."""
+    def live_nodes(self) -> list[BrokerRegistration]:
+        """The nodes that are advertised to clients."""
         return [
-            state
-            for id, state in self.nodes.items()
-            if state.has_addresses and self.leadership.is_live(id)
+            node
+            for id, node in self.nodes.items()
+            if node.has_addresses and self.leadership.is_live(id)
         ]
 
     def coordinator_of(self, group_id: str) -> int:
         """The node that coordinates a group, or NO_LEADER."""
         return self.coordinators[partition_of(group_id)].leader
-
-    def groups_of(self, group_id: str) -> GroupCoordinator | None:
-        """The groups of the node that coordinates this one; None while no node does."""
-        state = self.nodes.get(self.coordinator_of(group_id))
-        return None if state is None else state.groups
 
     # Topics.
 
@@ -159,30 +174,30 @@ class Cluster:
         """Create a topic and its logs; see :meth:`TopicRegistry.create` for the arguments.
 
         Raises:
-            ApiError: it exists, or what was asked for is not allowed.
+            ApiError: the topic exists, or the request is not allowed.
         """
         async with self._changing_topics:
             with storage_errors():
                 topic = await self.topics.create(name, **settings)
                 failure: OSError | None = None
                 try:
-                    await self._take_office(await self._create_logs(topic))
+                    await self.elections.install_leaders(await self._create_logs(topic))
                 except OSError as error:
                     failure = error
                 if failure is not None:
-                    await self._remove(topic)  # what was refused must not be there
+                    await self._remove(topic)  # a topic whose creation failed must not exist
                     raise failure
                 await self._settle([topic.id])
         _report_topic(topic, {})
         return topic
 
     async def alter_topic(self, name: str, change: Change, *, validate_only: bool = False) -> None:
-        """Change the settings of a topic; its logs obey them from the next append on.
+        """Change the settings of a topic; they apply to its logs from the next append on.
 
         Args:
-            name: of the topic.
-            change: makes its new settings of the old ones.
-            validate_only: check, and change nothing.
+            name: name of the topic.
+            change: returns the new settings, given the old ones.
+            validate_only: validate, and change nothing.
 
         Raises:
             ApiError: there is no such topic, a setting is not allowed, or ``change`` raises it;
@@ -194,7 +209,7 @@ class Cluster:
             overrides = check_topic_overrides(self.config, changed.items())
             if topic is None:
                 raise ApiError(
-                    error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}"
+                    error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist"
                 )
             if validate_only or overrides == topic.configs:
                 return
@@ -204,34 +219,34 @@ class Cluster:
         _report_topic(altered, topic.configs)
 
     def configure_logs(self, topic: Topic, config: LogConfig) -> None:
-        """Have the logs of a topic obey other settings."""
+        """Apply new settings to the logs of a topic."""
         for partition in range(topic.partitions):
             log = self._logs.get((topic.name, partition))
             if log is not None:
                 log.config = config
 
-    def use(self, config: BrokerConfig) -> None:
-        """Have other settings from now on; logs are told by :meth:`configure_logs`."""
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Use new settings from now on, except in logs; see :meth:`configure_logs`."""
         self.config = config
-        self.topics.use(config)
+        self.topics.reconfigure(config)
 
     async def create_partitions(
         self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
     ) -> None:
-        """Give a topic more partitions; see :meth:`TopicRegistry.check_growth`.
+        """Add partitions to a topic; see :meth:`TopicRegistry.check_growth`.
 
         Raises:
-            ApiError: what was asked for is not allowed, or their logs could not be made; the
-                topic is then as before.
+            ApiError: the request is not allowed, or the logs could not be created; the topic is
+                then as before.
         """
         async with self._changing_topics:
             with storage_errors():
                 before = self.topics.get(name)
                 topic = await self.topics.grow(name, partitions, assignments)
-                assert before is not None, "a topic that is not there cannot grow"
+                assert before is not None, "grow() raises for a topic that does not exist"
                 failure: OSError | None = None
                 try:
-                    await self._take_office(await self._create_logs(topic))
+                    await self.elections.install_leaders(await self._create_logs(topic))
                 except OSError as error:
                     failure = error
                 if failure is not None:
@@ -242,10 +257,10 @@ class Cluster:
                     raise failure
 
     async def delete_records(self, log: Log, offset: int) -> None:
-        """Remove the records below ``offset``; fetches that wait for the partition learn of it.
+        """Delete the records below ``offset``, and complete fetches waiting for the partition.
 
         Raises:
-            ApiError, OSError: as :meth:`._log.Log.delete_before`.
+            ApiError, OSError: as :meth:`.Log.delete_before`.
         """
         before = log.start_offset
         await log.delete_before(offset)
@@ -253,7 +268,7 @@ class Cluster:
             self.purgatory.complete_all(log)
 
     async def get_or_create_topic(self, name: str) -> Topic:
-        """The topic, created with the broker's defaults if there is none.
+        """Return the topic, creating it with the broker's defaults if it does not exist.
 
         Raises:
             ApiError: the name is not allowed.
@@ -267,10 +282,10 @@ class Cluster:
             raise
 
     async def delete_topic(self, topic: Topic) -> None:
-        """Delete a topic; waiting fetches of it are answered.
+        """Delete a topic, and complete fetches waiting for it.
 
         Raises:
-            ApiError: it is gone already.
+            ApiError: the topic was deleted already.
         """
         async with self._changing_topics:
             with storage_errors():
@@ -278,7 +293,7 @@ class Cluster:
 
     async def _remove(self, topic: Topic) -> None:
         await self.topics.delete(topic)
-        # At once: the topic is gone, even if its folders cannot be removed.
+        # Before the logs: the topic is deleted, even if its folders cannot be removed.
         self.group_store.forget_topic(topic.name)
         await self._remove_logs(topic.name, range(topic.partitions))
         await self._settle([topic.id])
@@ -289,30 +304,33 @@ class Cluster:
             self.leadership.remove((name, partition))
             log = self._logs.get((name, partition))
             if log is None:
-                continue  # it could not be made
+                continue  # its creation failed
             try:
                 await self.folder.delete(name, partition, self.nursery)
             except OSError as error:
-                failure = error  # the others have to go all the same
+                failure = error  # still remove the other partitions
             self.unflushed.pop(log, None)
             self.purgatory.complete_all(log)
         if failure is not None:
             raise failure
 
     async def _settle(self, topic_ids: Collection[bytes]) -> None:
-        """Note that the folders of topics are as the registry tells."""
+        """Record in the database that the folders of topics match the registry."""
         try:
-            # First, or a power cut could take the names of new folders, or give back old ones.
+            # Before the note is removed: otherwise a power failure could lose the names of new
+            # folders or bring deleted ones back, with nothing left that says so.
             await self.folder.sync_names()
             await self.topics.settle(topic_ids)
         except (OSError, DatabaseError) as error:
-            # What was asked for is done; the next start will find nothing to do.
-            logger.warning("it cannot be noted that a change of topics is complete: %s", error)
+            # The request itself succeeded; the next start checks the folders again.
+            logger.warning("could not record that a change of topics is complete: %s", error)
 
     async def open_logs(self) -> None:
-        """Open what is in the folder, finish creations that were cut short, set aside the rest."""
+        """Open the logs in the data folder, finish interrupted creations, set aside orphans."""
         topics = {topic.name: topic for topic in self.topics}
-        unsettled = [(each, self.topics.by_id(each.id)) for each in self.topics.unsettled]
+        pending_folders = [
+            (each, self.topics.by_id(each.id)) for each in self.topics.pending_folders
+        ]
 
         @cache
         def config_for(name: str) -> LogConfig:
@@ -327,33 +345,37 @@ class Cluster:
             expected=[
                 (name, number) for name in topics for number in range(topics[name].partitions)
             ],
-            begun={(each.name, number) for each, topic in unsettled for number in each.made(topic)},
+            begun={
+                (each.name, number)
+                for each, topic in pending_folders
+                for number in each.to_create(topic)
+            },
             removed=[
                 ((each.name, number), each.id)
-                for each, topic in unsettled
-                for number in each.removed(topic)
+                for each, topic in pending_folders
+                for number in each.to_remove(topic)
             ],
             loss_allowed=self.config.flag("log.missing.records.allowed"),
         )
         for name, partition in self._without_topic(topics):
             folder = await self.folder.set_aside(name, partition)
             logger.warning(
-                "%s-%d: no topic owns it; it is kept as %s and not served. Remove that folder if"
-                " nobody needs it",
+                "%s-%d: no topic has this partition; its folder is kept as %s and not served."
+                " Remove that folder if it is not needed",
                 name,
                 partition,
                 folder,
             )
         begun = [key for topic in topics.values() for key in await self._create_logs(topic)]
-        await self._take_office(begun)
-        if unsettled:
-            await self._settle([each.id for each, _ in unsettled])
+        await self.elections.install_leaders(begun)
+        if pending_folders:
+            await self._settle([each.id for each, _ in pending_folders])
 
     def _without_topic(self, topics: Mapping[str, Topic]) -> list[tuple[str, int]]:
-        """The partitions that no topic owns.
+        """Return the partitions in the data folder that belong to no topic.
 
         Raises:
-            MissingRecordsError: their records would not be served, which is not allowed.
+            MissingRecordsError: some have records, and ``log.missing.records.allowed`` is false.
         """
         found = [
             (name, number)
@@ -364,17 +386,18 @@ class Cluster:
         if with_records and not self.config.flag("log.missing.records.allowed"):
             name, number = min(with_records)
             raise MissingRecordsError(
-                f"no topic owns {len(with_records)} partitions with records, as {name}-{number}"
-                f", and log.missing.records.allowed is false; put {DATABASE_NAME} back from a"
-                " backup, or start with log.missing.records.allowed=true to set them aside"
+                f"{len(with_records)} partitions with records belong to no topic, such as"
+                f" {name}-{number}, and log.missing.records.allowed is false; restore"
+                f" {DATABASE_NAME} from a backup, or start with log.missing.records.allowed=true"
+                " to set them aside"
             )
         return found
 
     async def _create_logs(self, topic: Topic) -> list[tuple[str, int]]:
-        """Open what there is not yet; tells which partitions begin with another leader epoch.
+        """Create missing logs, and return the partitions that begin with a new leader epoch.
 
-        Nobody has written down who led. It was the first replica as long as the epoch is 0, since
-        whoever else begins, here or in an election, has an epoch of its own.
+        The last leader is not stored. While the epoch is 0 it was the first replica, since any
+        other leader, elected here or later, starts an epoch of its own.
         """
         begun: list[tuple[str, int]] = []
         config: LogConfig | None = None
@@ -394,85 +417,10 @@ class Cluster:
                 begun.append(key)
         return begun
 
-    # Elections. Each is complete, or was not begun: a cancelled one still ends, which takes a few
-    # syncs of files at most.
-
-    async def move_leader(self, topic: str, partition: int, node: int) -> None:
-        """Make a node the leader of a partition.
-
-        Raises:
-            ValueError: there is no such partition, or the node cannot lead it.
-        """
-        async with self._changing_topics:
-            if self.leadership.move((topic, partition), node):
-                await self._take_office([(topic, partition)])
-
-    async def move_coordinator(self, group_id: str, node: int) -> None:
-        """Make a node the coordinator of a group, and of all in the same partition.
-
-        Raises:
-            ValueError: the node cannot be.
-        """
-        async with self._changing_topics:
-            self.coordinators.move(partition_of(group_id), node)
-            self._hand_over_groups()
-
-    async def node_started(self, node: int) -> None:
-        """A node listens: it leads what had no leader."""
-        async with self._changing_topics:
-            self.coordinators.start(node)
-            self._hand_over_groups()
-            await self._take_office(self.leadership.start(node))
-
-    async def node_stops(self, node: int) -> None:
-        """A node will not listen any more: others lead what it led, if there are any."""
-        async with self._changing_topics:
-            self.coordinators.stop(node)
-            self._hand_over_groups()
-            await self._take_office(self.leadership.stop(node))
-
-    async def elect_preferred_leaders(self) -> None:
-        """Make the first replica of every partition its leader, where that lives."""
-        async with self._changing_topics:
-            self.coordinators.prefer()
-            self._hand_over_groups()
-            await self._take_office(self.leadership.prefer())
-
-    def _hand_over_groups(self) -> None:
-        for state in self.nodes.values():
-            state.groups.hand_over(self.groups_of)
-
-    async def _take_office(self, keys: Iterable[tuple[str, int]]) -> None:
-        """Have partitions led by those who were elected, and tell who waits for the others.
-
-        Nobody leads them until their new epochs are written down, so that no record is ever of an
-        epoch that a power cut could give to another leader.
-        """
-        logs = {key: log for key in keys if (log := self._logs.get(key)) is not None}
-        for log in logs.values():
-            log.leader_id = NO_LEADER
-        elected = list(logs)
-        for first in range(0, len(elected), ELECTIONS_AT_ONCE):
-            some = elected[first : first + ELECTIONS_AT_ONCE]
-            with trio.CancelScope(shield=True):
-                async with trio.open_nursery() as nursery:
-                    for key in some:
-                        nursery.start_soon(_begin_epoch, logs[key], self.leadership[key].epoch)
-            for key in some:
-                logs[key].leader_id = self.leadership[key].leader
-                self.purgatory.complete_all(logs[key])
-
 
 def _report_topic(topic: Topic, before: Mapping[str, str]) -> None:
-    """Say which settings of a topic have no effect: accepted is not the same as applied."""
-    told = topic_keys_not_applied(before)
-    ignored = [each for each in topic_keys_not_applied(topic.configs) if each not in told]
+    """Log which settings of a topic were accepted but have no effect."""
+    reported = topic_keys_not_applied(before)
+    ignored = [each for each in topic_keys_not_applied(topic.configs) if each not in reported]
     if ignored:
         logger.warning("topic %s: not applied by this version: %s", topic.name, ", ".join(ignored))
-
-
-async def _begin_epoch(log: Log, epoch: int) -> None:
-    try:
-        await log.begin_epoch(epoch)
-    except ApiError as error:
-        logger.warning("%s-%d: leader epoch %d: %s", log.topic, log.partition, epoch, error)

@@ -1,9 +1,30 @@
-"""Incremental fetches: the broker remembers what a consumer fetches, the consumer sends changes.
+"""Incremental fetch sessions (KIP-227; Kafka: FetchSession, FetchManager). Pure: no clock, no I/O.
 
-(KIP-227; Kafka: FetchSession, FetchManager.) Pure: the time is a parameter.
+The problem: a consumer of thousands of partitions would send and receive all of them in every
+fetch, though only a few have changed. So the broker keeps the consumer's list of partitions; each
+side then sends only what is new.
 
-An epoch of -1 asks for a full fetch without a session (and ends the one named), 0 for a full fetch
-that begins a session, any other continues one and must be exactly the next.
+The epoch of a request says what it does: -1 is a full fetch without a session (and ends the session
+it names), 0 is a full fetch that starts a session, and any other value must be exactly the next one
+of its session. A lost response thus shows up as a wrong epoch, and the consumer starts over.
+
+The choices:
+
+* Sessions are in order of their last use, so that the least recently used one is found at once.
+  Eviction is by Kafka's rules, except that the smallest old session is found by a scan, which only
+  a full cache needs. Kafka keeps two more sorted trees for it.
+* The cache is bounded by partitions in total, besides Kafka's bound on sessions: 1,000 sessions of
+  250,000 partitions each would not fit in memory.
+* Requests of many partitions are read by a generator (:meth:`FetchSessionCache.open_in_steps`),
+  between whose steps the loop runs other tasks. Small ones use plain loops, which are faster.
+
+Rejected: sessions tied to a connection. They would need no ids or epochs, but the protocol lets a
+consumer continue a session on another connection.
+
+Race: while a generator is suspended, its session may be evicted or ended by another request.
+``elements`` must not be changed for it then; :meth:`FetchSessionCache._is_kept` checks this.
+
+Think again if evictions become frequent with many sessions: each costs a scan of all of them.
 """
 
 # Compiled by mypyc.
@@ -24,12 +45,12 @@ FINAL_EPOCH: Final = -1
 INITIAL_EPOCH: Final = 0
 _EPOCH_MAX = 2**31 - 1
 
-# A partition is named by topic name up to version 12 and by topic id from 13 on.
+# Partitions are identified by topic name up to version 12, and by topic id from 13 on.
 PartitionKey = tuple[str | bytes, int]
 
 
 class FetchedPartition:
-    """What a consumer wants of one partition, and what it was told last."""
+    """One partition of a session: what the consumer requests, and what it last received."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -51,7 +72,7 @@ class FetchedPartition:
         self.log_start_offset = -1
 
     def has_news(self, data: PartitionData) -> bool:
-        """Whether an incremental answer has to mention the partition; remembers what it says."""
+        """Whether an incremental response must include the partition; records what it reports."""
         changed = bool(
             data.records
             or data.error_code
@@ -61,32 +82,32 @@ class FetchedPartition:
         self.high_watermark = data.high_watermark
         self.log_start_offset = data.log_start_offset
         if data.error_code:
-            # Said again in every answer until it is over, whatever the watermarks are then.
+            # Included in every response until the error is gone, whatever the watermarks are then.
             self.high_watermark = -1
         return changed
 
 
 class FetchSession:
-    """One consumer's partitions, in the order in which they are to be served."""
+    """One consumer's partitions, in the order in which they are served."""
 
     __slots__ = ("created", "epoch", "id", "last_used", "partitions", "uses_topic_ids")
 
     def __init__(self, id: int, uses_topic_ids: bool, now: float) -> None:
-        self.id = id
-        self.epoch = 1
-        self.uses_topic_ids = uses_topic_ids
-        self.created = now
-        self.last_used = now
+        self.id: int = id
+        self.epoch: int = 1
+        self.uses_topic_ids: bool = uses_topic_ids
+        self.created: float = now
+        self.last_used: float = now
         self.partitions: OrderedDict[PartitionKey, FetchedPartition] = OrderedDict()
 
     def served(self, key: PartitionKey) -> None:
-        """Serve this partition last the next time, so that none starves behind the others."""
-        if key in self.partitions:  # a later fetch, on another connection, may have forgotten it
+        """Serve this partition last in the next fetch, so that none of the others starves."""
+        if key in self.partitions:  # a fetch on another connection may have removed it
             self.partitions.move_to_end(key)
 
 
 class FetchContext:
-    """The partitions of one fetch and the session that they belong to, if any."""
+    """The partitions of one fetch, and their session, if any."""
 
     __slots__ = ("is_incremental", "partitions", "session")
 
@@ -96,9 +117,9 @@ class FetchContext:
         session: FetchSession | None = None,
         is_incremental: bool = False,
     ) -> None:
-        self.partitions = partitions
-        self.session = session
-        self.is_incremental = is_incremental
+        self.partitions: list[FetchedPartition] = partitions
+        self.session: FetchSession | None = session
+        self.is_incremental: bool = is_incremental
 
     @property
     def session_id(self) -> int:
@@ -108,31 +129,31 @@ class FetchContext:
 class FetchSessionCache:
     """The sessions of all consumers.
 
-    A full cache makes room as Kafka's does (FetchSessionCacheShard.tryEvict): a session goes that
-    was not used for a while, or that is not young any more and smaller than the new one. Without
-    room a consumer fetches without a session, which costs it more bytes and nothing else.
+    A full cache evicts as Kafka does (FetchSessionCacheShard.tryEvict): a session that was not
+    used for a while, or an old one that is smaller than the new one. If there is none, the
+    consumer fetches without a session, which only costs bandwidth.
 
     Args:
-        slots: ``max.incremental.fetch.session.cache.slots``; 0 turns sessions off.
+        slots: ``max.incremental.fetch.session.cache.slots``; 0 disables sessions.
         eviction_seconds: ``min.incremental.fetch.session.eviction.ms``.
-        chance: what ids are drawn from.
-        elements: how many partitions all of them may have
+        rng: source of session ids.
+        elements: maximum number of partitions of all sessions together
             (``max.incremental.fetch.session.cache.elements``).
 
     Attributes:
-        elements: how many partitions the sessions have.
+        elements: current number of partitions of all sessions together.
     """
 
     def __init__(
         self,
         slots: int,
         eviction_seconds: float = 120.0,
-        chance: random.Random = SYSTEM.chance,
+        rng: random.Random = SYSTEM.chance,
         *,
         elements: int = 250_000,
     ) -> None:
-        self.elements = 0
-        self._chance = chance
+        self.elements: int = 0
+        self._chance = rng
         self._slots = slots
         self._elements_max = elements
         self._eviction_seconds = eviction_seconds
@@ -143,15 +164,15 @@ class FetchSessionCache:
 
     @property
     def sessions(self) -> list[FetchSession]:
-        """All of them, the one that was unused longest first."""
+        """All sessions, the least recently used first."""
         return list(self._sessions.values())
 
     def get(self, id: int) -> FetchSession | None:
-        """The session with this id, if there is one."""
+        """The session with this id, or None."""
         return self._sessions.get(id)
 
     def open(self, request: FetchRequest, version: int, now: float) -> FetchContext:
-        """What a request fetches, after its changes to its session were taken over.
+        """Apply a request's changes to its session, and return what it fetches.
 
         Raises:
             ApiError: the session is unknown, or the request is not its next one.
@@ -162,40 +183,40 @@ class FetchSessionCache:
             partitions: dict[PartitionKey, FetchedPartition] = {}
             for topic in request.topics:
                 name = topic.topic_id if uses_topic_ids else topic.topic
-                for wanted in topic.partitions:
-                    key = (name, wanted.partition)
+                for requested in topic.partitions:
+                    key = (name, requested.partition)
                     partitions[key] = FetchedPartition(
                         key,
-                        wanted.fetch_offset,
-                        wanted.partition_max_bytes,
-                        wanted.current_leader_epoch,
+                        requested.fetch_offset,
+                        requested.partition_max_bytes,
+                        requested.current_leader_epoch,
                     )
             return self._full(request, partitions, uses_topic_ids, now)
         session = self._continue(request, uses_topic_ids, now)
         if request.topics:
             for fetched in _partitions(request, uses_topic_ids):
-                self._take_over(session, fetched)
+                self._update(session, fetched)
         if request.forgotten_topics_data:
             for key in _forgotten(request, uses_topic_ids):
                 self._forget(session, key)
         return self._incremental(session)
 
-    def opening(
+    def open_in_steps(
         self, request: FetchRequest, version: int, now: float
     ) -> Generator[None, None, FetchContext]:
-        """As :meth:`open`, stopping at each partition: a request may have 250,000."""
+        """As :meth:`open`, yielding at each partition: a request may have 250,000 of them."""
         uses_topic_ids = version >= 13
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self._remove(request.session_id)
-            # Of a partition that is named twice the last one counts, as in Kafka.
+            # If a partition is repeated, the last entry wins, as in Kafka.
             partitions: dict[PartitionKey, FetchedPartition] = {}
-            for wanted in _partitions(request, uses_topic_ids):
-                partitions[wanted.key] = wanted
+            for requested in _partitions(request, uses_topic_ids):
+                partitions[requested.key] = requested
                 yield
             return self._full(request, partitions, uses_topic_ids, now)
         session = self._continue(request, uses_topic_ids, now)
-        for wanted in _partitions(request, uses_topic_ids):
-            self._take_over(session, wanted)
+        for requested in _partitions(request, uses_topic_ids):
+            self._update(session, requested)
             yield
         for key in _forgotten(request, uses_topic_ids):
             self._forget(session, key)
@@ -225,7 +246,7 @@ class FetchSessionCache:
         return FetchContext(list(session.partitions.values()), session, is_incremental=True)
 
     def _is_kept(self, session: FetchSession) -> bool:
-        """Whether it has not gone while a request to it was read."""
+        """Whether the session was not evicted or ended while a request to it was being read."""
         return self._sessions.get(session.id) is session
 
     def _remove(self, id: int) -> None:
@@ -241,7 +262,7 @@ class FetchSessionCache:
     ) -> FetchSession | None:
         if not self._make_room(len(partitions), now):
             return None
-        # Unpredictable: whoever guesses an id can end another consumer's session.
+        # Unpredictable: a client that guesses an id can end another consumer's session.
         id = self._chance.randint(1, _EPOCH_MAX)
         while id in self._sessions:
             id = self._chance.randint(1, _EPOCH_MAX)
@@ -251,7 +272,7 @@ class FetchSessionCache:
         return session
 
     def _make_room(self, size: int, now: float) -> bool:
-        """See that a session of so many partitions has room; False if there is none."""
+        """Evict sessions until one of ``size`` partitions fits; returns False if none will."""
         if not self._slots or size > self._elements_max:
             return False
         while len(self._sessions) >= self._slots or self.elements + size > self._elements_max:
@@ -265,7 +286,7 @@ class FetchSessionCache:
         return True
 
     def _smallest(self, size: int, now: float) -> FetchSession | None:
-        """The smallest session below a size that is not young any more."""
+        """The smallest session below a size that is old enough for eviction."""
         found = None
         for session in self._sessions.values():
             if now - session.created >= self._eviction_seconds and len(session.partitions) < size:
@@ -276,50 +297,53 @@ class FetchSessionCache:
     def _continue(self, request: FetchRequest, uses_topic_ids: bool, now: float) -> FetchSession:
         session = self._sessions.get(request.session_id)
         if session is None:
-            raise ApiError(error_codes.FETCH_SESSION_ID_NOT_FOUND, "no such fetch session")
+            raise ApiError(
+                error_codes.FETCH_SESSION_ID_NOT_FOUND,
+                f"fetch session {request.session_id} does not exist",
+            )
         if session.epoch != request.session_epoch:
             raise ApiError(
                 error_codes.INVALID_FETCH_SESSION_EPOCH,
-                f"epoch {request.session_epoch} came where {session.epoch} was next",
+                f"session epoch is {request.session_epoch}, expected {session.epoch}",
             )
         if session.uses_topic_ids != uses_topic_ids:
             raise ApiError(
                 error_codes.FETCH_SESSION_TOPIC_ID_ERROR,
-                "a session goes on naming topics as it began: by name or by id",
+                "a session must keep identifying topics by name or by id, as it began",
             )
         session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
         session.last_used = now
         self._sessions.move_to_end(session.id)
         return session
 
-    def _take_over(self, session: FetchSession, wanted: FetchedPartition) -> None:
-        known = session.partitions.get(wanted.key)
+    def _update(self, session: FetchSession, requested: FetchedPartition) -> None:
+        known = session.partitions.get(requested.key)
         if known is not None:
-            known.fetch_offset = wanted.fetch_offset
-            known.max_bytes = wanted.max_bytes
-            known.current_leader_epoch = wanted.current_leader_epoch
+            known.fetch_offset = requested.fetch_offset
+            known.max_bytes = requested.max_bytes
+            known.current_leader_epoch = requested.current_leader_epoch
             return
         if not self._is_kept(session) or self.elements >= self._elements_max:
-            # The consumer begins anew, without a session if there is no room then either.
+            # The consumer starts over, without a session if the cache is still full.
             self._remove(session.id)
             raise ApiError(
                 error_codes.FETCH_SESSION_ID_NOT_FOUND,
-                f"all fetch sessions together may have {self._elements_max} partitions "
-                "(max.incremental.fetch.session.cache.elements)",
+                f"the fetch sessions reached their limit of {self._elements_max} partitions in"
+                " total (max.incremental.fetch.session.cache.elements)",
             )
-        session.partitions[wanted.key] = wanted
+        session.partitions[requested.key] = requested
         self.elements += 1
 
 
 def _partitions(request: FetchRequest, uses_topic_ids: bool) -> Iterator[FetchedPartition]:
     for topic in request.topics:
         name = topic.topic_id if uses_topic_ids else topic.topic
-        for wanted in topic.partitions:
+        for requested in topic.partitions:
             yield FetchedPartition(
-                (name, wanted.partition),
-                wanted.fetch_offset,
-                wanted.partition_max_bytes,
-                wanted.current_leader_epoch,
+                (name, requested.partition),
+                requested.fetch_offset,
+                requested.partition_max_bytes,
+                requested.current_leader_epoch,
             )
 
 

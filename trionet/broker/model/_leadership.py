@@ -1,11 +1,10 @@
-"""Which node leads which partition, and in which epoch: a state machine without I/O.
+"""The leader and leader epoch of each partition: a state machine without I/O.
 
-(Kafka: ReplicationControlManager, PartitionRegistration.) Leadership is simulated, replication is
-not: a replica is a node that may lead the partition, and all of them read and write the same log.
-So every replica that lives is in sync, and there is no election that could lose a record.
+(Kafka: ReplicationControlManager, PartitionRegistration.) Leadership is simulated and replication
+is not: a replica is a node that may lead the partition, and all of them read and write the same
+log. So every live replica is in sync, and no election can lose a record.
 
-Keys are whatever is led: partitions of topics, or those of ``__consumer_offsets`` whose leaders
-are the coordinators of groups.
+Keys are topic partitions, or partitions of ``__consumer_offsets``, whose leaders coordinate groups.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ import attrs
 NO_LEADER: Final = -1
 
 Replicas = tuple[tuple[int, ...], ...]
-"""The nodes that may lead each partition of a topic, the preferred one first."""
+"""The replicas of each partition of a topic, the preferred leader first."""
 
 K = TypeVar("K", bound=Hashable)
 
 
 @attrs.frozen
 class PartitionRegistration:
-    """Who may lead a partition, and who does.
+    """The replicas and the leader of a partition.
 
     Attributes:
-        replicas: the nodes that may, the preferred one first.
-        leader: the one that does; NO_LEADER while none of them lives.
-        epoch: counts the changes of the leader, to none and from none included.
-        last_leader: the one that leads, or else led last.
+        replicas: the nodes that may lead it, the preferred leader first.
+        leader: the current leader; NO_LEADER while no replica is live.
+        epoch: the number of leader changes, those to and from NO_LEADER included.
+        last_leader: the current leader, or else the previous one.
     """
 
     replicas: tuple[int, ...]
@@ -40,18 +39,18 @@ class PartitionRegistration:
     last_leader: int
 
 
-_NOBODY: Final = PartitionRegistration((), NO_LEADER, -1, NO_LEADER)
+_UNREGISTERED: Final = PartitionRegistration((), NO_LEADER, -1, NO_LEADER)
 
 
 class Leadership(Generic[K]):
-    """The leaders of everything that is led, and the nodes that live.
+    """The leaders of all partitions, and the live nodes.
 
     Args:
-        nodes: the ids of all nodes, which all live.
+        nodes: the ids of all nodes, all of them live at first.
     """
 
     def __init__(self, nodes: Iterable[int]) -> None:
-        self.nodes = tuple(nodes)
+        self.nodes: tuple[int, ...] = tuple(nodes)
         self._live = set(self.nodes)
         self._partitions: dict[K, PartitionRegistration] = {}
 
@@ -59,23 +58,23 @@ class Leadership(Generic[K]):
 
     @property
     def live(self) -> list[int]:
-        """The ids of the nodes that live, in rising order."""
+        """The ids of the live nodes, in ascending order."""
         return sorted(self._live)
 
     @property
     def controller(self) -> int:
-        """The node that clients take for the controller: the first that lives."""
+        """The node advertised as the controller: the first live one."""
         return min(self._live, default=NO_LEADER)
 
     def is_live(self, node: int) -> bool:
-        """Whether a node lives."""
+        """Whether a node is live."""
         return node in self._live
 
     def start(self, node: int) -> list[K]:
-        """A node lives from now on; it leads what had no leader.
+        """Mark a node as live, and elect it wherever there is no leader.
 
         Returns:
-            Where the leader has changed.
+            The partitions whose leader has changed.
         """
         self._check_node(node)
         self._live.add(node)
@@ -86,10 +85,10 @@ class Leadership(Generic[K]):
         ]
 
     def stop(self, node: int) -> list[K]:
-        """A node lives no more; what it led goes to the first replica that does.
+        """Mark a node as not live, and elect the first live replica wherever it led.
 
         Returns:
-            Where the leader has changed.
+            The partitions whose leader has changed.
         """
         self._check_node(node)
         self._live.discard(node)
@@ -105,36 +104,36 @@ class Leadership(Generic[K]):
         return self._partitions[key]
 
     def get(self, key: K) -> PartitionRegistration:
-        """Who leads a partition; nobody, without replicas, one that is not there."""
-        return self._partitions.get(key, _NOBODY)
+        """The registration of a partition; one without replicas if it does not exist."""
+        return self._partitions.get(key, _UNREGISTERED)
 
-    def living(self, partition: PartitionRegistration) -> list[int]:
-        """The replicas that live."""
+    def live_replicas(self, partition: PartitionRegistration) -> list[int]:
+        """The live replicas."""
         return [node for node in partition.replicas if node in self._live]
 
     def in_sync(self, partition: PartitionRegistration) -> list[int]:
-        """The replicas that live, or else the last leader, which never leaves (Kafka: the ISR)."""
-        living = self.living(partition)
-        return living if living or not partition.replicas else [partition.last_leader]
+        """The live replicas, or else the last leader, which is always in sync (Kafka: the ISR)."""
+        live = self.live_replicas(partition)
+        return live if live or not partition.replicas else [partition.last_leader]
 
-    def offline(self, partition: PartitionRegistration) -> list[int]:
-        """The replicas that do not."""
+    def offline_replicas(self, partition: PartitionRegistration) -> list[int]:
+        """The replicas that are not live."""
         return [node for node in partition.replicas if node not in self._live]
 
     def replicas_on(self, node: int) -> int:
-        """How many partitions a node is a replica of."""
+        """The number of partitions of which a node is a replica."""
         if len(self.nodes) == 1:
             return len(self._partitions)
         return sum(node in partition.replicas for partition in self._partitions.values())
 
     def place(self, count: int, replication_factor: int) -> Replicas:
-        """Replicas for as many new partitions, so that the nodes lead as many each.
+        """Assign replicas to new partitions, distributing leaders evenly.
 
-        The leaders follow each other around the ring of those that live, going on where the last
-        partition that was placed left off; the other replicas are the next on the ring of all.
+        Leaders are assigned round-robin among the live nodes, continuing after the partitions that
+        exist; the other replicas are the nodes that follow the leader in the ring of all nodes.
 
         Args:
-            count: of the partitions.
+            count: the number of partitions.
             replication_factor: from 1 to the number of nodes.
         """
         nodes = self.nodes
@@ -149,53 +148,55 @@ class Leadership(Generic[K]):
         )
 
     def add(self, key: K, replicas: Iterable[int], epoch: int = 0) -> None:
-        """Lead a partition from now on, by its first replica that lives.
+        """Register a new partition, led by its first live replica.
 
         Args:
-            key: of the partition, which is new.
-            replicas: nodes that may lead it; those that there are not are left out. If none of
-                them is there, or none is named, it is the first of all nodes.
+            key: the partition's key.
+            replicas: its replicas. Unknown nodes are dropped; if none is left, the first of all
+                nodes is the only replica.
             epoch: its leader epoch.
         """
-        assert key not in self._partitions, f"{key} is there already"
+        assert key not in self._partitions, f"{key} is registered already"
         known = tuple(node for node in replicas if node in self.nodes) or self.nodes[:1]
         leader = next((node for node in known if node in self._live), NO_LEADER)
         last = known[0] if leader == NO_LEADER else leader
         self._partitions[key] = PartitionRegistration(known, leader, epoch, last)
 
     def begin_epoch(self, key: K) -> None:
-        """Have another epoch of the same leader."""
+        """Start a new epoch of the same leader."""
         partition = self._partitions[key]
         self._partitions[key] = attrs.evolve(partition, epoch=partition.epoch + 1)
 
     def remove(self, key: K) -> None:
-        """Lead a partition no more; nothing happens if it is not there."""
+        """Remove a partition, if it is registered."""
         self._partitions.pop(key, None)
 
     def move(self, key: K, node: int) -> bool:
-        """Make a node the leader of a partition; False if it was already.
+        """Make a node the leader of a partition; returns False if it was the leader already.
 
         Raises:
-            ValueError: there is no such partition, or the node is no replica of it, or does not
-                live.
+            ValueError: there is no such partition, or the node is not a live replica of it.
         """
         partition = self._partitions.get(key)
         if partition is None:
-            raise ValueError(f"there is no partition {key}")
+            raise ValueError(f"partition {_shown(key)} does not exist")
         self._check_node(node)
         if node not in partition.replicas:
             raise ValueError(
-                f"node {node} is no replica of {key}; allowed: {_listed(partition.replicas)}"
+                f"node {node} is not a replica of partition {_shown(key)}; allowed:"
+                f" {_listed(partition.replicas)}"
             )
         if node not in self._live:
-            raise ValueError(f"node {node} is stopped; allowed: {_listed(self.living(partition))}")
+            raise ValueError(
+                f"node {node} is stopped; allowed: {_listed(self.live_replicas(partition))}"
+            )
         return self._lead(key, partition, node)
 
-    def prefer(self) -> list[K]:
-        """Elect the preferred leader wherever it lives (Kafka: kafka-leader-election.sh).
+    def elect_preferred(self) -> list[K]:
+        """Elect the preferred leaders that are live (Kafka: kafka-leader-election.sh).
 
         Returns:
-            Where the leader has changed.
+            The partitions whose leader has changed.
         """
         return [
             key
@@ -205,7 +206,7 @@ class Leadership(Generic[K]):
         ]
 
     def _elect(self, key: K, partition: PartitionRegistration) -> bool:
-        return self._lead(key, partition, next(iter(self.living(partition)), NO_LEADER))
+        return self._lead(key, partition, next(iter(self.live_replicas(partition)), NO_LEADER))
 
     def _lead(self, key: K, partition: PartitionRegistration, leader: int) -> bool:
         if partition.leader == leader:
@@ -218,7 +219,11 @@ class Leadership(Generic[K]):
 
     def _check_node(self, node: int) -> None:
         if node not in self.nodes:
-            raise ValueError(f"there is no node {node}; allowed: {_listed(self.nodes)}")
+            raise ValueError(f"node {node} does not exist; allowed: {_listed(self.nodes)}")
+
+
+def _shown(key: object) -> str:
+    return "-".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def _listed(nodes: Iterable[int]) -> str:

@@ -1,7 +1,7 @@
-"""Producer ids, none of which is ever given twice, not even after a crash.
+"""Allocates producer ids, each at most once, even after a crash.
 
-A block of ids is reserved in the database before its first id is given, so what a crash costs is
-the rest of a block (Kafka: ProducerIdManager, ProducerIdsBlock).
+A block of ids is reserved in the database before its first id is used, so a crash only wastes the
+rest of a block (Kafka: ProducerIdManager, ProducerIdsBlock).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ ID_MAX = 2**63 - 1 - BLOCK_SIZE
 
 
 class ProducerIds:
-    """Gives producer ids, ascending from 0 in a new database.
+    """Allocates producer ids, ascending from 0 in a new database.
 
     Args:
-        database: where blocks are reserved.
+        database: stores the reserved blocks.
     """
 
     def __init__(self, database: Database) -> None:
@@ -32,14 +32,14 @@ class ProducerIds:
         self._block = iter(range(0))
 
     def allocate(self) -> int | None:
-        """The next id, or ``None`` if the reserved ones are used up."""
+        """The next id, or ``None`` if the reserved block is exhausted."""
         return next(self._block, None)
 
     async def next_block(self) -> None:
-        """Reserve the next block of ids; ids left of the block before it are never given.
+        """Reserve the next block of ids; unused ids of the previous block are wasted.
 
         Raises:
-            DatabaseError: nothing is reserved, and the block before stays.
+            DatabaseError: nothing was reserved, and the previous block remains.
 
         Cancellation: raises ``Cancelled`` only if nothing was reserved.
         """
@@ -47,12 +47,12 @@ class ProducerIds:
         self._block = iter(range(first, first + BLOCK_SIZE))
 
     async def next_id(self) -> int:
-        """The next id, after reserving a block where that is needed.
+        """The next id, after reserving a block if needed.
 
         Raises:
             DatabaseError: no block could be reserved.
 
-        Cancellation: may cost a block, never a second use of an id.
+        Cancellation: may waste a block, but never uses an id twice.
         """
         async with self._reserving:
             producer_id = self.allocate()

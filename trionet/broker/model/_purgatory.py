@@ -1,8 +1,24 @@
-"""Calls that wait for data or for their deadline, without holding a handler.
+"""Delayed operations: requests that wait for data or a deadline without occupying a handler.
 
-(Kafka: DelayedOperationPurgatory.) An operation watches some keys; whoever changes what a key
-stands for says so with :meth:`Purgatory.notify`, and operations that are satisfied then complete.
-What is left completes at its deadline, all in one task.
+(Kafka: DelayedOperationPurgatory.)
+
+The problem: thousands of consumers each wait up to ``fetch.max.wait.ms`` for records. An append
+must wake exactly those that now have enough, in microseconds, and a deadline must expire each of
+the others, although nearly all of them are completed by data first.
+
+The choice: an operation watches some keys. An append calls :meth:`Purgatory.notify` with its key,
+which completes satisfied operations in the appending task itself. Deadlines are one heap, served
+by one task. Entries of completed operations stay in the heap and are swept in bulk.
+
+Rejected:
+
+* A task per waiting request. Waking a task costs 5 µs and a pass of the loop; this needs neither.
+* Kafka's hierarchical timing wheel. It exists to make cancelling O(1) from many threads; here a
+  cancelled entry costs one dict lookup when it surfaces.
+* Completing everything at once. An append that wakes a thousand consumers would hold the loop for
+  their thousand reads, so only some are completed at once and the others in batches by the task.
+
+Think again if keys get tens of thousands of watchers: :meth:`Purgatory.notify` visits all of them.
 """
 
 # Compiled by mypyc.
@@ -16,43 +32,43 @@ from typing import Final, Protocol
 
 import trio
 
-# Entries of operations that are done stay in the heap of deadlines until there are this many, or
-# twice as many as were left the last time: then all of them are let go at once.
+# Completed operations stay in the heap of deadlines until it has this many entries, or twice as
+# many as the last sweep left. Then all of them are removed at once.
 SWEEP_AT_LEAST: Final = 1000
 
-# How many operations one request completes in its own turn. Of a thousand consumers that wait for
-# the same record, the others have theirs from a task that leaves the loop to others in between.
+# How many operations one request completes itself. If a thousand consumers wait for one record,
+# the others are completed by the background task, which yields between batches.
 AT_ONCE_MAX: Final = 32
-COMPLETED_IN_A_TURN: Final = 4
+COMPLETED_PER_PASS: Final = 4
 
 
 class DelayedOperation(Protocol):
-    """Something to be done once: when there is enough of what it waits for, or at a deadline."""
+    """An operation that completes once: when it is satisfied, or at its deadline."""
 
     @property
     def is_abandoned(self) -> bool:
-        """Nobody is there any more for whom it could be done."""
+        """Whether its client has disconnected."""
         ...
 
     def is_satisfied_by(self, amount: int) -> bool:
-        """Take note that ``amount`` more has come; whether the operation is due now."""
+        """Add ``amount`` to what has arrived; returns whether the operation can complete now."""
         ...
 
     def complete(self) -> None:
-        """Do it. Called exactly once; must neither wait nor raise."""
+        """Complete the operation. Called exactly once; must neither wait nor raise."""
         ...
 
 
 class Purgatory:
-    """The operations that wait, by key and by deadline.
+    """The waiting operations, by key and by deadline.
 
     Attributes:
-        allowance: how many more operations :meth:`notify` completes at once. A request that
-            notifies sets it to :data:`AT_ONCE_MAX` first.
+        allowance: how many more operations :meth:`notify` may complete itself. Each request that
+            notifies first resets it to :data:`AT_ONCE_MAX`.
     """
 
     def __init__(self) -> None:
-        self.allowance = AT_ONCE_MAX
+        self.allowance: int = AT_ONCE_MAX
         self._due: deque[DelayedOperation] = deque()
         self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
         self._keys: dict[DelayedOperation, tuple[Hashable, ...]] = {}
@@ -66,9 +82,9 @@ class Purgatory:
         return len(self._keys) + len(self._due)
 
     def add(self, operation: DelayedOperation, keys: Iterable[Hashable], deadline: float) -> None:
-        """Keep an operation until it is satisfied or ``deadline`` (trio's clock) has come.
+        """Hold an operation until it is satisfied or ``deadline`` (on trio's clock) is reached.
 
-        After :meth:`close` it is completed at once.
+        After :meth:`close` it is completed immediately.
         """
         if self._is_closed:
             operation.complete()
@@ -80,12 +96,14 @@ class Purgatory:
             self._watchers.setdefault(key, {})[operation] = None
         self._sequence += 1
         heapq.heappush(self._deadlines, (deadline, self._sequence, operation))
-        # Not by `is`: a compiled tuple is a value, and an object only while something looks at it.
+        # Compared by sequence number and not with `is`: mypyc keeps tuples unboxed, and boxes a
+        # new object at each access.
         if self._deadlines[0][1] == self._sequence:
             self._sleep.cancel(reason="an earlier deadline was added")
 
     def notify(self, key: Hashable, amount: int) -> None:
-        """Complete what ``amount`` more of ``key`` satisfies, now or soon."""
+        """Complete operations that are satisfied by ``amount`` more of ``key``, now or shortly."""
+        # A copy, since completing an operation removes it, and may complete others.
         watchers = self._watchers.get(key)
         if not watchers:
             return
@@ -96,27 +114,27 @@ class Purgatory:
                 self.allowance -= 1
                 self._complete(operation)
             else:
-                self._put_off(operation)
+                self._defer(operation)
 
     def complete_all(self, key: Hashable | None = None) -> None:
-        """Complete every operation, or every one that watches ``key``, now or soon."""
+        """Complete all operations, or all that watch ``key``, now or shortly."""
         operations = self._keys if key is None else self._watchers.get(key, {})
         for number, operation in enumerate(list(operations)):
             if number < AT_ONCE_MAX:
                 self._complete(operation)
             else:
-                self._put_off(operation)
+                self._defer(operation)
 
     def close(self) -> None:
-        """Keep no operation from now on: each that is added is completed at once."""
+        """Hold no further operations: each one added is completed immediately."""
         self._is_closed = True
 
     async def drain(self) -> None:
-        """Complete every operation that is kept, each in a turn of its own.
+        """Complete all held operations, yielding after each one.
 
-        One may be a fetch of thousands of partitions, and what they take together is not known.
+        A single one may be a fetch of thousands of partitions, so their total cost is unknown.
 
-        Cancellation: those that are left are forgotten.
+        Cancellation: the remaining ones are dropped.
         """
         try:
             await trio.lowlevel.checkpoint()
@@ -142,19 +160,21 @@ class Purgatory:
                 if operation in self._keys:
                     self._complete(operation)
             self._sleep = trio.CancelScope(deadline=deadlines[0][0] if deadlines else float("inf"))
-            if self._due:  # came while the others were completed
+            # The scope is replaced before this check: an operation deferred after it cancels the
+            # new scope, one deferred before it is found here. Neither is left waiting.
+            if self._due:
                 continue
             with self._sleep:
                 await trio.sleep_forever()
 
-    async def _complete_due(self) -> None:  # noqa: ASYNC910 -- the sleep behind it is a checkpoint
+    async def _complete_due(self) -> None:  # noqa: ASYNC910 -- the caller's sleep is a checkpoint
         while self._due:
-            for _ in range(min(COMPLETED_IN_A_TURN, len(self._due))):
+            for _ in range(min(COMPLETED_PER_PASS, len(self._due))):
                 self._due.popleft().complete()
             await trio.lowlevel.checkpoint()
 
     def _sweep(self) -> None:
-        """Let go of what is done and what is abandoned: a deadline may be weeks away."""
+        """Remove completed and abandoned operations, whose deadlines may be weeks away."""
         for operation in [each for each in self._keys if each.is_abandoned]:
             self._complete(operation)
         self._deadlines = [entry for entry in self._deadlines if entry[2] in self._keys]
@@ -165,7 +185,7 @@ class Purgatory:
         self._forget(operation)
         operation.complete()
 
-    def _put_off(self, operation: DelayedOperation) -> None:
+    def _defer(self, operation: DelayedOperation) -> None:
         self._forget(operation)
         self._due.append(operation)
         self._sleep.cancel(reason="operations are due")

@@ -1,7 +1,7 @@
-"""Which requests are about the topic of the request log, which would feed itself if it had them.
+"""Detects requests about the topic of the request log, whose logging would feed the log itself.
 
-Of a request whose topics a fetch session knows, :meth:`OwnTopic.is_read_by` tells; of all others
-what they name.
+Requests are checked by the topics that they name, fetches that continue a session by the topics of
+the session (:meth:`RequestLogTopic.is_read_by`).
 """
 
 # Compiled by mypyc.
@@ -12,20 +12,18 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ...protocol import api_keys
+from ..config._alterations import TOPIC
 from ._fetch_sessions import FetchContext
 from ._topic_registry import TopicRegistry
 
-# Kafka: ConfigResource.Type.TOPIC.
-_TOPIC_RESOURCE: Final = 2
-
 
 class _Field:
-    """Where a request names topics, if it has them in one list: looked up in no time.
+    """The fields in which a request names topics, if all of them are in one list.
 
     Args:
         topics: the field with the list.
-        name: the field of one with the name.
-        id: the field of one with the id; nothing if there is none.
+        name: an item's field with the topic name.
+        id: an item's field with the topic id; empty if there is none.
     """
 
     __slots__ = ("id", "name", "topics")
@@ -50,7 +48,7 @@ FIELDS: Final[dict[int, _Field]] = {
     api_keys.DESCRIBE_TOPIC_PARTITIONS: _Field(),
     api_keys.DESCRIBE_LOG_DIRS: _Field(name="topic"),
 }
-"""By API, of those that have nothing but one list."""
+"""For APIs that name topics in one list."""
 
 
 def _offsets_of_groups(request: Any) -> Iterable[Any]:
@@ -71,7 +69,7 @@ def _deleted(request: Any) -> Iterable[Any]:
 
 def _configured(request: Any) -> Iterable[Any]:
     for resource in request.resources:
-        if resource.resource_type == _TOPIC_RESOURCE:
+        if resource.resource_type == TOPIC:
             yield resource.resource_name
 
 
@@ -82,23 +80,23 @@ NAMES_OF: Final[dict[int, Callable[[Any], Iterable[Any]]]] = {
     api_keys.ALTER_CONFIGS: _configured,
     api_keys.INCREMENTAL_ALTER_CONFIGS: _configured,
 }
-"""By API, of all others that name any: the names and ids in a request."""
+"""For all other APIs that name topics: the names and ids in a request."""
 
 
-class OwnTopic:
+class RequestLogTopic:
     """The topic of the request log.
 
     Args:
-        name: of the topic.
-        topics: knows its id, which is another one if it was made again.
+        name: name of the topic.
+        topics: the registry, which has its id; the id changes if the topic is recreated.
     """
 
     def __init__(self, name: str, topics: TopicRegistry) -> None:
         self.name = name
         self._topics = topics
 
-    def is_touched_by(self, api_key: int, request: Any) -> bool:
-        """Whether a request names the topic, or has its id."""
+    def is_named_in(self, api_key: int, request: Any) -> bool:
+        """Whether a request names the topic, or contains its id."""
         field = FIELDS.get(api_key)
         if field is not None:
             return self._is_in(field, request)
@@ -114,7 +112,7 @@ class OwnTopic:
         own = self.name
         for topic in getattr(request, field.topics) or ():
             name = getattr(topic, field.name)
-            if name:  # a request has one of the two
+            if name:  # a request has either names or ids
                 if name == own:
                     return True
             elif field.id and getattr(topic, field.id) == self._id:
@@ -122,7 +120,7 @@ class OwnTopic:
         return False
 
     def is_read_by(self, context: FetchContext) -> bool:
-        """Whether a fetch reads it, by what its session knows."""
+        """Whether a fetch reads the topic, including partitions known only to its session."""
         own = self.name
         for partition in context.partitions:
             topic = partition.key[0]

@@ -1,9 +1,10 @@
-"""Which topics there are: checked by Kafka's rules, kept in the database, looked up in memory.
+"""The registry of topics: validated by Kafka's rules, stored in the database, cached in memory.
 
-The rules and their error codes are those of Kafka's ReplicationControlManager. The logs of the
-partitions are somebody else's: a topic is committed before its folders are made, and forgotten
-before they are removed. Either comes with a note, which goes when they are, so that a start can
-always finish what was begun, and tell it from folders that were lost.
+The rules and their error codes are those of Kafka's ReplicationControlManager. The registry does
+not touch the partitions' logs: a topic is committed before its folders are created, and deleted
+before they are removed. In both cases the transaction also records the pending folder changes, and
+the record is removed when they are complete. So a start can always finish interrupted changes, and
+distinguish them from folders that were lost.
 """
 
 from __future__ import annotations
@@ -32,12 +33,11 @@ from ..config._topic_keys import check_topic_overrides, topic_config
 from ..storage._database import Database, damaged
 from . import _topic_store as topic_store
 from ._leadership import Leadership, Replicas
-from ._topic_store import Topic, Unsettled
-from ._uuids import new_uuid
+from ._topic_store import PendingFolders, Topic, new_uuid
 
 NAME_LENGTH_MAX = 249
 
-# What Kafka's controller makes in one go; the folders of more would hold the loop for too long.
+# The limit of Kafka's controller per request; more folders would hold the loop for too long.
 PARTITIONS_MAX = 10_000
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -45,19 +45,19 @@ _INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_gro
 _CLUSTER_METADATA = "__cluster_metadata"
 
 Assignments = Sequence[tuple[int, Sequence[int]]]
-"""The brokers of each partition, as CreateTopics may name them."""
+"""Partitions with their replicas, as in CreateTopics."""
 
 Settings = Sequence[tuple[str, str | None]]
-"""A topic's own settings, as CreateTopics brings them."""
+"""A topic's own settings, as in CreateTopics."""
 
 
 class TopicRegistry:
-    """All topics of a broker; made by :meth:`load`.
+    """All topics of a broker; created by :meth:`load`.
 
-    ``len`` counts topics, and iterating gives them in the order in which they were made.
+    ``len()`` is the number of topics, and iteration is in order of creation.
 
     Attributes:
-        unsettled: whose folders the last broker was making or removing when it ended.
+        pending_folders: folder changes that were pending when the broker last ended.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class TopicRegistry:
         leadership: Leadership[tuple[str, int]],
         cluster_id: str,
         topics: Sequence[Topic],
-        chance: random.Random,
-        unsettled: Sequence[Unsettled] = (),
+        rng: random.Random,
+        pending_folders: Sequence[PendingFolders] = (),
     ) -> None:
-        self.unsettled = unsettled
-        self._chance = chance
+        self.pending_folders = pending_folders
+        self._rng = rng
         self.cluster_id = cluster_id
         self._database = database
         self._config = config
@@ -87,27 +87,27 @@ class TopicRegistry:
         database: Database,
         config: BrokerConfig,
         leadership: Leadership[tuple[str, int]] | None = None,
-        chance: random.Random = SYSTEM.chance,
+        rng: random.Random = SYSTEM.chance,
     ) -> TopicRegistry:
-        """Read all topics; a new database gets its cluster id, 22 characters, which it keeps.
+        """Read all topics and the cluster id (22 characters), which a new database is given.
 
         Args:
-            database: where they are.
-            config: the settings.
-            leadership: knows the nodes, and places partitions on them; one node by default.
-            chance: what ids are drawn from.
+            database: the database.
+            config: the broker's settings.
+            leadership: assigns partitions to nodes; by default there is one node.
+            rng: source of ids.
 
         Raises:
             DatabaseError: the database cannot be read.
         """
-        cluster_id, topics = await database.read(partial(topic_store.load, chance=chance))
+        cluster_id, topics = await database.read(partial(topic_store.load, rng=rng))
         for topic in topics:
             _check_stored(database, config, topic)
-        unsettled = await database.read(topic_store.load_unsettled)
-        for each in unsettled:
-            _check_unsettled(database, each)
+        pending_folders = await database.read(topic_store.load_pending_folders)
+        for each in pending_folders:
+            _check_pending_folders(database, each)
         leadership = leadership or Leadership([config.node_id])
-        return cls(database, config, leadership, cluster_id, topics, chance, unsettled)
+        return cls(database, config, leadership, cluster_id, topics, rng, pending_folders)
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -116,11 +116,11 @@ class TopicRegistry:
         return iter(self._by_name.values())
 
     def get(self, name: str) -> Topic | None:
-        """The topic of this name, if there is one."""
+        """The topic of this name, or None."""
         return self._by_name.get(name)
 
     def by_id(self, id: bytes) -> Topic | None:
-        """The topic of this id, if there is one."""
+        """The topic of this id, or None."""
         return self._by_id.get(id)
 
     def check(
@@ -131,18 +131,17 @@ class TopicRegistry:
         assignments: Assignments = (),
         configs: Settings = (),
     ) -> Topic:
-        """The topic that :meth:`create` would make now; what ``validate_only`` asks for.
+        """Return the topic that :meth:`create` would create, for ``validate_only``.
 
         Args:
-            name: of the new topic.
-            partitions: how many, or -1 for ``num.partitions``.
-            replication_factor: how many copies, or -1 for ``default.replication.factor``.
-            assignments: the brokers of each partition instead of the two numbers, which are -1
-                then.
+            name: name of the new topic.
+            partitions: number of partitions, or -1 for ``num.partitions``.
+            replication_factor: number of replicas, or -1 for ``default.replication.factor``.
+            assignments: the replicas of each partition; both numbers must be -1 then.
             configs: its own settings.
 
         Raises:
-            ApiError: with the error code that Kafka gives; says what is allowed.
+            ApiError: the topic is not allowed; with Kafka's error code.
         """
         check_topic_name(name)
         if name in self._by_name:
@@ -151,8 +150,8 @@ class TopicRegistry:
         if other is not None:
             raise ApiError(
                 INVALID_TOPIC_EXCEPTION,
-                f"topic {name} collides with topic {other.name}: '.' and '_' count as the same,"
-                " because metrics are named after topics",
+                f"topic {name} collides with topic {other.name}: '.' and '_' count as the same"
+                " character, because metric names contain topic names",
             )
         overrides = check_topic_overrides(self._config, configs)
         replicas: Replicas = ()
@@ -166,7 +165,7 @@ class TopicRegistry:
             replicas = ()
         elif not replicas:
             replicas = self._leadership.place(count, factor)
-        return Topic(name, new_uuid(self._chance), count, overrides, replicas)
+        return Topic(name, new_uuid(self._rng), count, overrides, replicas)
 
     async def create(
         self,
@@ -176,20 +175,20 @@ class TopicRegistry:
         assignments: Assignments = (),
         configs: Settings = (),
     ) -> Topic:
-        """Make a topic; it is in the database before anyone can see it.
+        """Create a topic; it is stored before it becomes visible.
 
         Args:
-            name: of the new topic; the other arguments are those of :meth:`check`.
-            partitions: how many, or -1.
-            replication_factor: how many copies, or -1.
-            assignments: the brokers of each partition.
+            name: name of the new topic; the other arguments are those of :meth:`check`.
+            partitions: number of partitions, or -1.
+            replication_factor: number of replicas, or -1.
+            assignments: the replicas of each partition.
             configs: its own settings.
 
         Raises:
             ApiError: as :meth:`check`.
-            DatabaseError: it could not be written, and there is no such topic.
+            DatabaseError: it could not be stored, and was not created.
 
-        Cancellation: raises ``Cancelled`` only if there is no such topic.
+        Cancellation: raises ``Cancelled`` only if the topic was not created.
         """
         async with self._writing:
             topic = self.check(name, partitions, replication_factor, assignments, configs)
@@ -200,31 +199,31 @@ class TopicRegistry:
     def check_growth(
         self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
     ) -> Topic:
-        """The topic as :meth:`grow` would make it (Kafka: ReplicationControlManager).
+        """Return the topic as :meth:`grow` would change it (Kafka: ReplicationControlManager).
 
         Args:
-            name: of the topic.
-            partitions: how many it is to have, more than now.
-            assignments: the brokers of each new partition; None leaves them to the broker.
+            name: name of the topic.
+            partitions: the new number of partitions, higher than the current one.
+            assignments: the replicas of each new partition; None to assign them automatically.
 
         Raises:
-            ApiError: with the error code that Kafka gives; says what is allowed.
+            ApiError: the change is not allowed; with Kafka's error code.
         """
         topic = self._by_name.get(name)
         if topic is None:
-            raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+            raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
         if partitions <= topic.partitions:
             raise ApiError(
                 INVALID_PARTITIONS,
-                f"topic {name} has {topic.partitions} partitions; {partitions} would not be more,"
-                " and partitions cannot be taken away",
+                f"topic {name} already has {topic.partitions} partitions; allowed: a higher number"
+                f" than that, not {partitions}, since partitions cannot be removed",
             )
         more = partitions - topic.partitions
         if assignments is not None and len(assignments) != more:
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                f"{more} partitions are to be added, but {len(assignments)} are assigned to"
-                " brokers",
+                f"{more} partitions would be added, but assignments were given for"
+                f" {len(assignments)}",
             )
         for partition, brokers in enumerate(assignments or (), topic.partitions):
             self._check_brokers(partition, brokers)
@@ -236,10 +235,10 @@ class TopicRegistry:
     def _grown(
         self, topic: Topic, more: int, assignments: Sequence[Sequence[int]] | None
     ) -> Replicas:
-        """The replicas of a topic that gets more partitions."""
+        """The replicas of a topic after adding partitions."""
         nodes, factor = self._leadership.nodes, topic.replication_factor
         if len(nodes) == 1:
-            # Those of a topic that was made on several nodes are kept, one entry a partition.
+            # A topic created on several nodes keeps its replicas, with an entry per partition.
             return topic.replicas and topic.replicas + (nodes,) * more
         if assignments is None:
             added = self._leadership.place(more, factor)
@@ -248,21 +247,21 @@ class TopicRegistry:
         if any(len(each) != factor for each in added):
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                f"the partitions of topic {topic.name} have {factor} replicas; allowed: as many for"
-                " each new one",
+                f"the partitions of topic {topic.name} have {factor} replicas; assign as many to"
+                " each new partition",
             )
         return (topic.replicas or (nodes[:1],) * topic.partitions) + added
 
     async def grow(
         self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
     ) -> Topic:
-        """Give a topic more partitions; see :meth:`check_growth` for the arguments.
+        """Add partitions to a topic; see :meth:`check_growth` for the arguments.
 
         Raises:
             ApiError: as :meth:`check_growth`.
-            DatabaseError: it could not be written, and the topic is as before.
+            DatabaseError: the change could not be stored; the topic is unchanged.
 
-        Cancellation: raises ``Cancelled`` only if the topic is as before.
+        Cancellation: raises ``Cancelled`` only if the topic is unchanged.
         """
         async with self._writing:
             topic = self.check_growth(name, partitions, assignments)
@@ -270,10 +269,10 @@ class TopicRegistry:
             return topic
 
     async def shrink(self, name: str, partitions: int) -> None:
-        """Take back a growth whose partitions could not be made.
+        """Undo :meth:`grow`, if the logs of the new partitions could not be created.
 
         Raises:
-            DatabaseError: it could not be written, and the topic is as it was.
+            DatabaseError: the change could not be stored; the topic is unchanged.
         """
         async with self._writing:
             topic = self._by_name[name]
@@ -291,62 +290,62 @@ class TopicRegistry:
         self._by_collision[_collision_name(topic.name)] = topic
 
     async def alter(self, topic: Topic, configs: Mapping[str, str]) -> Topic:
-        """Give a topic other settings of its own; they are in the database before they count.
+        """Replace the settings of a topic; they are stored before they take effect.
 
         Args:
-            topic: the topic as it is.
-            configs: all of its settings from now on, checked.
+            topic: the topic.
+            configs: all of its new settings, validated.
 
         Returns:
-            The topic as it is now.
+            The changed topic.
 
         Raises:
-            ApiError: UNKNOWN_TOPIC_OR_PARTITION: it has been deleted meanwhile.
-            DatabaseError: it could not be written, and nothing has changed.
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION: the topic has been deleted.
+            DatabaseError: the change could not be stored; the topic is unchanged.
 
-        Cancellation: raises ``Cancelled`` only if nothing has changed.
+        Cancellation: raises ``Cancelled`` only if the topic is unchanged.
         """
         async with self._writing:
             if topic.id not in self._by_id:
-                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic.name}")
+                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name!r} does not exist")
             altered = attrs.evolve(self._by_id[topic.id], configs=configs)
             await self._database.transaction(partial(topic_store.update_configs, topic=altered))
             self._put(altered)
             return altered
 
-    def use(self, config: BrokerConfig) -> None:
-        """Check new topics by other settings of the broker from now on."""
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Use new settings of the broker from now on."""
         self._config = config
 
     async def delete(self, topic: Topic) -> None:
-        """Forget a topic, after it has left the database.
+        """Delete a topic from the database, then from memory.
 
         Raises:
-            ApiError: UNKNOWN_TOPIC_OR_PARTITION: it has been deleted meanwhile.
-            DatabaseError: it could not be deleted, and is still there.
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION: the topic has been deleted already.
+            DatabaseError: the topic could not be deleted, and still exists.
 
-        Cancellation: raises ``Cancelled`` only if the topic is still there.
+        Cancellation: raises ``Cancelled`` only if the topic still exists.
         """
         async with self._writing:
             if topic.id not in self._by_id:
-                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic.name}")
+                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name!r} does not exist")
             await self._database.transaction(partial(topic_store.delete, topic=topic))
             del self._by_name[topic.name]
             del self._by_id[topic.id]
             del self._by_collision[_collision_name(topic.name)]
 
     async def settle(self, ids: Collection[bytes]) -> None:
-        """Note that the folders of topics, which may be gone, are as this registry tells.
+        """Record that the folders of topics, possibly deleted ones, match the registry.
 
         Raises:
-            DatabaseError: it could not be written; the next start looks at the folders.
+            DatabaseError: it could not be recorded; the next start checks the folders.
 
-        Cancellation: raises ``Cancelled`` only if nothing was noted.
+        Cancellation: raises ``Cancelled`` only if nothing was recorded.
         """
         await self._database.transaction(partial(topic_store.settle, ids=ids))
 
     def _check_numbers(self, partitions: int, replication_factor: int) -> tuple[int, int]:
-        """The numbers of partitions and of replicas."""
+        """Validate the numbers of partitions and replicas, and fill in the defaults."""
         nodes = len(self._leadership.nodes)
         if replication_factor == -1:
             replication_factor = self._config.integer("default.replication.factor")
@@ -375,8 +374,8 @@ class TopicRegistry:
         if partitions != -1 or replication_factor != -1:
             raise ApiError(
                 INVALID_REQUEST,
-                "with a replica assignment the number of partitions and the replication factor"
-                " are both -1",
+                "with replica assignments the number of partitions and the replication factor must"
+                " both be -1",
             )
         for partition, brokers in assignments:
             self._check_brokers(partition, brokers)
@@ -384,14 +383,13 @@ class TopicRegistry:
         if len(factors) > 1:
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                "the partitions are assigned to different numbers of brokers; allowed: as many for"
-                " each",
+                "the partitions have different numbers of replicas; assign the same number to each",
             )
         numbers = sorted(partition for partition, _ in assignments)
         if numbers != list(range(len(numbers))):
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                "the assigned partitions are not the numbers from 0 on, each once",
+                "the assigned partitions must be numbered consecutively from 0, each once",
             )
         return len(numbers), factors.pop()
 
@@ -403,19 +401,19 @@ class TopicRegistry:
                 allowed = f"some of {list(nodes)}, each once"
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                f"partition {partition} is assigned to the brokers {list(brokers)}; allowed:"
+                f"partition {partition} cannot be assigned to brokers {list(brokers)}; allowed:"
                 f" {allowed}",
             )
         if not any(map(self._leadership.is_live, brokers)):
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                f"partition {partition} is assigned to the brokers {list(brokers)}, which are all"
-                " stopped; allowed: at least one that runs",
+                f"partition {partition} cannot be assigned to brokers {list(brokers)}, since all of"
+                " them are stopped; allowed: at least one that is running",
             )
 
 
 def check_partition_count(partitions: int) -> None:
-    """Whether a topic may have so many partitions.
+    """Reject too many partitions.
 
     Raises:
         ApiError: POLICY_VIOLATION.
@@ -423,18 +421,18 @@ def check_partition_count(partitions: int) -> None:
     if partitions > PARTITIONS_MAX:
         raise ApiError(
             POLICY_VIOLATION,
-            f"{partitions} partitions are too many; allowed: 1 to {PARTITIONS_MAX}",
+            f"{partitions} partitions are too many; allowed: up to {PARTITIONS_MAX}",
         )
 
 
 def check_topic_name(name: str) -> None:
-    """Whether a topic may have this name (Kafka: Topic.validate).
+    """Validate a topic name (Kafka: Topic.validate).
 
     Raises:
-        ApiError: INVALID_TOPIC_EXCEPTION, or INVALID_REQUEST for the name of KRaft's own log.
+        ApiError: INVALID_TOPIC_EXCEPTION, or INVALID_REQUEST for the name of KRaft's metadata log.
     """
     if name == _CLUSTER_METADATA:
-        raise ApiError(INVALID_REQUEST, f"{name} is the name of Kafka's metadata log")
+        raise ApiError(INVALID_REQUEST, f"topic name {name} is reserved for Kafka's metadata log")
     if (
         0 < len(name) <= NAME_LENGTH_MAX
         and name not in (".", "..")
@@ -444,13 +442,13 @@ def check_topic_name(name: str) -> None:
     shown = name if len(name) <= NAME_LENGTH_MAX else f"{name[:20]}... ({len(name)} characters)"
     raise ApiError(
         INVALID_TOPIC_EXCEPTION,
-        f"{shown!r} is no topic name; allowed: 1 to {NAME_LENGTH_MAX} of the letters a-z and A-Z,"
-        " the digits, '.', '_' and '-', but neither '.' nor '..'",
+        f"invalid topic name {shown!r}; allowed: 1 to {NAME_LENGTH_MAX} of the letters a-z and"
+        " A-Z, the digits, '.', '_' and '-', but neither '.' nor '..'",
     )
 
 
 def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> None:
-    """Refuse a topic that cannot have been put into the database."""
+    """Reject a stored topic that this code cannot have written."""
     try:
         check_topic_name(topic.name)
         if len(topic.id) != 16 or not 1 <= topic.partitions <= PARTITIONS_MAX:
@@ -460,19 +458,21 @@ def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> Non
         raise damaged(database.path, f"topic {topic.name!r}: {error}") from error
 
 
-def _check_unsettled(database: Database, unsettled: Unsettled) -> None:
-    """Refuse what would have a start look at other folders than those of partitions."""
-    first, end = unsettled.first, unsettled.end
+def _check_pending_folders(database: Database, pending_folders: PendingFolders) -> None:
+    """Reject a stored change that would make a start touch folders that are not partitions."""
+    first, end = pending_folders.first, pending_folders.end
     try:
-        check_topic_name(unsettled.name)
+        check_topic_name(pending_folders.name)
         if not 0 <= first <= end <= PARTITIONS_MAX:
             raise ValueError(f"partitions {first} to {end}")
     except (ApiError, ValueError) as error:
-        raise damaged(database.path, f"unsettled topic {unsettled.name!r}: {error}") from error
+        raise damaged(
+            database.path, f"unsettled topic {pending_folders.name!r}: {error}"
+        ) from error
 
 
 def is_internal(name: str) -> bool:
-    """Whether Kafka keeps state of its own in a topic of this name (Kafka: Topic.isInternal)."""
+    """Whether this is the name of one of Kafka's internal topics (Kafka: Topic.isInternal)."""
     return name in _INTERNAL
 
 

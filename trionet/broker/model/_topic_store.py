@@ -1,4 +1,4 @@
-"""Topics as they are kept in the database: transactions of :class:`._database.Database`."""
+"""Stores topics in the database: functions for transactions of :class:`.Database`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ...protocol._uuids import uuid_text
+from ...net._network import SYSTEM
+from ...protocol._wire import uuid_text
 from ._leadership import Replicas
-from ._uuids import new_uuid
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -21,11 +21,12 @@ class Topic:
     """One topic.
 
     Args:
-        name: legal by Kafka's rules.
-        id: 16 bytes, never zero; a topic made again under its name has another one.
-        partitions: how many, numbered from 0.
-        configs: its own settings as texts, checked; see :func:`._topic_keys.topic_config`.
-        replicas: the nodes of each partition; empty if all have the first node, or the only one.
+        name: a valid name by Kafka's rules.
+        id: 16 bytes, never zero; a topic recreated under the same name has another id.
+        partitions: number of partitions, numbered from 0.
+        configs: its own validated settings, as strings; see
+            :func:`.topic_config`.
+        replicas: the replicas of each partition; empty if all are on the first node only.
     """
 
     name: str
@@ -36,21 +37,21 @@ class Topic:
 
     @property
     def replication_factor(self) -> int:
-        """How many replicas its first partition has, as all others unless somebody chose them."""
+        """The number of replicas of the first partition; usually that of all."""
         return len(self.replicas[0]) if self.replicas else 1
 
 
 @attrs.frozen
-class Unsettled:
-    """Partitions of a topic whose folders are just being made or removed.
+class PendingFolders:
+    """Partitions whose folders are being created or removed.
 
-    Which of the two the topic tells: those that it has get folders, and all others lose theirs.
+    If the topic has the partition its folder is being created, otherwise it is being removed.
 
     Args:
-        id: of the topic, which may be gone.
-        name: of the topic.
-        first: the first of the partitions.
-        end: behind the last one.
+        id: the topic's id; it may have been deleted.
+        name: the topic's name.
+        first: the first partition.
+        end: the partition after the last one.
     """
 
     id: bytes
@@ -58,19 +59,19 @@ class Unsettled:
     first: int
     end: int
 
-    def made(self, topic: Topic | None) -> range:
-        """The partitions that the topic has: their folders may not be there yet."""
+    def to_create(self, topic: Topic | None) -> range:
+        """The partitions that the topic has, whose folders may not exist yet."""
         return range(self.first, min(self.end, topic.partitions if topic is not None else 0))
 
-    def removed(self, topic: Topic | None) -> range:
-        """The partitions that the topic has not: their folders may still be there."""
+    def to_remove(self, topic: Topic | None) -> range:
+        """The partitions that the topic no longer has, whose folders may still exist."""
         return range(max(self.first, topic.partitions if topic is not None else 0), self.end)
 
 
-def load(connection: Connection, chance: random.Random) -> tuple[str, list[Topic]]:
-    """The cluster id, which a new database gets, and all topics in the order of their making."""
+def load(connection: Connection, rng: random.Random) -> tuple[str, list[Topic]]:
+    """Read the cluster id, generated for a new database, and all topics in order of creation."""
     row = connection.execute("SELECT value FROM property WHERE name = 'cluster.id'").fetchone()
-    cluster_id: str = row[0] if row else uuid_text(new_uuid(chance))
+    cluster_id: str = row[0] if row else uuid_text(new_uuid(rng))
     if row is None:
         connection.execute("INSERT INTO property VALUES ('cluster.id', ?)", (cluster_id,))
     configs: dict[bytes, dict[str, str]] = {}
@@ -88,21 +89,21 @@ def load(connection: Connection, chance: random.Random) -> tuple[str, list[Topic
     ]
 
 
-def load_unsettled(connection: Connection) -> list[Unsettled]:
-    """What somebody began and was not done with."""
+def load_pending_folders(connection: Connection) -> list[PendingFolders]:
+    """Read the folder changes that were not completed."""
     rows = connection.execute(
         "SELECT id, name, first_partition, end_partition FROM unsettled_topic"
     )
-    return [Unsettled(*row) for row in rows]
+    return [PendingFolders(*row) for row in rows]
 
 
 def settle(connection: Connection, ids: Iterable[bytes]) -> None:
-    """The folders of these topics are made or removed."""
+    """Record that the folders of these topics are complete."""
     connection.executemany("DELETE FROM unsettled_topic WHERE id = ?", [(id,) for id in ids])
 
 
-def _unsettle(connection: Connection, topic: Topic, first: int, end: int) -> None:
-    """Note what begins when this transaction is committed, with what is still to be done."""
+def _add_pending_folders(connection: Connection, topic: Topic, first: int, end: int) -> None:
+    """Record the folder changes that are pending once this transaction is committed."""
     connection.execute(
         "INSERT INTO unsettled_topic VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
         " first_partition = min(first_partition, excluded.first_partition),"
@@ -113,7 +114,7 @@ def _unsettle(connection: Connection, topic: Topic, first: int, end: int) -> Non
 
 def insert(connection: Connection, topic: Topic) -> None:
     """Store a new topic."""
-    _unsettle(connection, topic, 0, topic.partitions)
+    _add_pending_folders(connection, topic, 0, topic.partitions)
     connection.execute(
         "INSERT INTO topic (id, name, partitions) VALUES (?, ?, ?)",
         (topic.id, topic.name, topic.partitions),
@@ -140,23 +141,39 @@ def _insert_replicas(connection: Connection, topic: Topic) -> None:
 
 
 def update_partitions(connection: Connection, topic: Topic) -> None:
-    """Store how many partitions a topic has, and their replicas."""
+    """Store the number of partitions of a topic, and their replicas."""
     row = connection.execute("SELECT partitions FROM topic WHERE id = ?", (topic.id,)).fetchone()
-    _unsettle(connection, topic, min(row[0], topic.partitions), max(row[0], topic.partitions))
+    _add_pending_folders(
+        connection, topic, min(row[0], topic.partitions), max(row[0], topic.partitions)
+    )
     connection.execute("UPDATE topic SET partitions = ? WHERE id = ?", (topic.partitions, topic.id))
     connection.execute("DELETE FROM partition_replicas WHERE topic_id = ?", (topic.id,))
     _insert_replicas(connection, topic)
 
 
 def update_configs(connection: Connection, topic: Topic) -> None:
-    """Store the settings of a topic, in place of those that it had."""
+    """Replace the stored settings of a topic."""
     connection.execute("DELETE FROM topic_config WHERE topic_id = ?", (topic.id,))
     _insert_configs(connection, topic)
 
 
 def delete(connection: Connection, topic: Topic) -> None:
-    """Forget a topic and all that belongs to it."""
-    _unsettle(connection, topic, 0, topic.partitions)
+    """Delete a topic and everything that belongs to it."""
+    _add_pending_folders(connection, topic, 0, topic.partitions)
     connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
-    # Here, so that no crash leaves them to a later topic of this name.
+    # In the same transaction, so that no crash leaves them to a later topic of this name.
     connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic.name,))
+
+
+def new_uuid(rng: random.Random = SYSTEM.chance) -> bytes:
+    """Return a random version 4 UUID (Kafka: Uuid.randomUuid).
+
+    Like Kafka, skips ids whose text begins with a hyphen, which tools would take for an option.
+    Kafka's reserved ids are not of version 4.
+    """
+    while True:
+        drawn = bytearray(rng.randbytes(16))
+        drawn[6] = drawn[6] & 0x0F | 0x40
+        drawn[8] = drawn[8] & 0x3F | 0x80
+        if not uuid_text(drawn).startswith("-"):
+            return bytes(drawn)

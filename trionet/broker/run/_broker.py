@@ -1,4 +1,4 @@
-"""A running broker: settings, data and network put together, started and stopped."""
+"""``open_broker`` and :class:`Broker`: assembles a broker's parts, and starts and stops them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack, final
 
 import attrs
 import trio
@@ -44,9 +44,10 @@ from ..telemetry._request_log_writer import (
     statistics,
 )
 from ..telemetry._request_recorder import RequestRecorder
-from ._node import Node, Surroundings
+from ._broker_keywords import BrokerKeywords
+from ._node import Node, NodeContext
 from ._node_configs import node_configs
-from ._reconfiguration import OF_LOGS, LogReconfiguration
+from ._reconfiguration import LOG_KEYS, LogReconfiguration
 from ._served_apis import served_apis
 from ._upkeep import start_upkeep
 
@@ -55,33 +56,33 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.broker")
 
-# Where open_broker differs from Kafka's defaults, for those who test: no port to collide with, no
-# wait for a second consumer, and no second request for the partitions of a new topic.
+# Where open_broker differs from Kafka's defaults, for tests: a free port, no delay for further
+# group members to join, and new topics whose partitions are ready in the first response.
 _DEFAULTS = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "auto.create.topics.ready.at.once": True,
     "group.initial.rebalance.delay.ms": 0,
 }
-# How long a graceful stop waits for answers that are owed to leave.
+# How long a graceful stop waits for pending responses to be sent.
 STOP_GRACE_SECONDS = 5.0
-# How many replicas partitions get by default where there are so many nodes.
+# The default replication factor with that many nodes or more.
 REPLICATION_FACTOR_MAX = 3
 
 
 @attrs.frozen
 class BrokerStatistics:
-    """What the broker did and holds at one moment.
+    """A snapshot of the broker's activity and data.
 
     Attributes:
-        server: the network layer's part.
-        calls: calls ever answered or begun, by Kafka's name of the API.
-        delayed: calls that wait for data.
+        server: statistics of the network layer.
+        calls: total number of requests, by Kafka's name of the API.
+        delayed: requests that are waiting for data.
         fetch_sessions: incremental fetch sessions.
-        topics: topics.
-        partitions: their partitions.
+        topics: number of topics.
+        partitions: number of partitions of all topics.
         log_bytes: bytes in all logs.
-        loop: how busy the loop is and how long it was held.
-        request_log: what became of the requests that are over; None without request.log.topic.
+        loop: load and lag of the event loop.
+        request_log: completed requests by their outcome; None without request.log.topic.
     """
 
     server: ServerStatistics
@@ -95,18 +96,31 @@ class BrokerStatistics:
     request_log: RequestLogStatistics | None = None
 
 
+@final
 class Broker:
-    """A broker that accepts connections; made by :func:`open_broker`.
+    """A running broker, created by :func:`open_broker`.
 
-    It is one node, or several that share one store. Leadership is simulated then, replication is
-    not: a node that is a replica of a partition may lead it, and all of them read and write the
-    same log.
+    It has one node, or several that share one store. With several nodes leadership is simulated
+    and replication is not: any replica of a partition may lead it, and all of them read and write
+    the same log.
 
     Attributes:
-        endpoints: where the first node listens.
+        endpoints: the bound listeners of the first node.
     """
 
-    def __init__(self, cluster: Cluster, nodes: Sequence[Node], monitor: LoopMonitor) -> None:
+    endpoints: Sequence[Endpoint]
+    _cluster: Cluster
+    _nodes: dict[int, Node]
+    _state: BrokerState
+    _monitor: LoopMonitor
+    _changing_nodes: trio.Lock
+
+    def __init__(self) -> None:
+        raise TypeError("create a broker with trionet.open_broker()")
+
+    @classmethod
+    def _create(cls, cluster: Cluster, nodes: Sequence[Node], monitor: LoopMonitor) -> Broker:
+        self = cls.__new__(cls)
         first = nodes[0]
         self.endpoints = first.endpoints
         self._cluster = cluster
@@ -114,6 +128,7 @@ class Broker:
         self._state = first.state
         self._monitor = monitor
         self._changing_nodes = trio.Lock()
+        return self
 
     @property
     def _apis(self) -> Apis:
@@ -125,21 +140,23 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses that a client is given, as in ``"127.0.0.1:9092"``, with commas between.
+        """The addresses of all nodes, stopped ones included, as in ``"127.0.0.1:9092"``.
 
-        Those of all nodes, also of stopped ones.
+        Comma-separated, for a client's ``bootstrap.servers``.
         """
         name = self.endpoints[0].listener_name
-        return ",".join(node.state.advertised(name).address for node in self._nodes.values())
+        return ",".join(
+            node.state.registration.advertised(name).address for node in self._nodes.values()
+        )
 
     @property
     def config(self) -> BrokerConfig:
-        """The settings of the first node as they count now; they may be altered while it runs."""
+        """The current settings of the first node; they may be altered while it runs."""
         return self._cluster.config
 
     @property
     def metrics(self) -> BrokerMetrics | None:
-        """What ``metrics.listener`` tells of the first node; None without that setting."""
+        """The metrics of the first node; None unless ``metrics.listener`` is set."""
         return self._nodes[self._state.node_id].metrics
 
     @property
@@ -148,9 +165,9 @@ class Broker:
 
     @property
     def stop_failed(self) -> bool:
-        """After the end of the block: something could not be put on the disk.
+        """Whether the shutdown could not write everything to disk; valid after the block.
 
-        The next start scans what is there; only a power cut before it could take anything.
+        The next start scans the logs; records are lost only by a power failure before it.
         """
         return self._cluster.folder.stop_failed
 
@@ -161,11 +178,11 @@ class Broker:
 
     @property
     def running_nodes(self) -> list[int]:
-        """The ids of those that are not stopped."""
+        """The ids of the nodes that are not stopped."""
         return self._cluster.leadership.live
 
     def endpoints_of(self, node: int) -> Sequence[Endpoint]:
-        """Where a node listens, or did before it was stopped.
+        """The bound listeners of a node, which it also keeps while it is stopped.
 
         Raises:
             ValueError: there is no such node.
@@ -173,7 +190,7 @@ class Broker:
         return self._node(node).endpoints
 
     def leader(self, topic: str, partition: int) -> int:
-        """The node that leads a partition; -1 while none does.
+        """The leader of a partition; -1 while it has none.
 
         Raises:
             ValueError: there is no such partition.
@@ -181,105 +198,107 @@ class Broker:
         key = topic, partition
         found = self._cluster.leadership.get(key)
         if not found.replicas:
-            raise ValueError(f"there is no partition {key}")
+            raise ValueError(f"partition {topic}-{partition} does not exist")
         return found.leader
 
     def coordinator(self, group: str) -> int:
-        """The node that coordinates a consumer group, whether or not there is one; -1 if none."""
+        """The coordinator of a group id, whether or not the group exists; -1 if there is none."""
         return self._cluster.coordinator_of(group)
 
     async def move_leader(self, topic: str, partition: int, node: int) -> None:
         """Make a node the leader of a partition, in its next leader epoch.
 
-        Nothing happens if it is already. Who produces to or fetches from the one before is told;
-        a fetch that waits there is answered at once.
+        Does nothing if it is the leader already. The old leader rejects requests from then on
+        with NOT_LEADER_OR_FOLLOWER, waiting fetches included.
 
         Raises:
-            ValueError: there is no such partition, or the node is none of its replicas, or stopped.
+            ValueError: there is no such partition, or the node is not a replica of it, or stopped.
 
-        Cancellation: the leader has moved, or not.
+        Cancellation: the leader has moved, or has not.
         """
-        await self._cluster.move_leader(topic, partition, node)
+        await self._cluster.elections.move_leader(topic, partition, node)
 
     async def move_coordinator(self, group: str, node: int) -> None:
-        """Make a node the coordinator of a group, and of all in the same partition.
+        """Make a node the coordinator of a group, and of all groups of the same partition.
 
-        Nothing happens if it is already. What the group has stored goes with it: members go on in
-        their generation, a rebalance that was under way begins anew.
+        Does nothing if it is the coordinator already. The group's stored state moves along:
+        members stay in their generation, and a rebalance in progress starts over.
 
         Raises:
             ValueError: there is no such node, or it is stopped.
 
-        Cancellation: the coordinator has moved, or not.
+        Cancellation: the coordinator has moved, or has not.
         """
-        await self._cluster.move_coordinator(group, node)
+        await self._cluster.elections.move_coordinator(group, node)
 
     async def elect_preferred_leaders(self) -> None:
-        """Give every partition to the first of its replicas, where that runs.
+        """Make the first replica of every partition its leader, if that node is running.
 
-        Kafka's ``kafka-leader-election.sh --election-type PREFERRED``; nothing does it by itself.
+        As Kafka's ``kafka-leader-election.sh --election-type PREFERRED``; there is no automatic
+        rebalancing of leaders.
 
-        Cancellation: all that were to move have, or none.
+        Cancellation: all leaders have moved, or none.
         """
-        await self._cluster.elect_preferred_leaders()
+        await self._cluster.elections.elect_preferred_leaders()
 
     async def stop(self, node: int) -> None:
-        """Stop a node: others lead what it led, its listeners and its connections are closed.
+        """Stop a node: move its leaderships, then close its listeners and connections.
 
-        What it led and no other replica can lead has no leader until :meth:`start`. Answers that
-        are owed still leave, for at most 5 s. Nothing happens if it is stopped already.
+        Partitions without another running replica have no leader until :meth:`start`. Pending
+        responses are still sent, for at most 5 s. Does nothing if the node is stopped already.
 
         Raises:
             ValueError: there is no such node.
 
-        Cancellation: nothing was done, or the leaders have moved and the node ends without
-            waiting for answers.
+        Cancellation: nothing was done, or the leaders have moved and the node stops without
+            waiting for responses.
         """
         running = self._node(node)
         async with self._changing_nodes:
             if not self._cluster.leadership.is_live(node):
                 return
-            await self._cluster.node_stops(node)
+            await self._cluster.elections.node_stops(node)
             try:
                 await running.stop(STOP_GRACE_SECONDS)
             finally:
-                running.keep_ports()
+                running.reserve_ports()
 
     async def start(self, node: int) -> None:
-        """Start a stopped node again, on the same ports, with what all nodes have stored.
+        """Restart a stopped node on the same ports, with the data shared by all nodes.
 
-        It leads what has no leader, and coordinates groups without a coordinator; see
-        :meth:`elect_preferred_leaders` for the others. Nothing happens if it runs.
+        It becomes the leader of partitions and the coordinator of groups that have none; see
+        :meth:`elect_preferred_leaders` for the others. Does nothing if the node is running.
 
         Raises:
             ValueError: there is no such node.
-            OSError: a port was taken by somebody else meanwhile.
+            OSError: another process has bound one of its ports in the meantime.
 
-        Cancellation: it has started, or is stopped.
+        Cancellation: the node has started, or is stopped.
         """
         stopped = self._node(node)
         async with self._changing_nodes:
             if self._cluster.leadership.is_live(node):
                 return
-            stopped.state.begin_sessions()
+            stopped.state.reset_fetch_sessions()
             try:
                 with raise_single_error():
                     await self._cluster.nursery.start(stopped.run, name=f"node {node}")
             except BaseException:
-                stopped.keep_ports()
+                stopped.reserve_ports()
                 raise
-            with trio.CancelScope(shield=True):  # bounded: files are synced
-                await self._cluster.node_started(node)
+            # Shielded, since the node already serves. Bounded: it only syncs files.
+            with trio.CancelScope(shield=True):
+                await self._cluster.elections.node_started(node)
 
     def _node(self, id: int) -> Node:
         node = self._nodes.get(id)
         if node is None:
             allowed = ", ".join(map(str, self._nodes))
-            raise ValueError(f"there is no node {id}; allowed: {allowed}")
+            raise ValueError(f"node {id} does not exist; allowed: {allowed}")
         return node
 
     def statistics(self) -> BrokerStatistics:
-        """What all nodes did and hold now; a node that was started again counts from there."""
+        """Take a snapshot of all nodes; the counts of a node start over when it is restarted."""
         cluster, states = self._cluster, [node.state for node in self._nodes.values()]
         recorders = [node.recorder for node in self._nodes.values() if node.recorder is not None]
         calls: Counter[str] = Counter()
@@ -299,14 +318,14 @@ class Broker:
 
     @contextmanager
     def watch(self, log: LogRing | None = None) -> Iterator[BrokerMetrics]:
-        """Measure the first node for as long as the block lasts, without ``metrics.listener``.
+        """Collect metrics of the first node for the duration of the block.
 
-        With that setting it is measured anyway, and this gives what is in :attr:`metrics`. Take a
-        snapshot every few seconds: rates and quantiles of late are made of what changes between
-        snapshots.
+        With ``metrics.listener`` they are collected anyway, and this yields :attr:`metrics`. Take
+        a snapshot every few seconds: recent rates and quantiles are computed from the changes
+        between snapshots.
 
         Args:
-            log: keeps the log lines that are told; by default those from now on.
+            log: the log lines to report; by default those from now on.
         """
         metrics = self.metrics
         if metrics is not None:
@@ -318,7 +337,7 @@ class Broker:
                 root = logging.getLogger("trionet")
                 root.addHandler(log)
                 stack.callback(root.removeHandler, log)
-            yield self._nodes[self._state.node_id].measured(log)
+            yield self._nodes[self._state.node_id].create_metrics(log)
 
     def __repr__(self) -> str:
         return f"<Broker {', '.join(map(str, self._nodes))} at {self.bootstrap_servers}>"
@@ -333,36 +352,37 @@ async def open_broker(
     principal_builder: PrincipalBuilder | None = None,
     network: Network = SYSTEM,
     disk: Disk = SYSTEM_DISK,
-    **keywords: object,
+    **keywords: Unpack[BrokerKeywords],
 ) -> AsyncIterator[Broker]:
-    """Run a broker for as long as the block lasts.
+    """Run a broker for the duration of the block.
 
-    By default it listens on a free port of 127.0.0.1 and keeps everything in memory; ``log_dirs``
-    (or ``log_dir``) names a folder to keep it in.
+    By default it listens on a free port of 127.0.0.1 and keeps all data in memory; set
+    ``log_dirs`` (or ``log_dir``) to keep it in a folder.
 
     Args:
         settings: Kafka's broker settings by their dotted keys.
-        brokers: how many nodes it is, with ids from ``node.id`` upward, over the same data. Each
-            listens on ports one higher than the one before, or on free ones. By default new topics
-            have as many replicas as there are nodes, up to three.
-        principal_builder: makes principals of what peers have proved about themselves, in place
+        brokers: the number of nodes, which share the data and have ids from ``node.id`` upward.
+            The ports of each node are one higher than those of the previous one, or free ones.
+            By default new topics have as many replicas as there are nodes, up to three.
+        principal_builder: builds principals from the authenticated identities of peers, in place
             of ``ssl.principal.mapping.rules``.
-        network: where connections, time and chance come from; in place of the system's a
-            :class:`trionet.testing.MemoryNetwork`, for virtual time.
-        disk: where data folders are; in place of the system's a :class:`._disk.Disk` of your own.
-        keywords: the same with underscores, as in ``num_partitions=3``; they win.
+        network: source of connections, time and randomness; pass a
+            :class:`trionet.testing.MemoryNetwork` for virtual time.
+        disk: provides the data folders; pass a :class:`trionet.broker.Disk` of your own for tests.
+        keywords: the same settings with underscores, as in ``num_partitions=3``; they take
+            precedence over ``settings``.
 
     Raises:
-        ConfigError: a setting is unknown or its value is not allowed, or not in virtual time; the
-            folder is in use.
-        OSError: a listener cannot be bound, or the folder cannot be used.
+        ConfigError: a setting is unknown or its value is not allowed, or is not allowed in
+            virtual time; or the data folder is in use.
+        OSError: a listener cannot be bound, or the data folder cannot be used.
 
-    At the end of the block, answers that are owed still leave (for at most 5 s), then everything is
-    closed and the logs are marked clean. No socket, file or task is left.
+    At the end of the block pending responses are still sent (for at most 5 s), then everything is
+    closed and the logs are marked as cleanly stopped. No socket, file or task remains.
 
-    Cancellation: no answer is waited for, and the logs have 2 s to reach the disk. If that is not
-    enough, they are not marked clean, and the next start scans them; nothing that was acknowledged
-    is lost either way. While it starts, it ends when the logs being opened are.
+    Cancellation: does not wait for responses, and gives the logs 2 s to reach the disk. If that
+    is not enough they are not marked, and the next start scans them; no acknowledged record is
+    lost either way. Cancelled during startup, it returns when the logs being opened are open.
     """
     given = {**_DEFAULTS, **(settings or {}), **keywords}
     config = _with_replicas(BrokerConfig.from_settings(given), brokers)
@@ -373,63 +393,63 @@ async def open_broker(
         if network.is_virtual:
             _check_virtual(each, disk)
     with raise_single_error() as caller, ExitStack() as last:
-        log = _remember_log(config, last)
+        log = _keep_recent_log_lines(config, last)
         report_settings(config, nodes=brokers)
         async with AsyncExitStack() as stack:
-            cluster, recorders = await _open_cluster(configs, stack, network, disk)
-            last.callback(cluster.let_go)
+            cluster, states, recorders = await _open_cluster(configs, stack, network, disk)
+            last.callback(cluster.release_logs)
             monitor = stack.enter_context(LoopMonitor())
-            surroundings = Surroundings(principal_builder, monitor, log)
+            context = NodeContext(principal_builder, monitor, log)
             nodes = [
-                Node(state, served_apis(state), recorders.get(node_id), surroundings)
-                for node_id, state in cluster.nodes.items()
+                Node(state, served_apis(state), recorders.get(state.node_id), context)
+                for state in states
             ]
             start_upkeep(cluster.nursery, cluster, [node.apis for node in nodes])
             for node in nodes:
-                last.callback(node.give_ports_back)
+                last.callback(node.release_ports)
                 await cluster.nursery.start(node.run, name=f"node {node.state.node_id}")
             stack.push_async_callback(_stop, cluster, nodes)
             with caller.block():
-                yield Broker(cluster, nodes, monitor)
+                yield Broker._create(cluster, nodes, monitor)  # noqa: SLF001
 
 
 def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
-    """With as many replicas as a cluster in production has, unless something else is set."""
+    """Default to as many replicas as a production cluster has, unless the key is set."""
     key = "default.replication.factor"
-    if brokers == 1 or key in config.given:
+    if brokers == 1 or key in config.originals:
         return config
-    return BrokerConfig({**config.given, key: min(brokers, REPLICATION_FACTOR_MAX)})
+    return BrokerConfig({**config.originals, key: min(brokers, REPLICATION_FACTOR_MAX)})
 
 
 def _check_metrics(config: BrokerConfig) -> None:
-    """Find errors in the settings of metrics before anything is opened."""
-    if "metrics.listener" in config.given or "metrics.listener.token" in config.given:
+    """Validate the settings of metrics before anything is opened."""
+    if "metrics.listener" in config.originals or "metrics.listener.token" in config.originals:
         from ..telemetry._metrics_settings import metrics_settings
 
         metrics_settings(config)
 
 
 def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
-    """Refuse what would need a real socket, a thread or a clock."""
+    """Reject settings that need a real socket, a thread or a clock."""
     if config.log_dir is not None and not disk.is_virtual:
         raise ConfigError(
-            f"log.dirs = {config.log_dir} is not allowed in virtual time; a broker on a network in"
-            " memory keeps its data there, too"
+            f"log.dirs = {config.log_dir} is not allowed in virtual time; leave it out, since a"
+            " broker on a memory network also keeps its data in memory"
         )
     if config["metrics.listener"]:
         raise ConfigError(
-            "metrics.listener is not allowed in virtual time: it listens on the system's network;"
-            " use broker.statistics()"
+            "metrics.listener is not allowed in virtual time, since it listens on the system's"
+            " network; use broker.statistics()"
         )
     for endpoint in config.listeners:
         if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT:
             raise ConfigError(
-                f"the listener {endpoint} is not allowed in virtual time; allowed: PLAINTEXT"
+                f"listener {endpoint} is not allowed in virtual time; allowed: PLAINTEXT"
             )
 
 
-def _remember_log(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
-    """Keep the last log lines for those who watch, from what is said of the settings on."""
+def _keep_recent_log_lines(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
+    """Keep recent log lines for the metrics listener, starting with the report on settings."""
     if not config["metrics.listener"]:
         return None
     ring, root = LogRing(), logging.getLogger("trionet")
@@ -440,7 +460,7 @@ def _remember_log(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
 
 async def _open_cluster(
     configs: Sequence[BrokerConfig], stack: AsyncExitStack, network: Network, disk: Disk
-) -> tuple[Cluster, dict[int, RequestRecorder]]:
+) -> tuple[Cluster, list[BrokerState], dict[int, RequestRecorder]]:
     config = configs[0]
     directory: Directory
     if config.log_dir is None:
@@ -450,33 +470,35 @@ async def _open_cluster(
         directory = disk.directory(config.log_dir)
         opening = disk.open_database(config.log_dir)
     folder = await stack.enter_async_context(
-        open_log_folder(directory, node_id=config.node_id, chance=network.chance)
+        open_log_folder(directory, node_id=config.node_id, rng=network.chance)
     )
     if config.log_dir is not None:
         await disk.check_ownership(config.log_dir)
     database = await stack.enter_async_context(opening)
-    altered = await BrokerConfigs.load(database, OF_LOGS if len(configs) > 1 else frozenset())
-    settings = [altered.of_broker(each) for each in configs]
+    altered = await BrokerConfigs.load(database, LOG_KEYS if len(configs) > 1 else frozenset())
+    settings = [altered.settings_of(each) for each in configs]
     first = settings[0].current
     report_settings(first, config, nodes=len(configs))
     leadership: Leadership[tuple[str, int]] = Leadership([each.node_id for each in configs])
     topics = await TopicRegistry.load(database, first, leadership, network.chance)
-    at_the_end = stack.enter_context(ExitStack())  # when no task runs, and before the logs close
+    # Runs its callbacks when no task is left, and before the logs close.
+    after_tasks = stack.enter_context(ExitStack())
     nursery = await stack.enter_async_context(trio.open_nursery())
     stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
     cluster = Cluster(first, topics, folder, database, nursery, leadership, network)
     cluster.configs = altered
-    altered.join(config.node_id, LogReconfiguration(cluster, settings[0]))
+    altered.register(config.node_id, LogReconfiguration(cluster, settings[0]))
     stack.callback(cluster.loggers.restore)
     await cluster.open_logs()
-    for each in settings:
-        state = cluster.nodes[each.static.node_id] = BrokerState(cluster, each)
+    states = [BrokerState(cluster, each) for each in settings]
+    for state in states:
+        cluster.nodes[state.node_id] = state.registration
         await state.groups.load()
-    logs = await open_request_log(cluster)
+    logs = await open_request_log(cluster, states)
     for log in logs.values():
-        at_the_end.callback(log.close)
+        after_tasks.callback(log.close)
         nursery.start_soon(log.run, name="request-log")
-    return cluster, {node_id: log.recorder for node_id, log in logs.items()}
+    return cluster, states, {node_id: log.recorder for node_id, log in logs.items()}
 
 
 async def _stop(cluster: Cluster, nodes: Sequence[Node]) -> None:
@@ -489,5 +511,5 @@ async def _stop(cluster: Cluster, nodes: Sequence[Node]) -> None:
         async with trio.open_nursery() as nursery:
             for node in nodes:
                 nursery.start_soon(node.server.stop)
-        # Who has left is not to be waited for after the next start.
+        # Members that have left must not be waited for after the next start.
         await cluster.group_store.flush()

@@ -1,4 +1,4 @@
-"""How many of the process's file descriptors connections may take; the others are for files."""
+"""Limits connections by the process's file descriptors, and reserves some of these for files."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from ..config._broker_config import BrokerConfig
 logger = logging.getLogger("trionet.broker")
 
 RESERVE = "file.descriptors.reserve"
-# Without a limit that is so high, an administrator would be shut out with everybody else.
+# A lower limit could lock out administrators as well.
 CONNECTIONS_MIN = 10
 
 
 def connections_max(config: BrokerConfig, nodes: int = 1) -> int:
-    """The most connections that one node may have.
+    """Return the effective ``max.connections`` of one node.
 
-    Any client that can reach a listener can open connections; without a limit they use up the
-    descriptors that partitions need to be written to.
+    Any client that can reach a listener can open connections; without a limit they would exhaust
+    the descriptors that partitions need for their files.
 
     Args:
-        config: of the broker.
-        nodes: how many nodes share the process, and so its descriptors.
+        config: the broker's settings.
+        nodes: how many nodes share the process and its descriptors.
     """
-    wanted, limit = config.integer("max.connections"), descriptor_limit()
+    setting, limit = config.integer("max.connections"), descriptor_limit()
     if limit is None:
-        return wanted
+        return setting
     reserve = config[RESERVE]
     files = reserve if isinstance(reserve, int) else limit // 2
-    return min(wanted, max((limit - files) // nodes, CONNECTIONS_MIN))
+    return min(setting, max((limit - files) // nodes, CONNECTIONS_MIN))
 
 
 def log_connections_max(config: BrokerConfig, nodes: int) -> None:
-    """Warn of a setting that counts for less than it says."""
-    if "max.connections" not in config.given:
+    """Warn if the effective ``max.connections`` is lower than the setting."""
+    if "max.connections" not in config.originals:
         return
-    wanted, most = config.integer("max.connections"), connections_max(config, nodes)
-    if most < wanted:
+    setting, effective = config.integer("max.connections"), connections_max(config, nodes)
+    if effective < setting:
         logger.warning(
-            "max.connections = %d counts as %d: the process may open %s files, and %s leaves some"
-            " of them to partitions; raise the limit (ulimit -n) or lower %s",
-            wanted,
-            most,
+            "max.connections = %d is reduced to %d: the process may open %s files, and %s reserves"
+            " some of them for partitions; raise the limit (ulimit -n) or lower %s",
+            setting,
+            effective,
             descriptor_limit(),
             RESERVE,
             RESERVE,
@@ -50,7 +50,7 @@ def log_connections_max(config: BrokerConfig, nodes: int) -> None:
 
 
 def descriptor_limit() -> int | None:
-    """How many descriptors the process may open; None where there is no limit, or none known."""
+    """Return the process's limit on open descriptors; None if there is none or it is unknown."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""One node of a broker: its state and, while it runs, its network and what is measured of it."""
+"""One node of a broker: its state and, while it runs, its network and its metrics."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...server._socket_server import SocketServer
 from ..api._dispatch import Apis
 from ..config._broker_config import BrokerConfig
-from ..config._dynamic_keys import ADDRESS_LIMITS, stores_of
+from ..config._dynamic_keys import ADDRESS_LIMITS, store_group
 from ..model._broker_state import BrokerState
-from ..security._authentication_log import log_refusal
+from ..security._authentication_log import log_failed_authentication
 from ..telemetry._request_recorder import RequestRecorder
 from ._file_descriptors import log_connections_max
 from ._reconfiguration import NodeReconfiguration
@@ -40,13 +40,13 @@ logger = logging.getLogger("trionet.broker")
 
 
 @attrs.frozen
-class Surroundings:
-    """What the nodes of a broker are run with.
+class NodeContext:
+    """What all nodes of a broker share besides their cluster.
 
     Attributes:
-        principal_builder: makes principals, in place of ``ssl.principal.mapping.rules``.
-        monitor: of the loop that all run on.
-        log: the last log lines, for those who watch; None if nobody may.
+        principal_builder: builds principals, in place of ``ssl.principal.mapping.rules``.
+        monitor: monitor of the event loop.
+        log: recent log lines for the metrics listener; None without one.
     """
 
     principal_builder: PrincipalBuilder | None
@@ -55,15 +55,15 @@ class Surroundings:
 
 
 class Node:
-    """A node; its listeners open with :meth:`run` and close with :meth:`stop`, as often as wanted.
+    """A node, which can be run and stopped repeatedly.
 
     Attributes:
-        state: what its handlers work on.
-        apis: dispatches requests to them.
-        recorder: makes rows of requests for the request log; None without one.
-        endpoints: where it listens, with the bound ports once it has run.
-        server: its network; the last one while it is stopped.
-        metrics: what ``metrics.listener`` tells; None without that setting.
+        state: the state that its handlers work on.
+        apis: dispatches requests to the handlers.
+        recorder: records requests for the request log; None without one.
+        endpoints: the listeners, with their bound ports once it has run.
+        server: the network layer; the previous one while it is stopped.
+        metrics: its metrics; None without ``metrics.listener``.
     """
 
     server: SocketServer
@@ -73,23 +73,23 @@ class Node:
         state: BrokerState,
         apis: Apis,
         recorder: RequestRecorder | None,
-        surroundings: Surroundings,
+        context: NodeContext,
     ) -> None:
         self.state = state
         self.apis = apis
         self.recorder = recorder
         self.endpoints: Sequence[Endpoint] = state.config.listeners
         self.metrics: BrokerMetrics | None = None
-        self._surroundings = surroundings
+        self._context = context
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
-        self._kept: list[socket.socket] = []
+        self._reserved: list[socket.socket] = []
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until :meth:`stop` or cancellation; ``started`` when connections are accepted.
 
         Raises:
-            ConfigError: a setting of its listeners is not allowed.
+            ConfigError: a setting of a listener is not allowed.
             OSError: a listener cannot be bound.
         """
         self._ended = trio.Event()
@@ -98,7 +98,7 @@ class Node:
                 async with trio.open_nursery() as nursery:
                     async with trio.open_nursery() as serving:
                         changes = await self._listen(nursery, serving)
-                        last.callback(self.state.cluster.configs.leave, changes)
+                        last.callback(self.state.cluster.configs.unregister, changes)
                         await self._start_metrics(nursery)
                         task_status.started()
                     nursery.cancel_scope.cancel(reason="the node has stopped")
@@ -106,14 +106,14 @@ class Node:
             self._ended.set()
 
     async def _listen(self, nursery: trio.Nursery, serving: trio.Nursery) -> NodeReconfiguration:
-        """Start to serve, with what was altered while the node was stopped.
+        """Start to serve, with settings altered while the node was stopped.
 
         Returns:
-            What is told of changes from now on.
+            The component that applies changes of settings from now on.
         """
         state, configs = self.state, self.state.cluster.configs
-        async with configs.unchanged():
-            state.use(configs.of_broker(state.settings.static))
+        async with configs.hold_changes():
+            state.reconfigure(configs.settings_of(state.settings.static))
             secured = await self._open_security(nursery)
             cluster = state.cluster
             nodes = None if cluster.network.is_virtual else len(cluster.nodes)
@@ -132,79 +132,80 @@ class Node:
                 recorder=self.recorder,
                 never_waits=self.apis.never_waits,
             )
-            server.closed_connections.listeners.append(log_refusal)
-            self.give_ports_back()
+            server.closed_connections.listeners.append(log_failed_authentication)
+            self.release_ports()
             endpoints: Any = await serving.start(server.run, name="socket-server")
             changes = NodeReconfiguration(state, ServerChanges(server, secured, nodes))
-            configs.join(state.node_id, changes)
+            configs.register(state.node_id, changes)
         self.endpoints = endpoints
         state.set_bound(endpoints)
         return changes
 
     async def _with_usable(self, make: Callable[[BrokerConfig], Awaitable[T]], group: str) -> T:
-        """What is made of the settings; what was altered does not keep the node from starting.
+        """Build something from the settings, ignoring altered settings that prevent the start.
 
-        (Kafka: DynamicBrokerConfig logs what could not be applied, and goes on.)
+        (Kafka: DynamicBrokerConfig logs what could not be applied, and continues.)
 
         Args:
-            make: makes it.
-            group: the keys that it depends on, besides those that nobody can alter; see
-                :func:`._dynamic_keys.checked_with`.
+            make: builds it.
+            group: the group of alterable keys that it depends on; see
+                :func:`.check_group`.
 
         Raises:
-            ConfigError: what the broker was started with cannot be used.
+            ConfigError: the settings that the broker was started with cannot be used.
         """
         state = self.state
         try:
             return await make(state.config)
         except ConfigError as error:
             rest = state.settings.without(group)
-            if rest.current.given == state.config.given:
+            if rest.current.originals == state.config.originals:
                 raise
-            logger.warning("%s: what was altered is left out: %s", group, error)
-        state.use(rest)
+            logger.warning("%s: ignoring altered settings: %s", group, error)
+        state.reconfigure(rest)
         return await make(rest.current)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Return when it has ended: owed answers leave, then every connection is closed.
+        """Send pending responses, close every connection, and return when the node has ended.
 
         Args:
-            grace_seconds: how long answers are waited for.
+            grace_seconds: how long to wait for responses.
 
-        Cancelled, it ends without waiting for any.
+        Cancellation: the node ends without waiting for responses.
         """
         try:
             with trio.move_on_after(grace_seconds):
                 await self.server.stop()
         finally:
-            self._scope.cancel(reason="the node is to end")
+            self._scope.cancel(reason="the node is stopping")
             with trio.CancelScope(shield=True):  # bounded: everything in it is cancelled
                 await self._ended.wait()
 
-    def keep_ports(self) -> None:
-        """Let nobody else have the ports while the node is stopped; who connects is refused.
+    def reserve_ports(self) -> None:
+        """Reserve the ports while the node is stopped; connections to them are refused.
 
-        Where the system does not allow it, they are free, and the next start says if it failed.
+        Best effort: if the system does not allow it, the next start reports a port that is taken.
         """
         if self.state.cluster.network.is_virtual:
-            return  # where nobody takes a port without being told to
+            return  # no other process can bind ports of a memory network
         for endpoint in self.endpoints:
             family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
             sock = socket.socket(family, socket.SOCK_STREAM)
-            self._kept.append(sock)
+            self._reserved.append(sock)
             with suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 sock.bind((endpoint.host, endpoint.port))
-                # It was for connections that still close; with it, others could share the port.
+                # It was needed to bind despite closing connections; with it, other processes
+                # could share the port.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
 
-    def give_ports_back(self) -> None:
-        """Let the ports be bound again."""
-        while self._kept:
-            self._kept.pop().close()
+    def release_ports(self) -> None:
+        """Release the reserved ports, so that they can be bound again."""
+        while self._reserved:
+            self._reserved.pop().close()
 
     async def _open_security(self, nursery: trio.Nursery) -> dict[str, SecuredListener]:
-        """The security of the listeners with TLS or SASL, by listener name."""
+        """Open the security of the listeners with TLS or SASL, by listener name."""
         await trio.lowlevel.checkpoint()
         state = self.state
         secured = [
@@ -214,7 +215,7 @@ class Node:
         ]
         if not secured:
             return {}
-        # Imported only here: the fetching of keys from URLs and what it needs take 15 ms to load.
+        # Imported here, since listener_security and its HTTP client take 15 ms to load.
         from ..security._scram_credentials import ScramCredentials
 
         cluster = state.cluster
@@ -224,9 +225,9 @@ class Node:
         opened = {}
         for endpoint in secured:
             secure = partial(self._secure, endpoint, credentials)
-            listener = await self._with_usable(secure, stores_of(endpoint.listener_name))
+            listener = await self._with_usable(secure, store_group(endpoint.listener_name))
             await listener.load()
-            listener.log_doubts(has_scram_users=bool(credentials.users()))
+            listener.log_warnings(has_scram_users=bool(credentials.users()))
             nursery.start_soon(listener.keep_fresh, name=f"security of {endpoint.listener_name}")
             opened[endpoint.listener_name] = listener
         return opened
@@ -242,29 +243,29 @@ class Node:
             config,
             endpoint,
             credentials.lookup,
-            self._surroundings.principal_builder,
+            self._context.principal_builder,
             credentials.secret,
         )
 
     async def _start_metrics(self, nursery: trio.Nursery) -> None:
-        """Measure the node and serve what is measured, if somebody may watch."""
+        """Collect and serve metrics, if there is a metrics listener."""
         await trio.lowlevel.checkpoint()
-        if self._surroundings.log is None:
+        if self._context.log is None:
             return
-        self.metrics = self.measured(self._surroundings.log)
+        self.metrics = self.create_metrics(self._context.log)
         await nursery.start(self.metrics.run, name="metrics")
 
-    def measured(self, log: LogRing) -> BrokerMetrics:
-        """What is measured of the node as it serves now.
+    def create_metrics(self, log: LogRing) -> BrokerMetrics:
+        """Create the metrics of the running node.
 
         Args:
-            log: the log lines to be told.
+            log: the log lines to report.
         """
-        # Imported only here: most brokers are not watched, and it takes 15 ms to load.
+        # Imported here, since most brokers are not monitored, and it takes 15 ms to load.
         from ..telemetry._broker_metrics import BrokerMetrics
         from ..telemetry._metrics_settings import metrics_settings
 
-        state, monitor = self.state, self._surroundings.monitor
+        state, monitor = self.state, self._context.monitor
         settings = metrics_settings(state.config)
         return BrokerMetrics(
             state, self.server, monitor, self.apis.counts, self.recorder, settings, log

@@ -1,4 +1,4 @@
-"""From the settings of a broker to those of each of its nodes: another id, and other ports."""
+"""Derives the settings of each node from those of the broker: other ids, and other ports."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from ...protocol._config_types import Value
 from ..config._broker_config import BrokerConfig
 
 BROKERS_MAX = 100
-"""How many nodes one process may simulate; each has listeners, processors and handlers."""
+"""The maximum number of nodes; each has listeners, processors and handlers of its own."""
 
-# Lists of addresses, and single ones, that no two nodes can share.
+# Keys with addresses, which nodes cannot share: lists of them, and a single one.
 _LISTS = ("listeners", "advertised.listeners")
 _SINGLE = "metrics.listener"
 
 
 def node_configs(config: BrokerConfig, brokers: int) -> list[BrokerConfig]:
-    """The settings of every node.
+    """Return the settings of every node.
 
-    The first has the broker's own. Those behind it count upward from its ``node.id``, and so do
-    their ports; port 0 stays "a free one".
+    The first has the broker's own. Ids and ports of the others count upward from these; port 0
+    remains a free port.
 
     Args:
-        config: those of the broker.
-        brokers: how many nodes there are, from 1.
+        config: the broker's settings.
+        brokers: the number of nodes.
 
     Raises:
-        ConfigError: there are too many or too few, or two would listen on the same port, or on
-            one that is none.
+        ConfigError: there are too many or too few nodes, or two of them would have the same port,
+            or a port would be too high.
     """
     if not 1 <= brokers <= BROKERS_MAX:
         raise ConfigError(f"brokers = {brokers} is not allowed; allowed: 1 to {BROKERS_MAX}")
@@ -37,27 +37,27 @@ def node_configs(config: BrokerConfig, brokers: int) -> list[BrokerConfig]:
 
 
 def _shifted(config: BrokerConfig, number: int) -> BrokerConfig:
-    given = dict(config.given)
-    given["node.id"] = given["broker.id"] = config.node_id + number
+    settings = dict(config.originals)
+    settings["node.id"] = settings["broker.id"] = config.node_id + number
     for key in _LISTS:
         texts = config[key]
         if isinstance(texts, tuple):
-            given[key] = tuple(_at(key, text, number) for text in texts)
-    single: Value = given.get(_SINGLE)
+            settings[key] = tuple(_at(key, text, number) for text in texts)
+    single: Value = settings.get(_SINGLE)
     if isinstance(single, str) and single:
-        given[_SINGLE] = _at(_SINGLE, single, number)
-    return BrokerConfig(given)
+        settings[_SINGLE] = _at(_SINGLE, single, number)
+    return BrokerConfig(settings)
 
 
 def _at(key: str, text: str, number: int) -> str:
-    """An address with a port that is higher by ``number``, if it names one."""
+    """Return an address with its port, if not 0, raised by ``number``."""
     head, _, port = text.rpartition(":")
     if not port.isdigit() or not int(port):
         return text
     if int(port) + number > PORT_MAX:
         raise ConfigError(
-            f"{key}: node {number + 1} would listen on port {int(port) + number}; allowed: up to"
-            f" {PORT_MAX}, where each node's ports are one higher than those of the one before"
+            f"{key}: node {number + 1} would have port {int(port) + number}; allowed: up to"
+            f" {PORT_MAX}, with the ports of each node one higher than those of the previous node"
         )
     return f"{head}:{int(port) + number}"
 
@@ -68,16 +68,15 @@ def _check_ports(configs: list[BrokerConfig]) -> None:
         for port in _ports(config):
             if port in taken:
                 raise ConfigError(
-                    f"listeners, metrics.listener: port {port} would be that of the nodes"
-                    f" {taken[port]} and {config.node_id}; allowed: ports that are {len(configs)}"
-                    " or more apart, since each node's are one higher than those of the one"
-                    " before, or 0"
+                    f"listeners, metrics.listener: nodes {taken[port]} and {config.node_id} would"
+                    f" both have port {port}; allowed: ports at least {len(configs)} apart, since"
+                    " the ports of each node are one higher than those of the previous node, or 0"
                 )
             taken[port] = config.node_id
 
 
 def _ports(config: BrokerConfig) -> set[int]:
-    """Those that a node asks for by number."""
+    """The ports of a node that are not 0."""
     ports = {endpoint.port for endpoint in config.listeners if endpoint.port}
     url = config[_SINGLE]
     port = url.rpartition(":")[2] if isinstance(url, str) else ""

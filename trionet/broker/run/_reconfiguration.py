@@ -1,7 +1,19 @@
-"""Other settings for what runs (Kafka: DynamicBrokerConfig's reconfigurables).
+"""Applies altered settings to running logs and nodes (Kafka: BrokerReconfigurable).
 
-The logs are common to all nodes, so they obey what is set for all of them. Only where there is one
-node, its own settings are those of the logs, too.
+The problem: a change must be accepted or rejected as a whole, although several components apply it
+(logs, network threads, quotas, certificates), some only after reading files or resolving names.
+
+The choice: two phases. :meth:`prepare` does everything that can fail or wait, and returns a
+function; when all components are prepared and the change is stored, these functions apply it and
+cannot fail. :class:`.BrokerConfigs` drives both phases, one change at a time.
+
+Rejected: Kafka's way, which validates, applies component by component, and logs a component that
+fails while the others keep the change.
+
+The logs are shared by all nodes, so only settings for all nodes apply to them. With a single node
+its own settings apply to the logs, too.
+
+Think again if applying a change ever has to wait for I/O: it would no longer be all or nothing.
 """
 
 from __future__ import annotations
@@ -18,19 +30,19 @@ from ..model._broker_state import BrokerState
 from ..model._cluster import Cluster
 from ._server_reconfiguration import ServerChanges
 
-# After so many topics the others on the loop have their turn.
+# How many topics are configured before other tasks on the loop run.
 TOPICS_AT_ONCE = 20
 
-OF_LOGS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
-"""The keys that logs obey; of several nodes, none has them of its own."""
+LOG_KEYS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
+"""The keys that apply to logs; with several nodes they cannot be set for single ones."""
 
 
 class LogReconfiguration:
-    """Brings other settings to the logs; see :class:`._dynamic_config_store.ConfiguredBroker`.
+    """Applies altered settings to the logs; a :class:`.Reconfigurable`.
 
     Args:
-        cluster: whose logs.
-        settings: of its first node.
+        cluster: the cluster with the logs.
+        settings: the settings of its first node.
     """
 
     def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
@@ -38,26 +50,28 @@ class LogReconfiguration:
         self.settings = settings
 
     async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
-        """Give what has the logs obey other settings; there is nothing that could be wrong."""
+        """Return a function that applies the settings; nothing in them can be invalid for logs."""
         await trio.lowlevel.checkpoint()
         return partial(self._apply, settings, altered)
 
     async def _apply(self, settings: DynamicConfig, altered: frozenset[str]) -> None:
         self.settings = settings
-        self._cluster.use(settings.current)
-        if not altered.isdisjoint(OF_LOGS):
+        self._cluster.reconfigure(settings.current)
+        if not altered.isdisjoint(LOG_KEYS):
             await self._configure_logs()
         await trio.lowlevel.checkpoint()
 
     async def _configure_logs(self) -> None:
-        """The settings are the defaults of topics; most topics have none of their own."""
+        """Update the config of every log: the settings are defaults of the topics' keys."""
+        # Most topics have no settings of their own, so that few configs serve all logs.
         cluster = self._cluster
         made: dict[tuple[tuple[str, str], ...], LogConfig] = {}
         names = [topic.name for topic in cluster.topics]
         for index, name in enumerate(names):
             if index % TOPICS_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
-            topic = cluster.topics.get(name)  # it may be altered or deleted meanwhile
+            # Looked up again: it may have been altered or deleted since the last checkpoint.
+            topic = cluster.topics.get(name)
             if topic is None:
                 continue
             own = tuple(topic.configs.items())
@@ -68,11 +82,11 @@ class LogReconfiguration:
 
 
 class NodeReconfiguration:
-    """Brings other settings to one node; see :class:`._dynamic_config_store.ConfiguredBroker`.
+    """Applies altered settings to one node; a :class:`.Reconfigurable`.
 
     Args:
-        state: the node without its network.
-        server: its network.
+        state: the node's state.
+        server: applies settings to the node's network.
     """
 
     def __init__(self, state: BrokerState, server: ServerChanges) -> None:
@@ -81,18 +95,18 @@ class NodeReconfiguration:
 
     @property
     def settings(self) -> DynamicConfig:
-        """The settings that count now."""
+        """The current settings."""
         return self._state.settings
 
     async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
-        """Check what has to be done for other settings, and give what does it.
+        """Validate new settings, and return a function that applies them.
 
         Raises:
-            ConfigError: they are not allowed.
+            ConfigError: the settings are not allowed.
         """
         change_server = await self._server.prepare(self._state.config, settings.current, altered)
         return partial(self._apply, settings, change_server)
 
     async def _apply(self, settings: DynamicConfig, change_server: Apply) -> None:
-        self._state.use(settings)
+        self._state.reconfigure(settings)
         await change_server()

@@ -1,4 +1,4 @@
-"""Which APIs are served: each handler declares its key and versions where it is written."""
+"""The list of served APIs; each handler declares its key and versions beside its code."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ APIS: Final[tuple[Api, ...]] = (
 
 
 def served_apis(state: BrokerState) -> Apis:
-    """The APIs of one node."""
+    """Create the request dispatcher of one node."""
     return Apis(
-        [api.of(state) for api in APIS if api is not API_VERSIONS],
+        [api.bind(state) for api in APIS if api is not API_VERSIONS],
         LongCalls(
             state.nursery,
             state.config.integer("response.max.bytes"),
             is_virtual=state.cluster.network.is_virtual,
         ),
         state.config.integer("request.max.elements"),
-        state.own_topic,
+        state.request_log_topic,
     )

@@ -1,4 +1,4 @@
-"""Other settings for a SocketServer that runs: threads, limits, certificates.
+"""Applies altered settings to a running SocketServer: threads, limits, certificates.
 
 (Kafka: SocketServer, DynamicThreadPool and SslFactory as Reconfigurable.)
 """
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from ..security._listener_security import SecuredListener
 
 
-#: How long the host names of an alteration may be looked up: no other is made meanwhile.
+#: Limit on resolving the host names of a change, which delays all other changes.
 LOOKUP_SECONDS_MAX: Final = 10.0
 
 
 class ServerChanges:
-    """Brings other settings to a running server.
+    """Applies altered settings to a running server.
 
     Args:
-        server: it runs.
+        server: the running server.
         secured: its listeners with TLS or SASL, by name.
-        nodes: how many nodes share the process; None where connections take no descriptors.
+        nodes: how many nodes share the process; None if connections use no descriptors.
     """
 
     def __init__(
@@ -49,22 +49,22 @@ class ServerChanges:
         self._nodes = nodes
 
     async def prepare(self, old: BrokerConfig, new: BrokerConfig, altered: frozenset[str]) -> Apply:
-        """Check what has to be done for other settings, and give what does it.
+        """Validate new settings, and return a function that applies them.
 
         Args:
-            old: what the server runs with.
-            new: the other ones.
-            altered: the keys that were asked for; key stores among them are read again.
+            old: the current settings.
+            new: the new settings.
+            altered: the keys named by the request; key stores among them are read again.
 
         Raises:
-            ConfigError: they are not allowed.
+            ConfigError: the settings are not allowed.
         """
         for key in THREADS:
             check_resize(key, old.integer(key), new.integer(key))
         processors = _processors(old, new)
         overrides: Mapping[str, int] | None = None
         if OVERRIDES not in altered and old[OVERRIDES] == new[OVERRIDES]:
-            overrides = self._server.quotas.limits.overrides  # names may take long to look up
+            overrides = self._server.quotas.limits.overrides  # resolving names may take long
         limits = await self._limits(new, overrides)
         of_listeners = {
             endpoint.listener_name: listener_limits(ListenerSettings(new, endpoint.listener_name))
@@ -89,8 +89,8 @@ class ServerChanges:
         with trio.move_on_after(LOOKUP_SECONDS_MAX):
             return await server_limits(new, overrides, nodes=self._nodes)
         raise ConfigError(
-            f"{OVERRIDES}: its names could not be looked up within {LOOKUP_SECONDS_MAX:.0f} s;"
-            " allowed: fewer names, names that can be, or addresses"
+            f"{OVERRIDES}: its host names could not be resolved within {LOOKUP_SECONDS_MAX:.0f} s;"
+            " use fewer names, or addresses"
         )
 
     async def _prepare_certificates(
@@ -106,10 +106,10 @@ class ServerChanges:
 
 
 def _processors(old: BrokerConfig, new: BrokerConfig) -> dict[str, int]:
-    """How many processors the listeners get that are to have other numbers.
+    """Return the new numbers of processors of listeners where they change.
 
     Raises:
-        ConfigError: a number is too far from what there is.
+        ConfigError: a number is less than half or more than twice the current one.
     """
     key = "num.network.threads"
     changed = {}
@@ -124,7 +124,7 @@ def _processors(old: BrokerConfig, new: BrokerConfig) -> dict[str, int]:
 
 
 async def _unless_it_ends(apply: Apply) -> None:
-    """A server that is stopping takes no changes; the next one is started with them."""
+    """Ignore a server that is stopping; the next one is started with the new settings."""
     try:
         await apply()
     except LocalProtocolError:

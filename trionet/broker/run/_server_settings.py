@@ -1,4 +1,4 @@
-"""From the broker's keys to the settings of its SocketServer."""
+"""Derives the settings of the SocketServer from the broker's keys."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ OVERRIDES = "max.connections.per.ip.overrides"
 
 
 async def server_config(config: BrokerConfig, nodes: int | None = 1) -> ServerConfig:
-    """The server's settings; looks host names of ``max.connections.per.ip.overrides`` up.
+    """Return the server's settings; resolves names in ``max.connections.per.ip.overrides``.
 
     Args:
-        config: of the broker.
+        config: the broker's settings.
         nodes: see :func:`server_limits`.
 
     Raises:
-        ConfigError: a value is not allowed, or a name is unknown.
+        ConfigError: a value is not allowed, or a host name cannot be resolved.
     """
     listeners = {
         endpoint.listener_name: ListenerSettings(config, endpoint.listener_name)
@@ -62,16 +62,16 @@ async def server_config(config: BrokerConfig, nodes: int | None = 1) -> ServerCo
 async def server_limits(
     config: BrokerConfig, overrides: Mapping[str, int] | None = None, *, nodes: int | None = 1
 ) -> ServerLimits:
-    """The limits of all listeners together, and of addresses.
+    """Return the limits of all listeners together, and of single addresses.
 
     Args:
-        config: of the broker.
-        overrides: what its ``max.connections.per.ip.overrides`` stand for, by address; by default
-            its host names are looked up.
-        nodes: how many nodes share the process; None where connections take no descriptors.
+        config: the broker's settings.
+        overrides: the resolved ``max.connections.per.ip.overrides``, by address; by default they
+            are resolved here.
+        nodes: how many nodes share the process; None if connections use no descriptors.
 
     Raises:
-        ConfigError: a value is not allowed, or a name is unknown.
+        ConfigError: a value is not allowed, or a host name cannot be resolved.
     """
     if overrides is None:
         overrides = await resolve_overrides(parse_overrides(config.text(OVERRIDES)))
@@ -86,9 +86,9 @@ async def server_limits(
 
 
 def listener_limits(settings: ListenerSettings) -> ListenerLimits:
-    """The limits of one listener.
+    """Return the limits of one listener.
 
-    Only keys of this very listener count: the general ones limit the whole broker.
+    Only the listener's own keys apply: the general ones limit the whole broker.
 
     Raises:
         ConfigError: a value is not allowed.
@@ -105,7 +105,7 @@ def listener_limits(settings: ListenerSettings) -> ListenerLimits:
 
 
 def _protected_listener(config: BrokerConfig, listeners: tuple[Endpoint, ...]) -> str | None:
-    """The listener between brokers, if the settings name one; others make room for it (KIP-402).
+    """The inter-broker listener, which is exempt from ``max.connections`` (KIP-402), or None.
 
     Raises:
         ConfigError: there is no listener of that name.
@@ -116,7 +116,7 @@ def _protected_listener(config: BrokerConfig, listeners: tuple[Endpoint, ...]) -
     names = [endpoint.listener_name for endpoint in listeners]
     if name.upper() not in names:
         raise ConfigError(
-            f"inter.broker.listener.name = {name!r} is none of the listeners; allowed:"
+            f"inter.broker.listener.name = {name!r} is not in listeners; allowed:"
             f" {', '.join(names)}"
         )
     return name.upper()

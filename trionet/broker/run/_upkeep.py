@@ -1,7 +1,7 @@
-"""What a broker does by itself beside serving: flush, retention, producer expiry, checkpoints.
+"""Background tasks of a broker: flush, retention, producer and offset expiry, checkpoints.
 
-(Kafka: LogManager's scheduled tasks.) Each runs in a task of its own and sleeps between rounds; an
-error in one log is reported and does not stop the others.
+(Kafka: LogManager's scheduled tasks.) Each runs in its own task and sleeps between rounds; an error
+in one log is logged and does not affect the others.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ..model._cluster import Cluster
 
 logger = logging.getLogger("trionet.broker")
 
-# How often logs that were written are looked at for flush.ms and for rolled segments.
+# How often unflushed logs are checked for flush.ms and for rolled segments.
 FLUSH_CHECK_SECONDS = 1.0
 
-# How many logs retention removes segments of together.
+# In how many logs retention deletes segments concurrently.
 REMOVALS_AT_ONCE = 50
 
-# A broker that never runs for long has old segments, too.
+# Also run soon after the start, since a broker that never runs for long has old segments, too.
 SOON_AFTER_START = ("log-retention", "checkpoints")
 
 
-# When codecs that no request has needed yet are loaded, and the pause between two APIs.
+# When codecs that no request has needed yet are loaded, and the pause between APIs.
 CODECS_AFTER_SECONDS = 1.0
 CODECS_PAUSE_SECONDS = 0.02
 
@@ -40,12 +40,12 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster, apis: Iterable[Apis]) 
     config = cluster.config
     nursery.start_soon(cluster.purgatory.run, name="delayed-operations")
     nursery.start_soon(cluster.group_store.run, name="group-store")
-    for state in cluster.nodes.values():
-        nursery.start_soon(state.groups.run, name="group-timers")
+    for node in cluster.nodes.values():
+        nursery.start_soon(node.groups.run, name="group-timers")
     if not cluster.network.is_virtual:
         for each in apis:
             nursery.start_soon(load_codecs, each, name="codecs")
-    if not cluster.is_in_memory:  # where nothing is to be flushed
+    if not cluster.is_in_memory:
         nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
     rounds: list[tuple[str, str, Callable[[Cluster], Awaitable[None]]]] = [
         ("log-retention", "log.retention.check.interval.ms", apply_retention),
@@ -60,7 +60,7 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster, apis: Iterable[Apis]) 
     for name, key, work in rounds:
         seconds = config.integer(key) / 1000
         if not seconds:
-            continue  # 0 is never, not all the time
+            continue  # 0 disables the task
         first = seconds
         if name in SOON_AFTER_START:
             first = min(seconds, config.integer("log.initial.task.delay.ms") / 1000)
@@ -78,15 +78,15 @@ async def _every(
         try:
             await work(cluster)
         except (ApiError, OSError) as error:
-            logger.warning("upkeep failed: %s", error)
+            logger.warning("background task failed: %s", error)
         await trio.sleep(seconds)
 
 
 async def load_codecs(apis: Apis) -> None:
-    """Load the codecs of all that is served, a few milliseconds at a time.
+    """Load the codecs of all served APIs, a few milliseconds at a time.
 
-    A start does not wait for them, and loads what is asked for first. But each is files to open,
-    for which there may be no descriptors left when it is first asked for.
+    The start does not wait for them, and codecs are loaded on demand before that. But loading opens
+    files, for which there may be no descriptors left later.
     """
     await trio.sleep(CODECS_AFTER_SECONDS)
     for api in apis.advertised.ranges:
@@ -107,12 +107,12 @@ async def _flush(cluster: Cluster) -> None:
         if not log.unflushed_messages or log.is_offline:
             cluster.unflushed.pop(log, None)
     if ends_segments:
-        # Written down at once, a start after a crash need not scan them.
+        # Checkpointed at once, so that a start after a crash need not scan the flushed segments.
         await cluster.folder.write_checkpoints()
 
 
 async def apply_retention(cluster: Cluster) -> None:
-    """Remove what is too old or too much by now."""
+    """Delete segments beyond the time and size limits of their topics."""
     now_ms = cluster.now_ms()
     due: list[tuple[Log, int]] = []
     for log in list(cluster.folder.logs.values()):
@@ -121,13 +121,13 @@ async def apply_retention(cluster: Cluster) -> None:
                 offset = await log.directory.in_thread(partial(log.retention_due, now_ms))
             else:
                 offset = log.retention_due(now_ms)
-        except (ApiError, OSError) as error:  # boundary: one log; the disk must not fill for it
+        except (ApiError, OSError) as error:  # boundary: one log must not block the others
             logger.warning("%s-%d: retention: %s", log.topic, log.partition, error)
             continue
         if offset is not None:
             due.append((log, offset))
     for first in range(0, len(due), REMOVALS_AT_ONCE):
-        # Together they write down once where they start.
+        # Concurrently, so that they share one write of the checkpoint of start offsets.
         async with trio.open_nursery() as nursery:
             for log, offset in due[first : first + REMOVALS_AT_ONCE]:
                 nursery.start_soon(_remove_before, cluster, log, offset)
@@ -154,8 +154,8 @@ async def _expire_producers(cluster: Cluster) -> None:
 
 
 async def _expire_offsets(cluster: Cluster) -> None:
-    for state in cluster.nodes.values():
-        state.groups.expire_offsets(cluster.config.integer("offsets.retention.minutes") * 60_000)
+    for node in cluster.nodes.values():
+        node.groups.expire_offsets(cluster.config.integer("offsets.retention.minutes") * 60_000)
     await trio.lowlevel.checkpoint()
 
 

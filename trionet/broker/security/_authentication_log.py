@@ -1,4 +1,4 @@
-"""The log tells who was not let in, and why (Kafka: Selector, "Failed authentication with ...")."""
+"""Logs failed authentication (Kafka: Selector, "Failed authentication with ...")."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _REASONS = frozenset(
 )
 
 
-def log_refusal(connection: ClosedConnection) -> None:
-    """Log a connection that closed, if it did because its peer had not proved who it is."""
+def log_failed_authentication(connection: ClosedConnection) -> None:
+    """Log a closed connection, if it closed because authentication failed."""
     if connection.reason in _REASONS:
         logger.info(
-            "listener %s: %s was not let in: %s",
+            "listener %s: authentication of %s failed: %s",
             connection.listener,
             connection.peer,
             _on_one_line(connection.detail or connection.reason.value),
@@ -30,7 +30,7 @@ def log_refusal(connection: ClosedConnection) -> None:
 
 
 def _on_one_line(text: str) -> str:
-    """The text without what could make it look like other lines; some of it is the peer's."""
+    """Escape unprintable characters, since parts of the text come from the peer."""
     return "".join(
         character if character.isprintable() else repr(character)[1:-1] for character in text
     )

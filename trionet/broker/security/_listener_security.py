@@ -1,8 +1,8 @@
-"""What the settings say about the security of one listener: its certificates, and who may log in.
+"""Builds the security of one listener from its settings: TLS contexts and SASL mechanisms.
 
-Each key may be set for all listeners, for one (``listener.name.<listener>.<key>``) and, for SASL,
-for one mechanism of a listener (``listener.name.<listener>.<mechanism>.<key>``); the most special
-one wins.
+A key may be set for all listeners, for one (``listener.name.<listener>.<key>``) and, for SASL, for
+one mechanism of a listener (``listener.name.<listener>.<mechanism>.<key>``); the most specific one
+wins.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...server._channel_builder import ListenerSecurity
 from ..config._broker_config import BrokerConfig
 from ..config._listener_settings import ListenerSettings
-from ._sasl_exchange import AnswerApiVersions, SaslExchange, SaslSettings
+from ._sasl_exchange import RespondToApiVersions, SaslExchange, SaslSettings
 
 logger = logging.getLogger("trionet.broker")
 
-# How often the files of certificates are looked at.
+# How often certificate files are checked for changes.
 RELOAD_CHECK_SECONDS = 10.0
-# How long a client has to read why it was not let in. Those that do leave at once.
+# How long the connection of a client that failed to authenticate stays open, so that the client can
+# read the reason. Clients that do close it at once.
 FAILURE_LINGER_SECONDS = 0.5
 
 TLS_PROTOCOLS = frozenset((SecurityProtocol.SSL, SecurityProtocol.SASL_SSL))
@@ -51,17 +52,17 @@ _SECURED = f"{_OAUTH}.OAuthBearerValidatorCallbackHandler"
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 ScramLookup = Callable[[str], scram.Lookup]
-"""The credentials of a mechanism, as :meth:`._scram_credentials.ScramCredentials.lookup`."""
+"""Returns the lookup of a mechanism; see :meth:`._scram_credentials.ScramCredentials.lookup`."""
 
 
 class SecuredListener:
-    """The security of one listener: what the server needs for it, and what keeps it fresh.
+    """The security of one listener, and the task that keeps its keys up to date.
 
     Attributes:
         endpoint: the listener.
-        tls: its certificates; None without TLS.
-        sasl: its mechanisms; None without SASL.
-        jwks: the keys of its token issuer; None where no token is signed.
+        tls: its TLS contexts; None without TLS.
+        sasl: its SASL settings; None without SASL.
+        jwks: the keys of its token issuer; None without signed tokens.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class SecuredListener:
         build_principal: PrincipalBuilder,
         *,
         is_client_auth_ignored: bool = False,
-        token_doubt: str = "",
+        token_warning: str = "",
     ) -> None:
         self.endpoint = endpoint
         self.tls = tls
@@ -81,14 +82,14 @@ class SecuredListener:
         self.jwks = jwks
         self._build_principal = build_principal
         self._is_client_auth_ignored = is_client_auth_ignored
-        self._token_doubt = token_doubt
+        self._token_warning = token_warning
 
-    def for_server(self, answer_api_versions: AnswerApiVersions) -> ListenerSecurity:
-        """What connections have to go through before their frames are requests."""
+    def for_server(self, respond_to_api_versions: RespondToApiVersions) -> ListenerSecurity:
+        """Return the security settings of the listener for its SocketServer."""
         tls = self.tls
         authenticator = None
         if self.sasl is not None:
-            authenticator = partial(self._authenticator, self.sasl, answer_api_versions)
+            authenticator = partial(self._authenticator, self.sasl, respond_to_api_versions)
         return ListenerSecurity(
             tls_context=None if tls is None else lambda: tls.context,
             authenticator=authenticator,
@@ -96,7 +97,7 @@ class SecuredListener:
         )
 
     async def load(self) -> None:
-        """Fetch what is not on this machine, before the listener opens.
+        """Fetch remote keys before the listener opens.
 
         Raises:
             ConfigError: the keys of the token issuer cannot be read.
@@ -106,16 +107,16 @@ class SecuredListener:
             await self.jwks.load()
 
     async def prepare_certificates(self, config: BrokerConfig) -> Callable[[], None]:
-        """Read the stores that other settings name, and give what makes new connections use them.
+        """Read the key stores of new settings; return a function that puts them into use.
 
         Args:
-            config: the other settings; only those of stores are different.
+            config: the new settings, which differ only in key stores.
 
         Raises:
-            ConfigError: they cannot be used, or do not fit those of before.
+            ConfigError: the stores cannot be used, or are not compatible with the current ones.
         """
         tls = self.tls
-        assert tls is not None, "there are no certificates"
+        assert tls is not None, "the listener does not use TLS"
         name = self.endpoint.listener_name
         settings = _tls(ListenerSettings(config, name), self.endpoint.security_protocol)
         try:
@@ -125,49 +126,52 @@ class SecuredListener:
 
         def renew() -> None:
             tls.use(new)
-            logger.info("listener %s: new certificates are in use", name)
-            self.log_doubts()
+            logger.info("listener %s: certificates reloaded", name)
+            self.log_warnings()
 
         return renew
 
-    def log_doubts(self, *, has_scram_users: bool = True) -> None:
-        """Warn of what works, but hardly as it is meant.
+    def log_warnings(self, *, has_scram_users: bool = True) -> None:
+        """Log warnings about settings that are valid but probably not intended.
 
         Args:
-            has_scram_users: whether anybody may log in by SCRAM.
+            has_scram_users: whether there are any SCRAM users.
         """
-        for doubt in self._doubts(has_scram_users):
-            logger.warning("listener %s: %s", self.endpoint.listener_name, doubt)
+        for warning in self._warnings(has_scram_users):
+            logger.warning("listener %s: %s", self.endpoint.listener_name, warning)
 
-    def _doubts(self, has_scram_users: bool) -> Iterator[str]:
+    def _warnings(self, has_scram_users: bool) -> Iterator[str]:
         if self.tls is not None:
             now = datetime.fromtimestamp(time.time_ns() // 1_000_000_000, UTC)
-            if doubt := self.tls.doubt(now):
-                yield doubt
-            yield from self._doubts_about_clients(self.tls.settings)
+            if warning := self.tls.doubt(now):
+                yield warning
+            yield from self._client_auth_warnings(self.tls.settings)
         names = () if self.sasl is None else self.sasl.mechanisms
         if not has_scram_users and any(name in scram.HASHES for name in names):
-            yield "there are no users of SCRAM: trionet broker --data DIR --add-scram NAME adds one"
-        if self._token_doubt:
-            yield self._token_doubt
+            yield (
+                "there are no SCRAM users; add one with trionet broker --data DIR --add-scram NAME"
+            )
+        if self._token_warning:
+            yield self._token_warning
 
-    def _doubts_about_clients(self, settings: TlsSettings) -> Iterator[str]:
+    def _client_auth_warnings(self, settings: TlsSettings) -> Iterator[str]:
         if self._is_client_auth_ignored:
             yield (
-                "ssl.client.auth for all listeners is not for those with SASL; set"
+                "ssl.client.auth for all listeners does not apply to those with SASL; set"
                 f" listener.name.{self.endpoint.listener_name.lower()}.ssl.client.auth"
             )
         has_trust = settings.truststore_location or settings.truststore_certificates
         if settings.client_auth != "none" and not has_trust:
             yield (
-                "ssl.client.auth without a trust store: every certificate of an authority that this"
-                " system trusts is good"
+                "ssl.client.auth is set without a trust store, so certificates of every authority"
+                " that this system trusts are accepted"
             )
 
     async def keep_fresh(self) -> None:
-        """Reload certificates whose files change, and the keys of the issuer, until cancelled.
+        """Reload changed certificate files and the issuer's keys, until cancelled.
 
-        What cannot be reloaded is logged, and the old goes on. Connections keep what they have.
+        If reloading fails it is logged, and the old ones stay in use. Existing connections are not
+        affected.
         """
         async with trio.open_nursery() as nursery:
             if self.jwks is not None:
@@ -178,30 +182,30 @@ class SecuredListener:
 
     async def _watch_files(self, tls: TlsContexts) -> None:
         name = self.endpoint.listener_name
-        told = ""
+        logged = ""
         while True:
             await trio.sleep(RELOAD_CHECK_SECONDS)
             if not tls.settings.files:
                 continue
             try:
                 if await trio.to_thread.run_sync(tls.reload_if_changed, abandon_on_cancel=True):
-                    logger.info("listener %s: new certificates are in use", name)
-                    self.log_doubts()
-                told = ""
+                    logger.info("listener %s: certificates reloaded", name)
+                    self.log_warnings()
+                logged = ""
             except (OSError, ConfigError) as error:
-                if str(error) == told:
-                    continue  # a file that cannot be read is tried each time
-                told = str(error)
-                logger.warning("listener %s: its certificates stay as they were: %s", name, error)
+                if str(error) == logged:
+                    continue  # the same failure at each check
+                logged = str(error)
+                logger.warning("listener %s: could not reload certificates: %s", name, error)
 
     def _authenticator(
-        self, settings: SaslSettings, answer_api_versions: AnswerApiVersions, known: Identity
+        self, settings: SaslSettings, respond_to_api_versions: RespondToApiVersions, known: Identity
     ) -> SaslExchange:
         def make_principal(mechanism: str, authorization_id: str) -> Principal:
             identity = attrs.evolve(known, mechanism=mechanism, authorization_id=authorization_id)
             return self._build_principal(identity)
 
-        return SaslExchange(settings, answer_api_versions, make_principal)
+        return SaslExchange(settings, respond_to_api_versions, make_principal)
 
 
 def listener_security(
@@ -211,14 +215,14 @@ def listener_security(
     principal_builder: PrincipalBuilder | None = None,
     scram_secret: bytes | None = None,
 ) -> SecuredListener:
-    """Read and check the settings of a listener; reads files, so call it in a thread.
+    """Read and validate the settings of a listener; reads files, so call it in a thread.
 
     Args:
-        config: of the broker.
+        config: the broker's settings.
         endpoint: the listener.
-        scram_lookup: where the users of SCRAM are.
-        principal_builder: in place of ``ssl.principal.mapping.rules``.
-        scram_secret: what the salts of users that do not exist are made from; by default one of
+        scram_lookup: provides the SCRAM users.
+        principal_builder: builds principals, in place of ``ssl.principal.mapping.rules``.
+        scram_secret: the secret that salts of unknown users are derived from; by default one of
             this process.
 
     Raises:
@@ -236,22 +240,24 @@ def listener_security(
     sasl, jwks = None, None
     if protocol in SASL_PROTOCOLS:
         sasl, jwks = _sasl(settings, endpoint.listener_name, scram_lookup, scram_secret)
-    asked = settings.text("ssl.client.auth") or "none"
+    client_auth = settings.text("ssl.client.auth") or "none"
     return SecuredListener(
         endpoint,
         tls,
         sasl,
         jwks,
         principal_builder or mapping,
-        is_client_auth_ignored=tls is not None and asked != tls.settings.client_auth,
-        token_doubt=_token_doubt(settings) if sasl and oauthbearer.NAME in sasl.mechanisms else "",
+        is_client_auth_ignored=tls is not None and client_auth != tls.settings.client_auth,
+        token_warning=_token_warning(settings)
+        if sasl and oauthbearer.NAME in sasl.mechanisms
+        else "",
     )
 
 
 def _tls(settings: ListenerSettings, protocol: SecurityProtocol) -> TlsSettings:
     client_auth = settings.text("ssl.client.auth") or "none"
     if protocol is SecurityProtocol.SASL_SSL:
-        # Kafka: certificates of clients count beside SASL only where a listener asks for them.
+        # As in Kafka, only a listener's own setting requests client certificates besides SASL.
         own = settings.own("ssl.client.auth")
         client_auth = own if isinstance(own, str) else "none"
     return TlsSettings(
@@ -283,15 +289,15 @@ def _sasl(
     names = settings.names("sasl.enabled.mechanisms")
     for name in names:
         if name not in SUPPORTED:
-            default = "" if settings.is_set("sasl.enabled.mechanisms") else ", its default,"
+            default = "" if settings.is_set("sasl.enabled.mechanisms") else " (the default)"
             raise ConfigError(
-                f"sasl.enabled.mechanisms = {','.join(names)!r}{default} of the listener"
+                f"sasl.enabled.mechanisms = {','.join(names)!r}{default} of listener"
                 f" {listener_name}: {name} is not supported; allowed: {', '.join(SUPPORTED)}"
             )
     if not names:
         raise ConfigError(
-            f"sasl.enabled.mechanisms of the listener {listener_name} is empty; allowed: at least"
-            f" one of {', '.join(SUPPORTED)}"
+            f"sasl.enabled.mechanisms of listener {listener_name} is empty; allowed: at least one"
+            f" of {', '.join(SUPPORTED)}"
         )
     mechanisms: dict[str, Mechanism] = {}
     jwks = None
@@ -330,7 +336,7 @@ def _plain(settings: ListenerSettings) -> Mechanism:
     module = settings.jaas(plain.NAME)
     if module is None or module.name != _PLAIN_MODULE or not module.users:
         raise ConfigError(
-            f"{name} must name the users of PLAIN; allowed: {_PLAIN_MODULE} required"
+            f"{name} must define the PLAIN users; expected: {_PLAIN_MODULE} required"
             ' user_NAME="password" ... ;'
         )
     return partial(plain.PlainServer, plain.verify_with(module.users))
@@ -348,9 +354,9 @@ def _oauthbearer(
     url = settings.text("sasl.oauthbearer.jwks.endpoint.url", name)
     if url is None:
         raise ConfigError(
-            "sasl.oauthbearer.jwks.endpoint.url must name the keys that tokens are signed with;"
-            f" for tests of clients, {settings.name('sasl.server.callback.handler.class', name)}"
-            f"={_UNSECURED} takes tokens that nobody has signed"
+            "sasl.oauthbearer.jwks.endpoint.url must be set to the URL of the token issuer's keys;"
+            f" to test clients, {settings.name('sasl.server.callback.handler.class', name)}"
+            f"={_UNSECURED} accepts unsigned tokens"
         )
     times = RefreshTimes(
         settings.integer("sasl.oauthbearer.jwks.endpoint.refresh.ms", name),
@@ -369,28 +375,29 @@ def _oauthbearer(
     return partial(oauthbearer.OAuthBearerServer, SignedTokens(jwks.find, rules)), jwks
 
 
-def _token_doubt(settings: ListenerSettings) -> str:
-    """Why tokens prove less than they seem to, if they do."""
+def _token_warning(settings: ListenerSettings) -> str:
+    """A warning if tokens are accepted too liberally, or an empty string."""
     handler = "sasl.server.callback.handler.class"
     if settings.text(handler, oauthbearer.NAME) == _UNSECURED:
         return (
-            f"{settings.name(handler, oauthbearer.NAME)} lets everyone in by any name, since nobody"
-            " signs the tokens; it is for tests of clients only"
+            f"{settings.name(handler, oauthbearer.NAME)} accepts unsigned tokens, so that any"
+            " client can log in under any name; use it only to test clients"
         )
     audience, issuer = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer"
     is_for_us = settings.names(audience, oauthbearer.NAME)
     if is_for_us or settings.text(issuer, oauthbearer.NAME):
         return ""
-    return (
-        f"without {audience} and {issuer}, tokens that were issued for other services are good, too"
-    )
+    return f"without {audience} and {issuer}, tokens issued for other services are accepted"
 
 
 def _unsecured(options: dict[str, str], key: str) -> Mechanism:
-    """Kafka's validator for tests, with its options."""
+    """Kafka's validator of unsigned tokens, with its options."""
     skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
     if not skew.isascii() or not skew.isdigit():
-        raise ConfigError(f"{key}: unsecuredValidatorAllowableClockSkewMs; allowed: 0 or more")
+        raise ConfigError(
+            f"{key}: unsecuredValidatorAllowableClockSkewMs = {skew!r} is not allowed; allowed: 0"
+            " or more"
+        )
     rules = TokenRules(
         scopes=tuple(options.get("unsecuredValidatorRequiredScope", "").split()),
         subject_claim=options.get("unsecuredValidatorPrincipalClaimName") or "sub",

@@ -1,12 +1,12 @@
-"""Kafka's way of carrying SASL: handshake, tokens, and authenticating again on the way.
+"""SASL over Kafka's protocol: handshake, tokens, and re-authentication.
 
-(Kafka: SaslServerAuthenticator; KIP-43, KIP-152, KIP-368.) A client may ask for ApiVersions first,
+(Kafka: SaslServerAuthenticator; KIP-43, KIP-152, KIP-368.) A client may send ApiVersions first,
 then names a mechanism with SaslHandshake and sends its tokens: as SaslAuthenticate requests after a
-handshake of version 1, as bare frames after one of version 0. Anything else ends the connection.
+handshake of version 1, as bare frames after version 0. Any other request closes the connection.
 
-States: ``FIRST`` (ApiVersions or handshake), ``HANDSHAKE`` (only that), ``TOKENS``, ``COMPLETE``,
-and ``FAILED``. A SaslHandshake while complete leads back to ``HANDSHAKE``, with the principal and
-the mechanism that must come out again.
+States: ``FIRST`` (ApiVersions or handshake), ``HANDSHAKE`` (handshake only), ``TOKENS``,
+``COMPLETE``, and ``FAILED``. A SaslHandshake in the state ``COMPLETE`` starts a re-authentication
+in the state ``HANDSHAKE``, which must end with the same principal and mechanism.
 """
 
 from __future__ import annotations
@@ -33,36 +33,37 @@ from ...protocol.messages.sasl_authenticate import SaslAuthenticateRequest, Sasl
 from ...protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from ...server._connection import SOFTWARE_CHARS_MAX
 
-# A re-authentication that begins sooner after the last one is not done (KIP-368).
+# Minimum interval between re-authentications; an earlier one is not started (KIP-368).
 REAUTHENTICATION_SECONDS_MIN = 1.0
-# The first version of SaslAuthenticate that tells the life of a session.
+# The first version of SaslAuthenticate that returns the session lifetime.
 _FIRST_WITH_SESSIONS = 1
 
-# The exchange's requests have no arrays, and no tags that Kafka knows of.
+# The requests of the exchange have no arrays, and no tagged fields in Kafka.
 _ELEMENTS_MAX = 1000
 
-# A text of 32,767 bytes is the most that the oldest answer holds; one character has four at most.
+# The oldest response version holds 32,767 bytes; a character has at most four.
 _TOLD_CHARS_MAX = 8000
 
 _size = Struct(">i").pack
 
-AnswerApiVersions = Callable[[ApiVersionsRequest | None, int], ApiVersionsResponse]
+RespondToApiVersions = Callable[[ApiVersionsRequest | None, int], ApiVersionsResponse]
 """``(request, version)``; None for a request of a version that is not served."""
 
 
 @attrs.frozen
 class SaslSettings:
-    """How a listener authenticates.
+    """The SASL settings of a listener.
 
     Attributes:
-        mechanisms: those that are enabled, by name, in the order that clients are told.
-        session_ms: the longest life of a session by mechanism, in milliseconds; 0 or absent for
-            sessions that end with the credential alone (``connections.max.reauth.ms``).
-        frame_bytes_max: largest frame before the end (``sasl.server.max.receive.size``).
-        failure_delay_seconds: how long the answer to a failure is held back
+        mechanisms: the enabled mechanisms by name, in the order in which they are advertised.
+        session_ms: maximum session lifetime by mechanism, in milliseconds; 0 or absent for
+            sessions that expire only with the credential (``connections.max.reauth.ms``).
+        frame_bytes_max: maximum frame size before authentication completes
+            (``sasl.server.max.receive.size``).
+        failure_delay_seconds: how long the response to a failure is delayed
             (``connection.failed.authentication.delay.ms``).
-        failure_linger_seconds: how long the connection stays open behind that answer, unless the
-            client leaves before.
+        failure_linger_seconds: how long the connection stays open after that response, unless the
+            client closes it earlier.
     """
 
     mechanisms: Mapping[str, Mechanism]
@@ -75,13 +76,13 @@ class SaslSettings:
 class _State(Enum):
     FIRST = "SaslHandshake or ApiVersions"
     HANDSHAKE = "SaslHandshake"
-    TOKENS = "a token of the mechanism"
+    TOKENS = "SaslAuthenticate"
     COMPLETE = "requests"
-    FAILED = "nothing more"
+    FAILED = "no request"
 
 
 class _RequestHead:
-    """A request as far as its header, and how to answer it."""
+    """A request's decoded header, with methods to decode its body and encode a response."""
 
     __slots__ = ("codec", "correlation_id", "key", "position", "version")
 
@@ -99,32 +100,33 @@ class _RequestHead:
             position = skip_tags(payload, position)
         return codec.decode_request(payload, position, _ELEMENTS_MAX)
 
-    def answer(self, codec: ApiVersionCodec, message: Any) -> Send:
+    def encode(self, codec: ApiVersionCodec, message: Any) -> Send:
         chunks: list[Any] = [encode_response_header(codec, self.correlation_id)]
         codec.encode_response(message, chunks)
         return Send(cast("list[Chunk]", frame(chunks)))
 
 
 class SaslExchange:
-    """The exchange on one connection; see :class:`trionet.net._authenticator.Authenticator`.
+    """The exchange on one connection; a :class:`trionet.net.authenticator.Authenticator`.
 
     Args:
-        settings: of its listener.
-        answer_api_versions: answers a client that asks before it authenticates.
-        make_principal: ``(mechanism, authorization id)``; an AuthenticationError refuses the peer.
+        settings: the listener's settings.
+        respond_to_api_versions: responds to ApiVersions before authentication.
+        make_principal: ``(mechanism, authorization id)``; raises AuthenticationError to reject the
+            peer.
 
     Attributes:
-        client_software: what the client called itself and its version before it authenticated.
+        client_software: the client's software name and version, from ApiVersions.
         mechanism: the mechanism of the last handshake; empty before the first.
     """
 
     __slots__ = (
-        "_answer_api_versions",
         "_begun_at",
         "_has_headers",
         "_is_mechanism_changed",
         "_make_principal",
         "_previous",
+        "_respond_to_api_versions",
         "_server",
         "_settings",
         "_state",
@@ -141,11 +143,11 @@ class SaslExchange:
     def __init__(
         self,
         settings: SaslSettings,
-        answer_api_versions: AnswerApiVersions,
+        respond_to_api_versions: RespondToApiVersions,
         make_principal: Callable[[str, str], Principal],
     ) -> None:
         self._settings = settings
-        self._answer_api_versions = answer_api_versions
+        self._respond_to_api_versions = respond_to_api_versions
         self._make_principal = make_principal
         self._state = _State.FIRST
         self._server: SaslServer | None = None
@@ -164,11 +166,11 @@ class SaslExchange:
 
     @property
     def is_reauthenticating(self) -> bool:
-        """Whether the peer was known before what is, or was last, in progress."""
+        """Whether the exchange in progress, or the last one, is a re-authentication."""
         return self._previous is not None
 
     def gate(self, payload: Frame, now: float) -> Gate:
-        """What to do with a frame that came after the end; runs for each request."""
+        """Decide what to do with a frame received after authentication; runs for each request."""
         is_handshake = (
             len(payload) > 1 and payload[0] == 0 and payload[1] == api_keys.SASL_HANDSHAKE
         )
@@ -181,7 +183,7 @@ class SaslExchange:
         return Gate.PASS
 
     def receive(self, payload: Frame, now: float, now_ms: int) -> Step:
-        """Take the next frame; see :meth:`trionet.net._authenticator.Authenticator.receive`."""
+        """Process the next frame; see :meth:`trionet.net.authenticator.Authenticator.receive`."""
         if self._state is _State.COMPLETE:
             self._begin_again(now)
         try:
@@ -197,7 +199,7 @@ class SaslExchange:
         return step
 
     def _begin_again(self, now: float) -> None:
-        """A peer that is authenticated sends a handshake."""
+        """Start a re-authentication."""
         self._previous = (self.mechanism, self.principal)
         self._begun_at = now
         self._has_headers = False
@@ -213,17 +215,17 @@ class SaslExchange:
             or (key == api_keys.SASL_AUTHENTICATE and state is _State.TOKENS)
         )
         if not is_expected:
-            # Before anything of it is decoded: who is not known gets at no other decoder.
+            # Checked before the body is decoded: unauthenticated peers reach no other decoder.
             return self._failed(
                 CloseReason.ILLEGAL_SASL_STATE,
-                f"{api_keys.name_of(key)} came where {state.value} was awaited",
+                f"unexpected {api_keys.name_of(key)}, expected {state.value}",
             )
         if key == api_keys.API_VERSIONS:
             return self._receive_api_versions(head, payload)
         if head.codec is None:
             return Step.failed(
                 CloseReason.UNSUPPORTED_VERSION,
-                f"{api_keys.name_of(key)} version {head.version} was asked for",
+                f"{api_keys.name_of(key)} version {head.version} is not served",
             )
         message = head.decode(payload, head.codec)
         if key == api_keys.SASL_HANDSHAKE:
@@ -234,18 +236,18 @@ class SaslExchange:
         codec = head.codec
         request: ApiVersionsRequest | None = None
         if codec is None:
-            codec = lookup(api_keys.API_VERSIONS, 0)  # which every client can read (KIP-511)
+            codec = lookup(api_keys.API_VERSIONS, 0)  # every client can decode it (KIP-511)
             assert codec is not None
         else:
             request = cast(ApiVersionsRequest, head.decode(payload, codec))
-        answer = self._answer_api_versions(request, head.version)
-        if request is not None and answer.error_code == error_codes.NONE:
+        response = self._respond_to_api_versions(request, head.version)
+        if request is not None and response.error_code == error_codes.NONE:
             self.client_software = (
                 request.client_software_name[:SOFTWARE_CHARS_MAX],
                 request.client_software_version[:SOFTWARE_CHARS_MAX],
             )
             self._state = _State.HANDSHAKE
-        return Step(send=head.answer(codec, answer))
+        return Step(send=head.encode(codec, response))
 
     def _receive_handshake(
         self, head: _RequestHead, codec: ApiVersionCodec, request: SaslHandshakeRequest
@@ -253,13 +255,13 @@ class SaslExchange:
         names = list(self._settings.mechanisms)
         begin = self._settings.mechanisms.get(request.mechanism)
         if begin is None:
-            refusal = SaslHandshakeResponse(
+            rejection = SaslHandshakeResponse(
                 error_code=error_codes.UNSUPPORTED_SASL_MECHANISM, mechanisms=names
             )
             return self._failed(
                 CloseReason.AUTHENTICATION_FAILED,
                 f"unsupported SASL mechanism {request.mechanism!r}",
-                head.answer(codec, refusal),
+                head.encode(codec, rejection),
             )
         self._has_headers = head.version >= 1
         self._is_mechanism_changed = (
@@ -268,7 +270,7 @@ class SaslExchange:
         self.mechanism = request.mechanism
         self._server = begin()
         self._state = _State.TOKENS
-        return Step(send=head.answer(codec, SaslHandshakeResponse(mechanisms=names)))
+        return Step(send=head.encode(codec, SaslHandshakeResponse(mechanisms=names)))
 
     def _receive_token(
         self,
@@ -279,30 +281,35 @@ class SaslExchange:
         now_ms: int,
     ) -> Step:
         try:
-            answer = self._evaluate(bytes(request.auth_bytes), now_ms)
+            server_token = self._evaluate(bytes(request.auth_bytes), now_ms)
         except AuthenticationError as error:
             response = SaslAuthenticateResponse(
                 error_code=error_codes.SASL_AUTHENTICATION_FAILED,
                 error_message=self._told(error),
             )
-            send = head.answer(codec, response)
+            send = head.encode(codec, response)
             return self._failed(CloseReason.AUTHENTICATION_FAILED, _detail(error), send)
         self.can_reauthenticate = head.version >= _FIRST_WITH_SESSIONS
         progress, session_ms = self._finish_if_complete(now, now_ms)
-        response = SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=session_ms)
-        return Step(progress, head.answer(codec, response))
+        response = SaslAuthenticateResponse(auth_bytes=server_token, session_lifetime_ms=session_ms)
+        return Step(progress, head.encode(codec, response))
 
     def _receive_bare_token(self, token: bytes, now: float, now_ms: int) -> Step:
         try:
-            answer = self._evaluate(token, now_ms)
+            server_token = self._evaluate(token, now_ms)
         except AuthenticationError as error:
             return self._failed(CloseReason.AUTHENTICATION_FAILED, _detail(error))
         self.can_reauthenticate = False
         progress, _ = self._finish_if_complete(now, now_ms)
-        return Step(progress, Send([_size(len(answer)) + answer]))
+        return Step(progress, Send([_size(len(server_token)) + server_token]))
 
     def _evaluate(self, token: bytes, now_ms: int) -> bytes:
-        """Let the mechanism take a token, and compare who comes out of it with who was there."""
+        """Pass a token to the mechanism, and check the resulting principal.
+
+        Raises:
+            AuthenticationError: the mechanism rejects the token, or a re-authentication would
+                change the principal or the mechanism.
+        """
         previous, server = self._previous, self._server
         assert server is not None
         if self._is_mechanism_changed and previous is not None:
@@ -310,25 +317,25 @@ class SaslExchange:
                 f"SASL mechanism '{self.mechanism}' requested by client is not supported for"
                 f" re-authentication of mechanism '{previous[0]}'"
             )
-        answer = server.respond(token, now_ms)
+        server_token = server.respond(token, now_ms)
         if server.is_complete:
             try:
                 principal = self._make_principal(self.mechanism, server.authorization_id)
             except AuthenticationError as error:
                 raise CredentialsError(str(error)) from error
-            except Exception as error:  # boundary: a builder that fails lets nobody in
+            except Exception as error:  # boundary: user code; a failure rejects the peer
                 name = type(error).__name__
-                raise CredentialsError(f"the principal builder failed by {name}") from error
+                raise CredentialsError(f"the principal builder failed with {name}") from error
             if previous is not None and principal != previous[1]:
                 raise AuthenticationError(
                     "Cannot change principals during re-authentication from"
                     f" {previous[1].type}.{previous[1].name}: {principal.type}.{principal.name}"
                 )
             self.principal = principal
-        return answer
+        return server_token
 
     def _finish_if_complete(self, now: float, now_ms: int) -> tuple[Progress, int]:
-        """The state after a token that was taken, and the life of the session in milliseconds."""
+        """Return the progress after a valid token, and the session lifetime in milliseconds."""
         server = self._server
         assert server is not None
         if not server.is_complete:
@@ -352,7 +359,7 @@ class SaslExchange:
         return Progress.REAUTHENTICATED, session_ms
 
     def _told(self, error: AuthenticationError) -> str:
-        """What the client is told: only what was written for it, and what an answer can hold."""
+        """The error message for the client, without details of credentials, of limited length."""
         if not isinstance(error, CredentialsError):
             return str(error)[:_TOLD_CHARS_MAX].encode("utf-8", "replace").decode()
         during = "authentication" if self._previous is None else "re-authentication"

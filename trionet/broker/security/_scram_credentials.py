@@ -1,7 +1,7 @@
-"""SCRAM credentials: salted hashes in the database, and all of them in memory for look-ups.
+"""SCRAM credentials: salted hashes, stored in the database and cached in memory.
 
-(Kafka keeps them in its metadata log: ScramImage.) A password is salted in a thread and forgotten;
-nothing here or in the database can be used to log in anywhere.
+(Kafka keeps them in its metadata log: ScramImage.) Passwords are hashed in a thread and discarded;
+nothing in memory or in the database can be used to log in.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 
-_PROPERTY = "scram.secret"  # of the table of properties
+_PROPERTY = "scram.secret"  # name in the table of properties
 
 
 class ScramCredentials:
-    """The users of the SCRAM mechanisms; made by :meth:`load`.
+    """The users of the SCRAM mechanisms; created by :meth:`load`.
 
     Attributes:
-        secret: what the salts of users that do not exist are made from. It stays the same, since a
-            salt that changed with a restart would give away that there is no such user.
+        secret: the secret that salts of unknown users are derived from. It is persistent, since
+            a salt that changes with a restart would reveal that the user does not exist.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ScramCredentials:
 
     @classmethod
     async def load(cls, database: Database) -> ScramCredentials:
-        """Read them all.
+        """Read all credentials and the secret.
 
         Raises:
             DatabaseError: the database cannot be read.
@@ -63,11 +63,11 @@ class ScramCredentials:
         return cls(database, found, secret)
 
     def lookup(self, mechanism: str) -> Lookup:
-        """The look-up of one mechanism, for :class:`trionet.net.sasl._scram.ScramServer`."""
+        """The lookup function of one mechanism, for :class:`trionet.net.sasl.scram.ScramServer`."""
         return self._by_mechanism[mechanism].get
 
     def users(self) -> dict[str, dict[str, int]]:
-        """The iterations by mechanism, by user name (Kafka: DescribeUserScramCredentials)."""
+        """Iterations by mechanism by user name (Kafka: DescribeUserScramCredentials)."""
         found: dict[str, dict[str, int]] = {}
         for mechanism, users in self._by_mechanism.items():
             for user_name, credential in users.items():
@@ -77,22 +77,22 @@ class ScramCredentials:
     async def set_password(
         self, user_name: str, password: str, mechanisms: tuple[str, ...] = tuple(HASHES)
     ) -> None:
-        """Let a user in with a password, and no longer with the one before.
+        """Create a user, or replace its password.
 
         Args:
             user_name: 1 to 255 characters.
             password: not empty.
-            mechanisms: of :data:`trionet.net.sasl._scram.HASHES`.
+            mechanisms: names in :data:`trionet.net.sasl.scram.HASHES`.
 
         Raises:
-            ConfigError: the name cannot be a user's, or the password is empty.
+            ConfigError: the user name is not allowed, or the password is empty.
             DatabaseError: nothing was changed.
 
         Cancellation: raises ``Cancelled`` only if nothing was changed.
         """
         check_user_name(user_name)
         if not password:
-            raise ConfigError(f"the password of {user_name!r} is empty; allowed: any other")
+            raise ConfigError(f"the password of {user_name!r} is empty; it must not be")
         made = {
             mechanism: await trio.to_thread.run_sync(partial(salted, mechanism, password))
             for mechanism in mechanisms
@@ -100,10 +100,10 @@ class ScramCredentials:
         await self.put(user_name, made)
 
     async def put(self, user_name: str, credentials: dict[str, ScramCredential]) -> None:
-        """Keep credentials by mechanism, in place of those before (KIP-554: upsertion).
+        """Create or replace a user's credentials, by mechanism (KIP-554: upsertion).
 
         Raises:
-            ConfigError: the name cannot be a user's, or a credential has too few or too many
+            ConfigError: the user name is not allowed, or a credential has too few or too many
                 iterations.
             DatabaseError: nothing was changed.
 
@@ -122,7 +122,7 @@ class ScramCredentials:
                 self._by_mechanism[mechanism][user_name] = credential
 
     async def remove(self, user_name: str, mechanism: str) -> bool:
-        """Let a user in no longer; whether there was a credential.
+        """Delete a user's credential of one mechanism; returns whether it existed.
 
         Raises:
             DatabaseError: nothing was changed.
@@ -137,10 +137,10 @@ class ScramCredentials:
 
 
 def check_user_name(user_name: str) -> None:
-    """Refuse a name that no client could log in with.
+    """Reject a user name that no client could log in with.
 
     Raises:
-        ConfigError: it is empty or too long, or SASL would make another one of it (RFC 4013).
+        ConfigError: the name is empty or too long, or SASLprep changes it (RFC 4013).
     """
     scramp = require_scramp()
     try:
@@ -149,8 +149,8 @@ def check_user_name(user_name: str) -> None:
         prepared = ""
     if prepared != user_name or not 0 < len(user_name) <= USER_NAME_CHARACTERS_MAX:
         raise ConfigError(
-            f"{user_name[:USER_NAME_CHARACTERS_MAX]!r} cannot be a user's name; allowed: 1 to"
-            f" {USER_NAME_CHARACTERS_MAX} characters that SASL leaves as they are"
+            f"invalid user name {user_name[:USER_NAME_CHARACTERS_MAX]!r}; allowed: 1 to"
+            f" {USER_NAME_CHARACTERS_MAX} characters that SASLprep (RFC 4013) does not change"
         )
 
 
@@ -163,7 +163,7 @@ def _read(connection: Connection) -> dict[tuple[str, str], ScramCredential]:
 
 
 def _secret(connection: Connection) -> bytes:
-    """The secret of this database, made when it is asked for the first time."""
+    """Return the secret of this database, creating it on first use."""
     row = connection.execute("SELECT value FROM property WHERE name = ?", (_PROPERTY,)).fetchone()
     if row is not None:
         return bytes.fromhex(row[0])
@@ -195,19 +195,20 @@ def _delete(user_name: str, mechanism: str, connection: Connection) -> None:
 
 
 async def add_scram_user(folder: str, user_name: str, password: str) -> None:
-    """Keep a user in the folder of a broker that is not running, for all SCRAM mechanisms.
+    """Add a user for all SCRAM mechanisms to the data folder of a broker that is not running.
 
     Args:
-        folder: the data folder; made if it is not there.
+        folder: the data folder; created if it does not exist.
         user_name: 1 to 255 characters.
         password: not empty.
 
     Raises:
-        ConfigError: the folder is in use or another broker's, or name or password cannot be.
+        ConfigError: the folder is in use or belongs to another broker, or the user name or
+            password is not allowed.
         DatabaseError: the database cannot be opened or written.
         OSError: the folder cannot be used.
 
-    Cancellation: the user is there, or is not.
+    Cancellation: the user was added, or was not.
     """
     check_user_name(user_name)
     # A running broker would not notice the new user.

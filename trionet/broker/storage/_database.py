@@ -1,14 +1,14 @@
-"""The one database in which a broker keeps all that is not log: one SQLite file, or RAM.
+"""The database of everything that is not a log: one SQLite file, or in memory.
 
-Every transaction is a plain function that runs in a worker thread, one at a time; in RAM it runs in
-the loop, since it cannot block there. A transaction that has begun also ends: its caller is only
-cancelled while it waits for its turn. So whoever changes state does it in this order, and what is
-in memory is always what is in the database::
+Transactions are plain functions, run one at a time in a worker thread; in memory they run on the
+loop, since they cannot block there. A transaction that has begun is always completed: its caller
+can only be cancelled while it is queued. To keep memory and database the same, state changes follow
+this pattern::
 
     async with lock:
-        check()  # against memory
-        await database.transaction(write)  # commits, or raises and has changed nothing
-        apply()  # to memory, with no checkpoint in between
+        check()  # against the state in memory
+        await database.transaction(write)  # commits, or raises without any change
+        apply()  # to the state in memory, with no checkpoint in between
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ logger = logging.getLogger("trionet.broker")
 T = TypeVar("T")
 
 Steps: TypeAlias = Callable[["Connection"], Iterator[int]]
-"""Executes statements of a transaction, a few in each step, and gives the rows that it wrote."""
+"""Executes a transaction in steps of a few statements; yields the rows written by each."""
 
 DATABASE_NAME = "trionet.sqlite"
-"""The database's file in the data folder; SQLite adds ``-wal`` and ``-shm`` files beside it."""
+"""The database file in the data folder; SQLite adds ``-wal`` and ``-shm`` files."""
 
 IN_MEMORY = ":memory:"
-"""The path that stands for a database in RAM."""
+"""The path that stands for a database in memory."""
 
-# How many rows of a transaction are written in RAM before others on the loop have their turn: less
-# than a millisecond's work.
+# How many rows an in-memory transaction writes before it yields to other tasks on the loop: less
+# than a millisecond of work.
 ROWS_PER_TURN = 100
-# How long another process may keep the database locked, say to look into it, before it is an error.
+# How long to wait for another process that holds the database lock, such as an inspection tool.
 BUSY_SECONDS = 1.0
 
-# The statements that lead from each version of the schema to the next one. A version that was
-# released is never changed: what comes later is added as one more.
+# The statements that migrate each version of the schema to the next. Released versions are never
+# changed; new ones are added at the end.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE property (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -131,7 +131,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
     ),
     (
-        # In place of consumer_group.members, which stays for groups that were stored before.
+        # Replaces consumer_group.members, which remains for groups stored by older versions.
         """
         CREATE TABLE group_piece (
             group_id TEXT NOT NULL,
@@ -155,17 +155,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 
 class DatabaseError(TrionetError):
-    """The broker's database cannot be opened, read or written; names its path and the cause.
+    """The broker's database cannot be opened, read or written.
 
-    Not a :class:`ConfigError`: the settings are fine, the file or the disk is not.
+    Not a :class:`ConfigError`, since the problem is the file or the disk, not a setting.
     """
 
 
 def damaged(path: str, what: str) -> DatabaseError:
-    """The error for a database that holds what was never put there."""
+    """Return the error for a database with invalid contents."""
     return DatabaseError(
-        f"the database {path} is damaged: {what}; put it back from a backup, with its -wal file"
-        " if there is one"
+        f"the database {path} is damaged: {what}; restore it from a backup, together with its"
+        " -wal file if there is one"
     )
 
 
@@ -175,22 +175,21 @@ class Database:
     def __init__(self, path: str, connection: Connection) -> None:
         self.path = path
         self._connection = connection
-        self._turn = trio.CapacityLimiter(1)  # of threads
-        self._pausing: trio.Event | None = None  # in RAM: set when the transaction has ended
+        self._turn = trio.CapacityLimiter(1)  # for transactions in threads
+        self._pausing: trio.Event | None = None  # set at the end of a stepwise one in memory
 
     async def transaction(self, work: Callable[[Connection], T]) -> T:
-        """Run statements as one transaction and return what ``work`` returns.
+        """Run ``work`` as one transaction and return its result.
 
         Args:
-            work: a function that executes statements and does not commit; with a file it runs in a
-                thread, so it must leave the loop's state alone. What it raises rolls back and
-                comes out here.
+            work: executes statements and does not commit. With a file it runs in a thread, so it
+                must not touch the loop's state. An exception rolls back and is raised here.
 
         Raises:
-            DatabaseError: SQLite failed, or cannot hold a value; nothing has changed.
+            DatabaseError: SQLite failed, or cannot store a value; nothing has changed.
 
-        Cancellation: raises ``Cancelled`` only if nothing was run. Once the transaction has begun,
-        this waits for its end and then returns or raises as if there were no cancellation, without
+        Cancellation: raises ``Cancelled`` only if nothing was run. Once the transaction has begun
+        it is completed, and this returns or raises as if there were no cancellation, without
         another checkpoint.
         """
         if self.path == IN_MEMORY:
@@ -199,15 +198,15 @@ class Database:
         return await trio.to_thread.run_sync(self._run, work, limiter=self._turn)
 
     async def transaction_in_steps(self, work: Steps) -> None:
-        """Run statements as one transaction, with turns for others between its steps in RAM.
+        """Run a long transaction; in memory, other tasks run between its steps.
 
         Args:
-            work: as for :meth:`transaction`; each of its items ends a step.
+            work: as for :meth:`transaction`; every yield ends a step.
 
         Raises:
             DatabaseError: as :meth:`transaction`.
 
-        Cancellation: as of :meth:`transaction`.
+        Cancellation: as in :meth:`transaction`.
         """
         if self.path != IN_MEMORY:
             await trio.to_thread.run_sync(self._run, partial(_exhaust, work), limiter=self._turn)
@@ -229,16 +228,19 @@ class Database:
                 self._pausing = None
 
     async def _turn_in_ram(self) -> None:
-        """Wait until no transaction pauses: a limiter would take half as long as a small one."""
+        """Wait until no transaction is between steps.
+
+        Not a limiter, which would take half as long as a small transaction itself.
+        """
         await trio.lowlevel.checkpoint()
         while self._pausing is not None:
             await self._pausing.wait()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """As :meth:`transaction`, for what makes values of rows, which may be damaged.
+        """As :meth:`transaction`, where ``work`` parses rows that may be damaged.
 
         Raises:
-            DatabaseError: SQLite failed, or ``work`` cannot use what it has found.
+            DatabaseError: SQLite failed, or ``work`` cannot parse the rows.
         """
         try:
             return await self.transaction(work)
@@ -251,7 +253,7 @@ class Database:
 
 
 class _Transaction:
-    """Commits at the end of the block, or rolls back what it has raised."""
+    """Commits at the end of the block, or rolls back if the block raises."""
 
     __slots__ = ("_connection", "_path")
 
@@ -285,9 +287,10 @@ class _Transaction:
     def _fail(self, error: BaseException) -> None:
         from sqlite3 import Error
 
-        # A no-op where the error itself has rolled back, as a full disk does.
+        # Does nothing if the error itself caused a rollback, as a full disk does.
         self._connection.rollback()
-        # Of values that SQLite cannot hold, and of messages that quote what is damaged.
+        # OverflowError: a value that SQLite cannot store. UnicodeError: an error message that
+        # quotes damaged bytes.
         if isinstance(error, (Error, OverflowError, UnicodeError)):
             raise DatabaseError(f"{self._path}: {error}") from error
 
@@ -299,22 +302,22 @@ def _exhaust(work: Steps, connection: Connection) -> None:
 
 @asynccontextmanager
 async def open_database(path: str) -> AsyncIterator[Database]:
-    """Open the database, making it or bringing it to the newest schema first.
+    """Open the database, after creating it or migrating it to the newest schema.
 
     Args:
-        path: a file, made with mode 0600 in a folder that is there, or ``":memory:"``.
+        path: a file, created with mode 0600 in an existing folder, or ``":memory:"``.
 
     Raises:
-        DatabaseError: the file cannot be made or opened, is locked or corrupt, is no database, or
-            was written by a newer version.
+        DatabaseError: the file cannot be created or opened, is locked, damaged or not a database,
+            or was written by a newer version.
 
-    Cancellation: leaves the database closed and as whole as before.
+    Cancellation: leaves the database closed and intact.
     """
     if path == IN_MEMORY:
         await trio.lowlevel.checkpoint()
         connection = _connect(path)
     else:
-        # A thread that is cancelled while it connects still ends, and gives the connection back.
+        # Not abandoned on cancellation: the thread ends anyway, and returns the connection.
         connection = await trio.to_thread.run_sync(_connect, path)
     try:
         yield Database(path, connection)
@@ -322,8 +325,8 @@ async def open_database(path: str) -> AsyncIterator[Database]:
         if path == IN_MEMORY:
             connection.close()
         else:
-            # Moves the write-ahead log into the database; shielded, because it is short, and a
-            # connection that nobody closes keeps the file open.
+            # Also checkpoints the write-ahead log. Shielded, since it is short, and an unclosed
+            # connection would keep the file open.
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(connection.close)
 
@@ -344,13 +347,14 @@ def _connect(path: str) -> Connection:
             raise
     except OSError as error:
         raise DatabaseError(f"cannot open the database {path}: {error.strerror}") from error
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # of a message that quotes the damage
+    # UnicodeDecodeError: from a message that quotes damaged bytes.
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise DatabaseError(f"cannot open the database {path}: {error}") from error
     return connection
 
 
 def _make_private(path: str) -> None:
-    """Make the file before SQLite does, which would let others read it, or take that away."""
+    """Create the file before SQLite would, with its wider permissions, or narrow existing ones."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
@@ -365,8 +369,8 @@ def _prepare(connection: Connection, path: str) -> None:
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         if mode != "wal":
             raise DatabaseError(
-                f"cannot open the database {path}: its file system has no shared memory, which the"
-                " write-ahead log needs; use a folder on a local disk"
+                f"cannot open the database {path}: its file system does not support the shared"
+                " memory that the write-ahead log needs; use a folder on a local disk"
             )
         connection.execute("PRAGMA synchronous = FULL")
         if left is not None:
@@ -381,31 +385,33 @@ def _prepare(connection: Connection, path: str) -> None:
 
 
 def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLog) -> None:
-    """Report transactions that SQLite does not take from the log of a stop that was not clean."""
+    """Report transactions that SQLite discards from the write-ahead log of an unclean stop."""
     _, taken, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     if taken < left.frames:
         logger.error(
-            "%s-wal is damaged from byte %d on: %d bytes of changes are lost, of topics, settings"
-            " and the offsets of groups",
+            "%s-wal is damaged from byte %d on: %d bytes of changes to topics, settings and group"
+            " offsets are lost",
             path,
             left.position(taken),
             left.position(left.frames) - left.position(taken),
         )
     elif left.spare_bytes:
         logger.warning(
-            "%s-wal ends inside a change, whose %d bytes are not used", path, left.spare_bytes
+            "%s-wal ends in the middle of a change; its last %d bytes are discarded",
+            path,
+            left.spare_bytes,
         )
 
 
 def _check_pages(connection: Connection, path: str) -> None:
-    """Look at every page, so that damage is found at the start and not in the middle of work."""
+    """Check every page, so that damage is found at the start and not later."""
     [finding] = connection.execute("PRAGMA quick_check(1)").fetchone()
     if finding != "ok":
         raise damaged(path, " ".join(finding.split()))
 
 
 def _check_types(connection: Connection, path: str) -> None:
-    """Look at the type of every value: SQLite itself takes any in any column."""
+    """Check the type of every value, since SQLite accepts any type in any column."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     for (table,) in tables:
         columns = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
@@ -416,7 +422,7 @@ def _check_types(connection: Connection, path: str) -> None:
         query = f'SELECT count(*) FROM "{table}" WHERE {" OR ".join(wrong)}'  # noqa: S608 - ours
         [count] = connection.execute(query).fetchone()
         if count:
-            raise damaged(path, f"{count} rows of {table} hold values of a wrong type")
+            raise damaged(path, f"{count} rows of {table} have values of a wrong type")
 
 
 def _migrate(connection: Connection, path: str) -> None:
@@ -425,8 +431,8 @@ def _migrate(connection: Connection, path: str) -> None:
     version = row[0] if row else 0
     if version > len(MIGRATIONS):
         raise DatabaseError(
-            f"cannot open the database {path}: it has schema {version}, and this version of"
-            f" trionet knows schemas up to {len(MIGRATIONS)}; use the version that wrote it"
+            f"cannot open the database {path}: it has schema {version}, but this version of"
+            f" trionet supports schemas up to {len(MIGRATIONS)}; use the version that wrote it"
         )
     for statements in MIGRATIONS[version:]:
         for statement in statements:

@@ -1,4 +1,4 @@
-"""Where data folders are: the system's disks, or what takes their place in virtual time."""
+"""Access to data folders: on the system's file systems, or on a replacement in virtual time."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ._folder_ownership import check_ownership
 
 
 class Disk(Protocol):
-    """Gives data folders, and the database in each."""
+    """Provides data folders and the database in each of them."""
 
     @property
     def is_virtual(self) -> bool:
-        """It can be used in virtual time: no thread takes part."""
+        """Whether it uses no threads, so that it works in virtual time."""
 
     def directory(self, path: str) -> Directory:
-        """The folder, made if it is missing."""
+        """Open a folder, creating it if needed."""
 
     async def check_ownership(self, path: str) -> None:
-        """See :func:`._folder_ownership.check_ownership`."""
+        """Reject the folder of another broker; see :func:`._folder_ownership.check_ownership`."""
 
     def open_database(self, path: str) -> AbstractAsyncContextManager[Database]:
-        """The database in a folder; see :func:`._database.open_database`."""
+        """Open the database in a folder; see :func:`._database.open_database`."""
 
 
 class SystemDisk:

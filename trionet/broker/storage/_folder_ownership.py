@@ -1,4 +1,4 @@
-"""Whose data folder it is: asked before anything in it is changed."""
+"""Protects data folders of other brokers: checked before anything in a folder is changed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from contextlib import asynccontextmanager
 
 from ...errors import ConfigError
 from ..log import FolderDirectory
-from ..log.files._checkpoint_files import CLEAN_STOP_FILE, partition_of
+from ..log.files._checkpoint_files import CLEAN_SHUTDOWN_FILE, partition_of
 from ._database import DATABASE_NAME, Database, open_database
 
 logger = logging.getLogger("trionet.broker")
 
 
 def check_ownership(path: str) -> None:
-    """Refuse partitions that no database of ours speaks of: all would be taken for deleted.
+    """Reject a folder with partitions but no database, since all of them would count as deleted.
 
     Raises:
-        ConfigError: the folder is a real Kafka's, or has lost its database.
-        OSError: it cannot be read.
+        ConfigError: the folder belongs to Kafka, or has lost its database.
+        OSError: the folder cannot be read.
     """
     names = os.listdir(path)
     partitions = [name for name in names if partition_of(name) is not None]
@@ -28,19 +28,19 @@ def check_ownership(path: str) -> None:
         return
     if DATABASE_NAME not in names:
         raise ConfigError(
-            f"{path} holds {len(partitions)} partitions, such as {min(partitions)}, and no"
-            f" {DATABASE_NAME}: it is another broker's, or has lost its database; use an empty"
-            " folder, or put the database back"
+            f"{path} has {len(partitions)} partitions, such as {min(partitions)}, but no"
+            f" {DATABASE_NAME}: it belongs to another broker, or has lost its database; use an"
+            " empty folder, or restore the database"
         )
     if not _size(path, DATABASE_NAME):
         raise ConfigError(
-            f"{path} holds {len(partitions)} partitions, such as {min(partitions)}, and"
-            f" {DATABASE_NAME} is empty: it has lost its content; put it back from a backup"
+            f"{path} has {len(partitions)} partitions, such as {min(partitions)}, but"
+            f" {DATABASE_NAME} is empty; restore it from a backup"
         )
-    if CLEAN_STOP_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
+    if CLEAN_SHUTDOWN_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
         logger.warning(
-            "%s-wal is %s after a stop that was not clean: what was committed last may be missing"
-            " of topics, settings and the offsets of groups",
+            "%s-wal is %s after an unclean stop: the latest changes to topics, settings and group"
+            " offsets may be lost",
             os.path.join(path, DATABASE_NAME),
             "empty" if DATABASE_NAME + "-wal" in names else "missing",
         )
@@ -55,13 +55,13 @@ def _size(path: str, name: str) -> int:
 
 @asynccontextmanager
 async def open_stopped(path: str) -> AsyncIterator[Database]:
-    """Open the database of a broker that is not running, and keep it from starting meanwhile.
+    """Open the database of a broker that is not running, and prevent it from starting.
 
     Args:
-        path: the data folder; made if it is not there.
+        path: the data folder; created if it does not exist.
 
     Raises:
-        ConfigError: the folder is in use, or another broker's.
+        ConfigError: the folder is in use, or belongs to another broker.
         DatabaseError: the database cannot be opened.
         OSError: the folder cannot be used.
     """

@@ -1,37 +1,52 @@
-"""Old clients' message sets into batches and back, with Kafka's error codes.
+"""Converts between record batches and the message sets of old clients, with Kafka's error codes.
 
-The log holds batches alone: what Produce 0 to 2 brings is converted before it is stored (Kafka:
-LogValidator), what Fetch 0 to 3 takes after it was read (LazyDownConversionRecords). Python itself
-does the work, so that a thread would hold back the loop; it is done in steps between its turns.
+The log stores only batches: message sets from Produce 0 to 2 are converted before they are appended
+(Kafka: LogValidator), and batches for Fetch 0 to 3 after they are read (LazyDownConversionRecords).
+The work is pure Python, so a thread would block the loop through the GIL; it runs on the loop, in
+steps.
 """
 
 from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import trio
 
 from ..._util._off_loop import OFF_LOOP_BYTES, off_loop
 from ...errors import ApiError, UnsupportedVersionError, WireFormatError
 from ...net.wire._transmission import FileRange
 from ...protocol import error_codes
 from ...protocol.records._batch import read_header
+from ...protocol.records._steps import Steps, Work
 from ...protocol.records.message_sets._conversion import DownConverted, down_steps, up_steps
 from ...protocol.records.message_sets._message_set import MAGIC_AT, MAGICS, read_message_header
 from ..log.files._directory import Buffer
 from ..log.segments._log_config import LogConfig
-from ._in_steps import in_steps
 from ._storage_errors import storage_errors
+
+#: How many computations run concurrently; further ones are queued. Each adds a step of less than a
+#: millisecond to every pass of the loop, and each holds memory.
+AT_A_TIME: Final = 3
+
+_conversions: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunVar(
+    "record_conversions"
+)
+
+T = TypeVar("T")
 
 
 def is_message_set(records: Buffer | None) -> bool:
-    """Whether a field of a produce request has to be converted, or is empty or too short."""
+    """Whether the records of a produce request need conversion, or are empty or too short."""
     return records is not None and (len(records) <= MAGIC_AT or records[MAGIC_AT] in MAGICS)
 
 
-async def batches_of(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
-    """What a producer of any age sent, as the log takes it, and how many records were converted.
+async def to_batches(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
+    """Convert the records of a produce request to batches; also return how many were converted.
 
-    Batches stay as they are, since Kafka takes them in every version of Produce.
+    Batches are passed through, since Kafka accepts them in every version of Produce.
 
     Args:
-        records: the field of a produce request.
+        records: the records of one partition in the request.
         config: the topic's limits.
 
     Raises:
@@ -48,7 +63,7 @@ async def batches_of(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
         if first.timestamp_type:
             raise ApiError(
                 error_codes.INVALID_TIMESTAMP,
-                "only the broker may mark a message as LogAppendTime",
+                "messages from producers must not have the timestamp type LogAppendTime",
             )
         batches = await in_steps(up_steps(records, config.max_message_bytes))
     except WireFormatError as error:
@@ -56,7 +71,7 @@ async def batches_of(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
     return b"".join(batches), sum(read_header(batch).count for batch in batches)
 
 
-async def messages_of(
+async def to_message_set(
     records: FileRange | Buffer,
     magic: int,
     first_offset: int,
@@ -64,7 +79,7 @@ async def messages_of(
     *,
     min_one_message: bool,
 ) -> DownConverted:
-    """What was read of a log, as an old consumer takes it; see :func:`down_convert`.
+    """Convert records read from a log to the message set of an old consumer.
 
     Raises:
         ApiError: UNSUPPORTED_COMPRESSION_TYPE, zstd; CORRUPT_MESSAGE; KAFKA_STORAGE_ERROR.
@@ -84,3 +99,44 @@ async def messages_of(
         raise ApiError(error_codes.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from error
     except WireFormatError as error:
         raise ApiError(error_codes.CORRUPT_MESSAGE, str(error)) from error
+
+
+async def in_steps(steps: Steps[T]) -> T:
+    """Run a computation in steps and return its result. A checkpoint after every step.
+
+    Calls that release the GIL run in a thread if they are large.
+
+    Raises:
+        BaseException: any exception of the computation.
+
+    Cancellation: between two steps, or after a call in a thread; the computation is closed.
+    """
+    async with _limiter():
+        try:
+            work = next(steps)
+            while True:
+                await trio.lowlevel.checkpoint()
+                try:
+                    made = await _make(work) if work is not None else None
+                except Exception as error:  # boundary: passed on into the computation
+                    work = steps.throw(error)
+                else:
+                    work = steps.send(made)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        finally:
+            steps.close()
+
+
+async def _make(work: Work) -> object:
+    return work.call() if work.size < OFF_LOOP_BYTES else await off_loop(*work)
+
+
+def _limiter() -> trio.CapacityLimiter:
+    try:
+        return _conversions.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(AT_A_TIME)
+        _conversions.set(limiter)
+        return limiter

@@ -1,4 +1,4 @@
-"""Errors of the disk and the database, as Kafka tells them."""
+"""Maps errors of the disk and the database to Kafka's error code."""
 
 # Compiled by mypyc.
 
@@ -16,9 +16,9 @@ logger = logging.getLogger("trionet.broker")
 
 
 class storage_errors:  # noqa: N801  # used like a function, as contextlib's own
-    """Tell a client of a failing disk in Kafka's words, and the operator in ours.
+    """Log a DatabaseError or OSError in the block, and raise KAFKA_STORAGE_ERROR instead.
 
-    A class, because the generator of a ``@contextmanager`` costs every fetch 0.6 µs.
+    A class, because the generator of a ``@contextmanager`` costs 0.6 µs per fetch.
     """
 
     __slots__ = ()

@@ -1,7 +1,7 @@
-"""What SQLite's write-ahead log holds, to find out whether SQLite believes all of it.
+"""Reads SQLite's write-ahead log, to detect transactions that SQLite silently discards.
 
-After a stop that was not clean SQLite takes transactions from this file up to the first frame whose
-checksum is wrong, and says nothing of those behind it. (The format: https://sqlite.org/walformat.html.)
+After an unclean stop SQLite recovers transactions from this file up to the first frame with a wrong
+checksum, and discards the rest without an error. (Format: https://sqlite.org/walformat.html.)
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ _FRAME = struct.Struct(">4xI8s8x")
 
 
 class WriteAheadLog(NamedTuple):
-    """What the file holds."""
+    """The contents of a write-ahead log."""
 
     frames: int
-    """Those up to the last that ends a transaction, whether their checksums are right or not."""
+    """Number of frames up to the last that ends a transaction, with right or wrong checksums."""
     frame_size: int
     spare_bytes: int
-    """Behind the last whole frame."""
+    """Number of bytes after the last complete frame."""
 
     def position(self, frames: int) -> int:
-        """Where so many frames end."""
+        """The file position at which this many frames end."""
         return _HEADER.size + frames * self.frame_size
 
 
 def read_write_ahead_log(path: str) -> WriteAheadLog | None:
-    """Look through the frames of a file; None: there is none, or no header. Blocks.
+    """Scan the frames of a file; None if there is no file, or no header. Blocks.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
@@ -51,8 +51,8 @@ def read_write_ahead_log(path: str) -> WriteAheadLog | None:
             file.seek(_HEADER.size + number * frame_size)
             is_end, salt = _FRAME.unpack(file.read(_FRAME.size))
             if not number:
-                salts.add(salt)  # of this and the header one may be damaged
-            # Frames of another salt were there before the file was used again from its start.
+                salts.add(salt)  # this one or that of the header may be damaged
+            # Frames with another salt are left from before the file was last restarted.
             if is_end and salt in salts:
                 frames = number + 1
     return WriteAheadLog(frames, frame_size, spare)

@@ -1,4 +1,4 @@
-"""All that is measured of a broker, and the listener that tells it."""
+"""The metrics of a broker, and the HTTP listener that serves them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ._snapshot_sections import fetch_sessions_section, groups_section
 
 logger = logging.getLogger("trionet.broker")
 
-# How often a snapshot is taken that nobody asked for (as often as Yammer's meters tick).
+# How often a snapshot is taken without a request, as often as Yammer's meters tick.
 TICK_SECONDS = 5.0
 
 PARTITION_COUNT = gauge("server", "ReplicaManager", "PartitionCount", "Partitions.")
@@ -46,14 +46,14 @@ PURGATORY_SIZE = gauge(
     "server",
     "DelayedOperationPurgatory",
     "PurgatorySize",
-    "Requests that wait for data.",
+    "Requests waiting for data.",
     "delayedOperation",
 )
 PRODUCE_CONVERSIONS = meter(
     "server",
     "BrokerTopicMetrics",
     "ProduceMessageConversionsPerSec",
-    "Records of old producers that were converted to batches.",
+    "Records from old producers that were converted to batches.",
 )
 FETCH_CONVERSIONS = meter(
     "server",
@@ -62,14 +62,14 @@ FETCH_CONVERSIONS = meter(
     "Records that were converted to message sets for old consumers.",
 )
 LOG_BYTES = Metric("trionet_log_bytes", Kind.GAUGE, "Bytes in the logs of all partitions.")
-LOOP_PASSES = Metric("trionet_loop_passes_total", Kind.COUNTER, "Passes of the trio loop.")
+LOOP_PASSES = Metric("trionet_loop_passes_total", Kind.COUNTER, "Iterations of the trio loop.")
 LOOP_IDLE_SECONDS = Metric(
-    "trionet_loop_idle_seconds_total", Kind.COUNTER, "Time that the trio loop waited, in seconds."
+    "trionet_loop_idle_seconds_total", Kind.COUNTER, "Time the trio loop spent waiting, in seconds."
 )
 LOOP_LAG = Metric(
     "trionet_loop_lag_seconds",
     Kind.GAUGE,
-    "How long passes of the trio loop took since the start, which is what everything waits.",
+    "Duration of the trio loop's iterations since the start, which delays everything on it.",
     ("quantile",),
 )
 REQUEST_LOG: dict[str, Metric] = {
@@ -80,25 +80,25 @@ REQUEST_LOG: dict[str, Metric] = {
             "dropped",
             "dropped_total",
             Kind.COUNTER,
-            "Requests that the request log had no room for, or could not write.",
+            "Requests dropped because the request log's buffer was full or could not be written.",
         ),
         (
             "left_out",
             "left_out_total",
             Kind.COUNTER,
-            "Requests that are not logged because they touch request.log.topic.",
+            "Requests not logged because they concern request.log.topic itself.",
         ),
         (
             "sampled_out",
             "sampled_out_total",
             Kind.COUNTER,
-            "Requests that are not logged because of request.log.sample.",
+            "Requests not logged because of request.log.sample.",
         ),
         (
             "buffered",
             "buffered",
             Kind.GAUGE,
-            "Requests that wait to be written to request.log.topic.",
+            "Requests waiting to be written to request.log.topic.",
         ),
         (
             "connections_logged",
@@ -110,11 +110,16 @@ REQUEST_LOG: dict[str, Metric] = {
             "connections_dropped",
             "connections_dropped_total",
             Kind.COUNTER,
-            "Closed connections that the request log had no room for, or could not write.",
+            (
+                "Closed connections dropped because the request log's buffer was full or could not"
+                " be written."
+            ),
         ),
     )
 }
-BUILD_INFO = Metric("trionet_build_info", Kind.GAUGE, "What runs here; always 1.", ("version",))
+BUILD_INFO = Metric(
+    "trionet_build_info", Kind.GAUGE, "The running version; always 1.", ("version",)
+)
 
 KAFKA_METRICS: tuple[Metric, ...] = (
     PARTITION_COUNT,
@@ -128,21 +133,22 @@ KAFKA_METRICS: tuple[Metric, ...] = (
 
 
 class BrokerMetrics:
-    """The metrics of one broker.
+    """The metrics of one node.
 
     Args:
-        state: its data.
-        server: its network.
-        monitor: of the loop that it runs on.
-        requests: who counts its requests.
-        settings: who may read the metrics.
-        log: the last log lines, to be told.
+        state: the node's data.
+        server: the node's network.
+        monitor: monitor of the event loop.
+        requests: the node's request counts.
+        recorder: the recorder of the request log; None without one.
+        settings: settings of metrics and their listener.
+        log: recent log lines, to be reported.
 
     Attributes:
-        registry: its collectors; others may be added.
-        log: as given.
+        registry: the collectors; further ones may be registered.
+        log: as passed in.
         sections: the lists of ``/snapshot``, by name.
-        endpoint: where the metrics listener listens, with its bound port; None without one.
+        endpoint: the bound address of the metrics listener; None without one.
         url: the same as a URL, such as ``http://127.0.0.1:9404``; None without one.
     """
 
@@ -174,7 +180,7 @@ class BrokerMetrics:
         self.url: str | None = None
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
         self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
-        self.registry = Registry()
+        self.registry: Registry = Registry()
         collectors = server_collectors(
             server,
             monitor.statistics,
@@ -187,24 +193,24 @@ class BrokerMetrics:
         self._of_requests = collectors[-1]
 
     def snapshot(self) -> Snapshot:
-        """Everything, as it is now; costs a millisecond or a few."""
+        """Collect all metrics now, which takes a few milliseconds."""
         return self.registry.snapshot(trio.current_time())
 
     def snapshot_without_requests(self) -> Snapshot:
-        """The same but for the metrics of requests, which are most of it; a fifth of the cost.
+        """Collect all metrics but those of requests, which make up four fifths of the cost.
 
-        What a dashboard shows of requests is in :meth:`about`.
+        The figures of requests that a dashboard shows are in :meth:`about`.
         """
         return self.registry.snapshot(trio.current_time(), without=(self._of_requests,))
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Keep the rates up to date, and serve the metrics listener if there is one.
+        """Keep rates up to date, and serve the metrics listener if there is one.
 
         Reports ``started`` when the listener accepts connections. Runs until cancelled.
 
         Raises:
             ConfigError: the listener's certificate cannot be read.
-            OSError: its address cannot be listened on.
+            OSError: the listener's address cannot be bound.
         """
         async with trio.open_nursery() as nursery:
             if self._settings.endpoint is not None:
@@ -215,21 +221,21 @@ class BrokerMetrics:
                 await trio.sleep(TICK_SECONDS)
 
     async def _serve(self, nursery: trio.Nursery, endpoint: Endpoint) -> None:
-        # Not above: they need h11, which is only installed where there is such a listener.
+        # Imported here, since they need h11, which is an optional dependency.
         from ...server.metrics._http_exchange import HttpRules
         from ...server.metrics._metrics_listener import MetricsListener
         from ...server.metrics._metrics_pages import MetricsPages
 
         tls = None
         if self._settings.is_secure:
-            # Nor this: what it needs takes milliseconds to load.
+            # Imported here, since it takes milliseconds to load and is rarely needed.
             from ...net.tls._store_threads import in_store_thread
             from ..security._listener_security import listener_security
 
             secured = await in_store_thread(
                 listener_security, self._state.config, endpoint, _no_users
             )
-            secured.log_doubts()
+            secured.log_warnings()
             nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
             tls = secured.tls
         orders = {"/connections/close": self._close_connection}
@@ -246,7 +252,7 @@ class BrokerMetrics:
         logger.info("metrics are at %s/metrics", self.url)
 
     def about(self) -> dict[str, object]:
-        """What ``/snapshot`` has beside its lists and metrics, by name; values as JSON has them."""
+        """The fields of ``/snapshot`` besides its lists and metrics, as JSON values by name."""
         state = self._state
         return {
             "trionet": __version__,
@@ -257,24 +263,26 @@ class BrokerMetrics:
         }
 
     def close_connection(self, id: str) -> bool:
-        """Close a connection now, whatever it is doing; its close reason is LOCAL_CLOSE.
+        """Close a connection immediately, with the close reason LOCAL_CLOSE.
 
         Args:
-            id: its connection id.
+            id: the connection id.
 
         Returns:
-            Whether it was there.
+            Whether there was such a connection.
         """
-        return self._server.close_connection(id, "an operator asked for it")
+        return self._server.close_connection(id, "closed by an operator")
 
     def _close_connection(self, parameters: Mapping[str, str]) -> object:
         from ...server.metrics._http_exchange import Refused
 
         id = parameters.get("id")
         if id is None:
-            raise Refused(HTTPStatus.BAD_REQUEST, "id: of a connection, as in /snapshot")
+            raise Refused(
+                HTTPStatus.BAD_REQUEST, "id is missing; pass a connection id, as in /snapshot"
+            )
         if not self.close_connection(id):
-            raise Refused(HTTPStatus.NOT_FOUND, "there is no such connection; it may have ended")
+            raise Refused(HTTPStatus.NOT_FOUND, f"no connection {id}; it may have closed already")
         return {"closed": id}
 
     def _collect(self, now: float) -> Iterator[Family]:
@@ -301,7 +309,7 @@ class BrokerMetrics:
 
 
 def _name_of(request: Request) -> str | None:
-    """The API of a request; None before it was decoded."""
+    """The name of a request's API; None before it is decoded."""
     return None if request.kind is None else cast(ApiVersionCodec, request.kind).name
 
 

@@ -1,4 +1,4 @@
-"""What the settings say about metrics: who may read them, and over which time rates are taken."""
+"""Reads and validates the settings of metrics and of their listener."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...protocol._config_types import Password
 from ..config._broker_config import BrokerConfig
 
-# The pseudo listener of the metrics: `listener.name.metrics.ssl.keystore.location` is its own.
+# The metrics listener's name in keys, as in `listener.name.metrics.ssl.keystore.location`.
 LISTENER_NAME = "METRICS"
 _PROTOCOLS = {"http": SecurityProtocol.PLAINTEXT, "https": SecurityProtocol.SSL}
 _FORM = "http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:9404"
-# Shorter ones can be tried out.
+# Shorter tokens could be guessed by trial.
 TOKEN_CHARS_MIN = 16
 
 
@@ -25,8 +25,8 @@ class MetricsSettings:
     """The settings of metrics.
 
     Attributes:
-        endpoint: where the metrics listener listens; None if there is none.
-        token: what readers must have; None asks for nothing.
+        endpoint: the address of the metrics listener; None without one.
+        token: the token that readers must send; None if none is required.
         samples: ``metrics.num.samples``.
         sample_seconds: ``metrics.sample.window.ms``, in seconds.
     """
@@ -38,16 +38,16 @@ class MetricsSettings:
 
     @property
     def is_secure(self) -> bool:
-        """Whether the listener speaks TLS."""
+        """Whether the listener uses TLS."""
         return self.endpoint is not None and self.endpoint.security_protocol is SecurityProtocol.SSL
 
 
 def metrics_settings(config: BrokerConfig) -> MetricsSettings:
-    """Read and check them.
+    """Read and validate the settings of metrics.
 
     Raises:
-        ConfigError: the listener is no URL, or can be reached from other machines without TLS and
-            a token, or the token is too short; or h11 is not installed.
+        ConfigError: the listener is not a URL, or can be reached from other machines without TLS
+            and a token, or the token is too short; or h11 is not installed.
     """
     url = config["metrics.listener"]
     token = config["metrics.listener.token"]
@@ -85,19 +85,19 @@ def _check(endpoint: Endpoint, *, has_token: bool) -> None:
     if not _is_loopback(endpoint.host) and not (is_secure and has_token):
         raise ConfigError(
             f"metrics.listener: {endpoint.address} can be reached from other machines, and metrics"
-            " tell who connects; allowed: an address of this machine such as 127.0.0.1, or https"
-            " with metrics.listener.token"
+            " reveal who connects; allowed: a loopback address such as 127.0.0.1, or https with"
+            " metrics.listener.token"
         )
     if not _is_installed("h11"):
         raise ConfigError(
-            "metrics.listener needs h11; install it with: pip install trionet[metrics]"
+            "metrics.listener requires h11; install it with: pip install trionet[metrics]"
         )
 
 
 def _is_installed(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ValueError:  # it was tried before, and is not
+    except ValueError:  # sys.modules has None for it, after an import that failed
         return False
 
 

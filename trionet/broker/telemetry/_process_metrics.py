@@ -1,6 +1,6 @@
-"""The process as Prometheus's client libraries tell it: time, memory, descriptors.
+"""Metrics of the process, named as in Prometheus's client libraries: time, memory, descriptors.
 
-What a system does not tell is left out; all of it comes from Linux.
+All of them are available on Linux; other systems report only some.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Iterator
 from ...metrics._families import Family, Kind, Metric, single
 
 CPU_SECONDS = Metric(
-    "process_cpu_seconds_total", Kind.COUNTER, "User and system time that was used, in seconds."
+    "process_cpu_seconds_total", Kind.COUNTER, "User and system CPU time spent, in seconds."
 )
 RESIDENT_BYTES = Metric(
-    "process_resident_memory_bytes", Kind.GAUGE, "Memory that is in RAM, in bytes."
+    "process_resident_memory_bytes", Kind.GAUGE, "Resident memory size, in bytes."
 )
 OPEN_DESCRIPTORS = Metric("process_open_fds", Kind.GAUGE, "Open file descriptors.")
-MAX_DESCRIPTORS = Metric("process_max_fds", Kind.GAUGE, "File descriptors that may be open.")
+MAX_DESCRIPTORS = Metric("process_max_fds", Kind.GAUGE, "Maximum number of open file descriptors.")
 
 _STATM = "/proc/self/statm"
 _DESCRIPTORS = "/proc/self/fd"
 
 
-def collect(now: float) -> Iterator[Family]:  # noqa: ARG001 - all collectors take it
-    """The families of this moment (see :data:`trionet.metrics._registry.Collect`)."""
+def collect(now: float) -> Iterator[Family]:  # noqa: ARG001 - required of collectors
+    """Collect the metrics now (see :data:`trionet.metrics.registry.Collect`)."""
     yield single(CPU_SECONDS, time.process_time())
     try:
         with open(_STATM, encoding="ascii") as file:
@@ -42,5 +42,5 @@ def collect(now: float) -> Iterator[Family]:  # noqa: ARG001 - all collectors ta
 
 
 def _open_descriptors() -> int:
-    # Since Linux 6.2 the size of the folder is the number; to count thousands takes milliseconds.
+    # Since Linux 6.2 the size of the folder is the count; listing thousands takes milliseconds.
     return os.stat(_DESCRIPTORS).st_size or len(os.listdir(_DESCRIPTORS)) - 1

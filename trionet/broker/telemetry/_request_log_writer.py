@@ -1,15 +1,29 @@
-"""The request log of a node: rows from its recorder, appended to the log's topic in batches.
+"""Writes the request log of a node: appends rows from its recorder to the log's topic, in batches.
 
-One task waits until there are rows, lets more of them come for ``request.log.linger.ms``, and
-appends them as a producer with acks=1 would. Rows whose partition has no leader wait in the buffer;
-rows that a log refuses are dropped, and counted. What is left at the end of the broker is appended
-when its last connection has closed.
+The problem: each completed request and closed connection becomes a record of an ordinary topic,
+without slowing requests down and without losing rows silently.
+
+The choice: the processors only fill the bounded buffer of a :class:`.RequestRecorder`. One task
+waits for rows, lets more accumulate for ``request.log.linger.ms``, and appends them in the process,
+as a producer with acks=1 would. Rows wait in the buffer while no partition has a leader; rows that
+a log rejects are dropped, and counted. Remaining rows are appended at the end of the broker, after
+the last connection has closed.
+
+Rejected:
+
+* A producer that connects to the broker. Its requests would be logged, too, and would compete with
+  clients for handlers and connections.
+* Waiting for space when the buffer is full. A slow disk would then stop the network; dropping and
+  counting does not.
+
+Think again if rows must survive a failing disk: they exist only in memory until they are appended.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 from itertools import count as counting
 from typing import Final
 
@@ -21,11 +35,11 @@ from ...protocol.records._records import batch_chunks
 from ...protocol.request_log import SAMPLE_ALL
 from ..config._broker_config import BrokerConfig
 from ..log import Log
-from ..log._recompression import recompress
+from ..log.validation._recompression import recompress
 from ..model._broker_state import BrokerState
 from ..model._cluster import Cluster
 from ..model._leadership import NO_LEADER
-from ..model._request_log_topic import OwnTopic
+from ..model._request_log_topic import RequestLogTopic
 from ..model._topic_registry import check_topic_name, is_internal
 from ._request_recorder import RequestRecorder, halves
 
@@ -34,20 +48,20 @@ logger = logging.getLogger("trionet.broker")
 TOPIC: Final = "request.log.topic"
 SAMPLE: Final = "request.log.sample"
 
-#: How long to wait for a partition that has a leader.
+#: How long to wait before looking for a partition with a leader again.
 RETRY_SECONDS: Final = 0.1
 
 
 @attrs.frozen
 class RequestLogSettings:
-    """What the settings say of the request log.
+    """The settings of the request log.
 
     Attributes:
-        topic: its name.
-        partitions: how many it gets if there is no such topic yet.
-        sample_ppm: out of a million requests, how many are logged.
-        rows_max: how many rows wait at most.
-        linger_seconds: how long rows wait for others.
+        topic: name of the topic.
+        partitions: number of partitions, if the topic has to be created.
+        sample_ppm: how many out of a million requests are logged.
+        rows_max: maximum number of buffered rows.
+        linger_seconds: how long rows wait for further ones.
     """
 
     topic: str
@@ -59,18 +73,18 @@ class RequestLogSettings:
 
 @attrs.frozen
 class RequestLogStatistics:
-    """What became of the requests that are over, and of the connections that closed.
+    """Completed requests and closed connections, by their outcome in the request log.
 
-    The first five together are all requests that are over, by the metric TotalTimeMs.
+    The first five add up to all completed requests, as counted by the metric TotalTimeMs.
 
     Attributes:
         logged: requests whose rows are in the topic.
-        dropped: requests that there was no room for, or whose rows could not be appended.
-        left_out: requests that touch the log's own topic.
+        dropped: requests dropped because the buffer was full or their rows could not be appended.
+        left_out: requests about the log's own topic.
         sampled_out: requests that are not in the sample.
-        buffered: requests whose rows wait to be appended.
+        buffered: requests whose rows are still to be appended.
         connections_logged: closed connections whose rows are in the topic.
-        connections_dropped: closed connections that are lost, as ``dropped``.
+        connections_dropped: closed connections dropped for the same reasons as requests.
     """
 
     logged: int = 0
@@ -83,10 +97,10 @@ class RequestLogStatistics:
 
 
 def request_log_settings(config: BrokerConfig) -> RequestLogSettings | None:
-    """Read and check them; None if no topic is set.
+    """Read and validate the settings; None if no topic is set.
 
     Raises:
-        ConfigError: the topic cannot be one of that name, or the sample is too small to be drawn.
+        ConfigError: the topic name is not allowed, or the sample rate is too small.
     """
     topic = config[TOPIC]
     sample = config[SAMPLE]
@@ -104,7 +118,7 @@ def request_log_settings(config: BrokerConfig) -> RequestLogSettings | None:
     except ApiError as error:
         raise ConfigError(f"{TOPIC} = {topic!r} is not allowed: {error.message}") from None
     if is_internal(topic):
-        raise ConfigError(f"{TOPIC} = {topic!r} is not allowed: it is an internal topic of Kafka's")
+        raise ConfigError(f"{TOPIC} = {topic!r} is not allowed: it is an internal topic of Kafka")
     return RequestLogSettings(
         topic,
         config.integer("request.log.partitions"),
@@ -115,7 +129,7 @@ def request_log_settings(config: BrokerConfig) -> RequestLogSettings | None:
 
 
 def statistics(recorders: list[RequestRecorder]) -> RequestLogStatistics:
-    """What became of everything that these were told."""
+    """Add up the statistics of recorders."""
     return RequestLogStatistics(
         **{
             field.name: sum(getattr(recorder, field.name) for recorder in recorders)
@@ -124,14 +138,16 @@ def statistics(recorders: list[RequestRecorder]) -> RequestLogStatistics:
     )
 
 
-async def open_request_log(cluster: Cluster) -> dict[int, RequestLog]:
-    """Make the topic if there is none, and have every node write rows of its requests to it.
+async def open_request_log(
+    cluster: Cluster, states: Iterable[BrokerState]
+) -> dict[int, RequestLog]:
+    """Create the topic if needed, and the request log of every node.
 
     Returns:
-        The log of each node by its id; none, if no topic is set.
+        The request logs by node id; empty if no topic is set.
 
     Raises:
-        ConfigError: the topic cannot be made.
+        ConfigError: the topic cannot be created.
     """
     settings = request_log_settings(cluster.config)
     if settings is None:
@@ -142,21 +158,19 @@ async def open_request_log(cluster: Cluster) -> dict[int, RequestLog]:
             await cluster.create_topic(settings.topic, partitions=settings.partitions)
         except ApiError as error:
             raise ConfigError(f"{TOPIC} = {settings.topic!r}: {error.message}") from error
-    return {
-        node_id: RequestLog(cluster, state, settings) for node_id, state in cluster.nodes.items()
-    }
+    return {state.node_id: RequestLog(cluster, state, settings) for state in states}
 
 
 class RequestLog:
-    """What writes the rows of one node.
+    """Writes the rows of one node.
 
     Args:
-        cluster: whose topic it is.
-        state: of the node.
-        settings: of the log.
+        cluster: the cluster with the topic.
+        state: the node's state.
+        settings: the settings of the request log.
 
     Attributes:
-        recorder: makes a row of each request of the node.
+        recorder: records a row for each request of the node.
     """
 
     def __init__(self, cluster: Cluster, state: BrokerState, settings: RequestLogSettings) -> None:
@@ -164,7 +178,7 @@ class RequestLog:
         self._state = state
         self._settings = settings
         network = cluster.network
-        state.own_topic = OwnTopic(settings.topic, cluster.topics)
+        state.request_log_topic = RequestLogTopic(settings.topic, cluster.topics)
         self.recorder = RequestRecorder(
             state.node_id,
             settings.sample_ppm,
@@ -189,12 +203,12 @@ class RequestLog:
                     await self._append_some(log)
 
     async def _append_some(self, log: Log) -> None:
-        """Append one batch, in the topic's codec, and flush it if the topic says so."""
+        """Append one batch, in the topic's compression type, and flush it if required."""
         await trio.lowlevel.checkpoint()
         batch = self._batch(log)
         try:
             if log.config.recompresses:
-                batch = await recompress(batch, log, self._cluster.now_ms())
+                batch = await recompress(batch, log.config, log.directory, self._cluster.now_ms())
         except ApiError as error:
             self._lose(error)
             return
@@ -206,7 +220,7 @@ class RequestLog:
                 self._fail(error.message)
 
     def close(self) -> None:
-        """Append what is left, when nothing comes any more."""
+        """Append the remaining rows, after the last request and connection."""
         recorder = self.recorder
         recorder.release_throttled()
         while recorder.rows:
@@ -218,7 +232,7 @@ class RequestLog:
                 self._append(log, self._batch(log))
 
     def _next_log(self) -> Log | None:
-        """The partition that the next batch goes to: one after the other; None without leaders."""
+        """Choose the partition of the next batch, round-robin; None if none has a leader."""
         topic = self._cluster.topics.get(self._settings.topic)
         found: list[Log] = []
         for partition in range(topic.partitions if topic is not None else 0):
@@ -226,17 +240,18 @@ class RequestLog:
             if log is not None and log.leader_id != NO_LEADER and not log.is_offline:
                 found.append(log)
         if not found:
-            self._fail(f"topic {self._settings.topic} has no partition that can be written")
+            self._fail(f"topic {self._settings.topic} has no writable partition")
             return None
         return found[next(self._turns) % len(found)]
 
     def _batch(self, log: Log) -> bytes:
-        """As many of the oldest rows as a batch may have."""
+        """Encode the oldest rows as one batch, of at most the topic's max.message.bytes."""
         recorder = self.recorder
         limit = recorder.batch_bytes_max = log.config.max_message_bytes
         rows = recorder.next_batch()
         batch = b"".join(batch_chunks(rows.builder))
-        while len(batch) > limit and rows.builder.count > 1:  # it was begun before the limit
+        # Only if the limit was lowered since the batch was begun.
+        while len(batch) > limit and rows.builder.count > 1:
             recorder.divided(halves(batch))
             rows = recorder.next_batch()
             batch = b"".join(batch_chunks(rows.builder))
@@ -257,7 +272,7 @@ class RequestLog:
         self._fail(error.message)
 
     def _fail(self, why: str) -> None:
-        """Say so once, until it works again."""
+        """Log a failure, but only the first one until an append succeeds again."""
         if not self._is_failing:
-            logger.warning("the request log cannot be written: %s", why)
+            logger.warning("cannot write the request log: %s", why)
         self._is_failing = True

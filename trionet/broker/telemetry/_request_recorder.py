@@ -1,10 +1,9 @@
-"""The rows of the request log, on their way from the processors to the topic.
+"""Buffers the rows of the request log between the processors and the topic.
 
-What runs for each request is here, and is compiled: whether it is logged, and its row, which is
-written where it stays, as a record of the topic's next batch. Nothing waits: where the buffer is
-full, rows are dropped and counted. Which requests are in the sample is drawn, each with the same
-chance: what is drawn is how many are left out until the next one, so that a request that is left
-out costs a subtraction.
+Everything that runs per request is here, and is compiled: the decision whether to log it, and its
+row, which is encoded straight into the topic's next record batch. Nothing waits: when the buffer is
+full, rows are dropped and counted. Requests are sampled with equal probability, by drawing the
+number of requests to skip, so that a skipped request costs one subtraction.
 """
 
 # Compiled by mypyc.
@@ -26,15 +25,15 @@ from ...protocol._codec import ApiVersionCodec
 from ...protocol.records import _implementation as implementation
 from ...protocol.records._records import decode_columns
 from ...protocol.request_log import (
-    ANSWERED,
     CLOSED,
     CONNECTION_SIZE,
     CONNECTION_TEXTS,
     GONE,
+    NO_RESPONSE,
+    RESPONDED,
     SAMPLE_ALL,
     TEXT_BYTES_MAX,
     TEXTS,
-    WITHOUT_ANSWER,
     EncodedOrigin,
     LoggedConnection,
     Origin,
@@ -50,37 +49,37 @@ if TYPE_CHECKING:
     from ...protocol._typed_request_log import RequestWriter
     from ...protocol.records._pure_writer import BatchBuilder
 
-# The bytes before a frame that tell its size are not counted as its own.
+# The size prefix of a frame is not counted as part of it.
 _PREFIX_BYTES: Final = 4
 _UINT32_MAX: Final = (1 << 32) - 1
 _NEVER: Final = 1 << 62
 
-#: How many rows a batch has at most: storing more of them would hold the loop for too long.
+#: Maximum rows per batch: appending more would hold the loop for too long.
 BATCH_ROWS_MAX: Final = 2000
-# What a row has in a batch at most: it is one of a connection with the longest texts, and a record
-# with lengths of its own.
+# Maximum size of a row in a batch: a closed connection with the longest strings, plus the overhead
+# of a record.
 _ROW_BYTES_MAX: Final = CONNECTION_SIZE + TEXT_BYTES_MAX * len(TEXTS + CONNECTION_TEXTS) + 32
 
 
 class RowBatch:
-    """Rows that become one batch of the topic.
+    """Rows that become one record batch of the topic.
 
     Attributes:
-        builder: has their records.
-        requests: how many of them are those of requests.
-        connections: how many are those of connections.
+        builder: builds the record batch.
+        requests: number of rows of requests.
+        connections: number of rows of connections.
     """
 
     __slots__ = ("builder", "connections", "requests")
 
     def __init__(self, builder: BatchBuilder, requests: int = 0, connections: int = 0) -> None:
-        self.builder = builder
-        self.requests = requests
-        self.connections = connections
+        self.builder: BatchBuilder = builder
+        self.requests: int = requests
+        self.connections: int = connections
 
 
 def halves(batch: bytes) -> list[RowBatch]:
-    """The rows of a batch as two of half as many."""
+    """Split a batch into two with half of the rows each."""
     columns = decode_columns(batch)
     middle = len(columns.values) // 2
     found = []
@@ -93,7 +92,7 @@ def halves(batch: bytes) -> list[RowBatch]:
 
 
 class _Origin:
-    """What a connection's rows have in common, for as long as it says the same of itself."""
+    """The part that a connection's rows share, while client id, software and principal stay."""
 
     __slots__ = ("client_id", "codec", "encoded", "prefix", "principal", "software", "texts")
 
@@ -114,23 +113,22 @@ class _Origin:
 
 
 class RequestRecorder:
-    """A :class:`trionet.server._recorder.Recorder` that keeps rows in a bounded buffer.
+    """A :class:`trionet.server.recorder.Recorder` with a bounded buffer of rows.
 
     Args:
-        node_id: of the broker.
-        sample_ppm: out of a million requests, how many are logged.
-        rows_max: how many rows are kept at most (``request.log.buffer.records``).
+        node_id: the broker's node id.
+        sample_ppm: how many out of a million requests are logged.
+        rows_max: maximum number of buffered rows (``request.log.buffer.records``).
         time_ns: the time of day, in nanoseconds since the epoch.
-        chance: what the sample is drawn from.
+        rng: source of randomness for the sample.
 
     Attributes:
-        has_rows: set when there is a row to be taken.
-        rows: how many rows are kept.
-        batch_bytes_max: how large a batch may become that is begun from now on; one row always
-            fits.
-        left_out: requests that touch the log's own topic.
+        has_rows: set while there are buffered rows.
+        rows: number of buffered rows.
+        batch_bytes_max: maximum size of batches begun from now on; one row always fits.
+        left_out: requests about the log's own topic.
         sampled_out: requests that are not in the sample.
-        dropped: requests that there was no room for, or whose rows could not be written.
+        dropped: requests dropped because the buffer was full or their rows could not be written.
         logged: requests whose rows are in the topic.
         connections_dropped: closed connections, as ``dropped``.
         connections_logged: closed connections, as ``logged``.
@@ -142,13 +140,13 @@ class RequestRecorder:
         sample_ppm: int,
         rows_max: int,
         time_ns: Callable[[], int],
-        chance: random.Random,
+        rng: random.Random,
     ) -> None:
         self._node_id = node_id
         self._sample_ppm = sample_ppm
         self._rows_max = rows_max
         self._time_ns = time_ns
-        self._chance = chance
+        self._rng = rng
         self._gap = 0
         self._gap = self._next_gap()
         self._throttled: dict[TimedRequest, None] = {}
@@ -156,28 +154,28 @@ class RequestRecorder:
         self._batches: deque[RowBatch] = deque()
         self._begin_batch()
         self.has_rows = trio.Event()
-        self.rows = 0
+        self.rows: int = 0
         self.batch_bytes_max = _UINT32_MAX
-        self.left_out = 0
-        self.sampled_out = 0
-        self.dropped = 0
-        self.logged = 0
-        self.connections_dropped = 0
-        self.connections_logged = 0
+        self.left_out: int = 0
+        self.sampled_out: int = 0
+        self.dropped: int = 0
+        self.logged: int = 0
+        self.connections_dropped: int = 0
+        self.connections_logged: int = 0
 
     @property
     def buffered(self) -> int:
-        """How many requests are still to be written, or to be let go by a throttle."""
+        """Number of requests that are still to be written, throttled ones included."""
         return sum(batch.requests for batch in self._batches) + len(self._throttled)
 
-    # As a Recorder.
+    # The Recorder interface.
 
     def take(self, finished: list[TimedRequest]) -> None:
         epoch_us = self._epoch_us()
         for timed in finished:
             request = cast(Request, timed)
             if request.kind is None:
-                continue  # of no API that there is: it is counted nowhere
+                continue  # an unknown API, which no metric counts
             if request.is_left_out:
                 self.left_out += 1
             elif self._gap:
@@ -226,31 +224,31 @@ class RequestRecorder:
         batch.connections += 1
         self._note_row(batch, batch.builder.size)
 
-    # For who writes the rows.
+    # The interface of the writer.
 
     def release_throttled(self) -> None:
-        """Make rows of the requests that are still throttled, since nobody will end that."""
+        """Record the requests that are still throttled, since their throttling will not end."""
         throttled, self._throttled = self._throttled, {}
         epoch_us = self._epoch_us()
         for request in throttled:
             self._record(cast(Request, request), epoch_us)
 
     def next_batch(self) -> RowBatch:
-        """The oldest rows, to which none are added any more; there have to be some.
+        """Return the oldest batch, closing it for further rows; the buffer must not be empty.
 
-        They are kept until :meth:`written` or :meth:`divided`.
+        It stays in the buffer until :meth:`written` or :meth:`divided`.
         """
         if len(self._batches) == 1:
             self._begin_batch()
         return self._batches[0]
 
     def divided(self, parts: list[RowBatch]) -> None:
-        """The next batch is now these ones."""
+        """Replace the oldest batch with its parts."""
         self._batches.popleft()
         self._batches.extendleft(reversed(parts))
 
     def written(self, *, is_logged: bool) -> None:
-        """Forget the next batch, whose rows are in the topic, or can never be."""
+        """Remove the oldest batch, whose rows were written or are dropped."""
         batch = self._batches.popleft()
         if is_logged:
             self.logged += batch.requests
@@ -265,7 +263,7 @@ class RequestRecorder:
     # Rows.
 
     def _begin_batch(self) -> None:
-        """Rows go into a new batch from now on."""
+        """Begin a new batch for further rows."""
         builder: Any = implementation.writer.BatchBuilder()
         self._last = RowBatch(builder)
         self._batches.append(self._last)
@@ -275,7 +273,7 @@ class RequestRecorder:
             self._typed = RequestWriter(builder)
 
     def _note_row(self, batch: RowBatch, batch_size: int) -> None:
-        """A row is in the last batch, which has this many bytes."""
+        """Count a row that was added to the last batch, and begin a new batch if it is full."""
         self.rows += 1
         if self.rows == 1:
             self.has_rows.set()
@@ -286,17 +284,17 @@ class RequestRecorder:
             self._begin_batch()
 
     def _epoch_us(self) -> int:
-        """What the time of day was when ``perf_counter_ns`` was 0."""
+        """The time of day at which ``perf_counter_ns`` was 0."""
         return (self._time_ns() - now_ns()) // 1000
 
     def _next_gap(self) -> int:
-        """How many requests are left out until the next one that is logged."""
+        """Draw how many requests to skip until the next one that is logged."""
         if self._sample_ppm == SAMPLE_ALL:
             return 0
         if not self._sample_ppm:
             return _NEVER
-        # Geometric: as many as a coin of this chance would show in a row (1 - random() is above 0).
-        drawn = math.log(1.0 - self._chance.random())
+        # Geometrically distributed, by inversion. The argument 1 - random() is never 0.
+        drawn = math.log(1.0 - self._rng.random())
         return int(drawn / math.log1p(-self._sample_ppm / SAMPLE_ALL))
 
     def _record(self, request: Request, epoch_us: int) -> None:
@@ -316,24 +314,24 @@ class RequestRecorder:
     def _append(
         self, request: Request, origin: _Origin, completed_us: int, builder: BatchBuilder
     ) -> int:
-        """Write the row; gives the size of the batch."""
+        """Append the row; returns the size of the batch."""
         received: i64 = request.received_ns
         taken: i64 = request.taken_ns
         handled: i64 = request.handled_ns
-        answered: i64 = request.answered_ns
+        responded: i64 = request.answered_ns
         picked_up: i64 = request.picked_up_ns
         sent: i64 = request.sent_ns
-        if handled == 0 or handled > answered:
-            handled = answered  # it was answered before the handler came back
+        if handled == 0 or handled > responded:
+            handled = responded  # the response was sent before the handler returned
         response = request.response
-        end: i64 = ANSWERED
+        end: i64 = RESPONDED
         response_bytes: i64 = 0
         if isinstance(response, bytes):
             response_bytes = len(response) - _PREFIX_BYTES
         elif isinstance(response, Send):
             response_bytes = response.size - _PREFIX_BYTES
         elif isinstance(response, NoOp):
-            end = WITHOUT_ANSWER
+            end = NO_RESPONSE
         else:
             end = CLOSED
         if end != CLOSED and not request.is_answered:
@@ -342,9 +340,9 @@ class RequestRecorder:
         request_bytes = _uint32(request.request_bytes)
         request_queue = _us(taken - received)
         local = _us(handled - taken)
-        remote = _us(answered - handled)
+        remote = _us(responded - handled)
         throttle = _us(request.throttle_ns)
-        response_queue = _us(picked_up - answered)
+        response_queue = _us(picked_up - responded)
         response_send = _us(sent - picked_up)
         total = _us(sent - received)
         typed = self._typed
@@ -404,16 +402,16 @@ class RequestRecorder:
         )
 
 
-# Neither min() nor a conditional expression: compiled, those make objects of both numbers.
+# Neither min() nor a conditional expression: mypyc would box both numbers for these.
 def _uint32(number: i64) -> i64:
-    """The number, or the largest that 32 bits hold."""
+    """Clamp to the maximum of an unsigned 32-bit integer."""
     if number > _UINT32_MAX:
         return _UINT32_MAX
     return number
 
 
 def _us(nanoseconds: i64) -> i64:
-    """Whole microseconds, from nothing to what 32 bits hold."""
+    """Convert to microseconds, clamped to an unsigned 32-bit integer."""
     if nanoseconds <= 0:
         return 0
     return _uint32(nanoseconds // 1000)

@@ -1,4 +1,4 @@
-"""The lists of a broker's snapshot beside those of its server: groups and fetch sessions."""
+"""Snapshot sections of a broker besides those of its server: groups and fetch sessions."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from collections.abc import Callable, Iterable
 from ...server.metrics._snapshot_sections import Row, Section, SectionPage
 from ..groups._group import Group
 from ..groups._group_state import GroupState
-from ..groups._member import Member
+from ..groups._members import Member
 from ..model._fetch_sessions import FetchSession
 
 
 class Numbers:
-    """Numbers for what has none: each new thing gets the next one, and keeps it."""
+    """Assigns ascending numbers to keys; a key keeps its number while it exists."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._next = 0
 
     def of(self, keys: Iterable[object]) -> list[tuple[int, object]]:
-        """Each key and its number, ascending by number; other keys are forgotten."""
-        wanted = dict.fromkeys(keys)
+        """Return (number, key) of the given keys, by ascending number; other keys are dropped."""
+        current = dict.fromkeys(keys)
         known = self._numbers
-        if any(key not in wanted for key in known):
-            known = self._numbers = {key: n for key, n in known.items() if key in wanted}
-        if len(known) < len(wanted):
-            for key in wanted:
+        if any(key not in current for key in known):
+            known = self._numbers = {key: n for key, n in known.items() if key in current}
+        if len(known) < len(current):
+            for key in current:
                 if key not in known:
                     known[key], self._next = self._next, self._next + 1
         return [(number, key) for key, number in known.items()]
 
 
 def groups_section(groups: Callable[[], Iterable[Group]], clock: Callable[[], float]) -> Section:
-    """The section of classic groups and their members.
+    """Build the section of classic groups and their members.
 
     Args:
-        groups: those that the node coordinates.
-        clock: seconds of the loop's clock.
+        groups: returns the groups that the node coordinates.
+        clock: the loop's clock, in seconds.
     """
     numbers = Numbers()
 
     def page(count_max: int, before: int | None) -> SectionPage:
         now = clock()
         by_id: dict[object, Group] = {group.id: group for group in groups()}
-        wanted = _page_of(numbers.of(by_id), count_max, before)
-        rows = [{"number": number, **_group_row(by_id[id], now)} for number, id in wanted]
+        current = _page_of(numbers.of(by_id), count_max, before)
+        rows = [{"number": number, **_group_row(by_id[id], now)} for number, id in current]
         return SectionPage(len(by_id), list(rows))
 
     return page
@@ -80,7 +80,7 @@ def _member_row(member: Member, group: Group, leader: str | None, now: float) ->
 
 
 def _phase(member: Member, group: Group) -> str:
-    """What the group waits for from a member, or the member from the group."""
+    """The rebalance phase of a member: what it waits for, or what the group expects from it."""
     if member.is_joining:
         return "joining"
     if member.is_syncing:
@@ -95,11 +95,11 @@ def _phase(member: Member, group: Group) -> str:
 def fetch_sessions_section(
     sessions: Callable[[], Iterable[FetchSession]], clock: Callable[[], float]
 ) -> Section:
-    """The section of incremental fetch sessions (KIP-227).
+    """Build the section of incremental fetch sessions (KIP-227).
 
     Args:
-        sessions: those that are kept.
-        clock: seconds of the loop's clock.
+        sessions: returns the cached sessions.
+        clock: the loop's clock, in seconds.
     """
     numbers = Numbers()
 
@@ -127,7 +127,7 @@ def fetch_sessions_section(
 def _page_of(
     numbered: list[tuple[int, object]], count_max: int, before: int | None
 ) -> list[tuple[int, object]]:
-    """A page, the highest number first."""
+    """Return one page, highest number first."""
     end = len(numbered)
     if before is not None:
         end = bisect_left(numbered, before, key=lambda item: item[0])

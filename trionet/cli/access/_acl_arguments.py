@@ -1,4 +1,4 @@
-"""Entries for access as a command line names them, with the options of kafka-acls and rpk."""
+"""ACLs on a command line, with the options of kafka-acls and rpk."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trionet.errors import ConfigError
 
+from ..terminal._output import Table
+
 if TYPE_CHECKING:
-    from trionet.client.admin.access._acl_operation import AclOperation
     from trionet.client.admin.access._acls import AclBinding, AclFilter, PatternType, ResourceType
+    from trionet.client.admin.calls._enums import AclOperation
 
-    from ..terminal._output import Table
 
-#: What the cluster is called as a resource.
+#: The name of the cluster as a resource.
 CLUSTER: Final = "kafka-cluster"
 PATTERNS: Final = ("literal", "prefixed")
 FILTER_PATTERNS: Final = (*PATTERNS, "any", "match")
-# Option, Kafka's type of the resource.
+# Option and Kafka resource type.
 _RESOURCES: Final = (
     ("--topic", "TOPIC"),
     ("--group", "GROUP"),
@@ -39,58 +40,58 @@ FIELDS: Final = (
 
 
 def add_acl_arguments(parser: argparse.ArgumentParser, *, is_filter: bool) -> None:
-    """Describe who, what, and from where."""
-    many = {"action": "append", "default": [], "metavar": "NAME"}  # type: dict[str, Any]
+    """Add the options for principals, hosts, operations and resources."""
+    repeatable: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
     parser.add_argument(
-        "--allow-principal", **many, help="somebody who may, such as User:alice, or User:* for all"
+        "--allow-principal",
+        **repeatable,
+        help="allow this principal, such as User:alice, or User:* for all",
     )
-    parser.add_argument("--deny-principal", **many, help="somebody who may not")
-    parser.add_argument(
-        "--allow-host", **many, help="from where the former may (default: anywhere)"
-    )
-    parser.add_argument(
-        "--deny-host", **many, help="from where the latter may not (default: anywhere)"
-    )
+    parser.add_argument("--deny-principal", **repeatable, help="deny this principal")
+    parser.add_argument("--allow-host", **repeatable, help="allow from this host (default: any)")
+    parser.add_argument("--deny-host", **repeatable, help="deny from this host (default: any)")
     parser.add_argument(
         "-o",
         "--operation",
-        **many,
+        **repeatable,
         help="such as read, write, create, delete, alter, describe, describe_configs or all"
         + (" (default: any)" if is_filter else " (default: all)"),
     )
     for option, kind in _RESOURCES:
         name = kind.lower().replace("_", " ")
-        name = "a user, for the tokens made for him" if kind == "USER" else f"a {name}"
-        parser.add_argument(option, **many, help=f"what it is about: {name}; * for all")
-    parser.add_argument("--cluster", action="store_true", help="what it is about: the cluster")
+        name = "user, for the delegation tokens of that user" if kind == "USER" else name
+        parser.add_argument(option, **repeatable, help=f"apply to this {name}; * for all")
+    parser.add_argument("--cluster", action="store_true", help="apply to the cluster")
     parser.add_argument(
         "--resource-pattern-type",
         "--pattern",
         dest="pattern",
         choices=FILTER_PATTERNS if is_filter else PATTERNS,
         default="any" if is_filter else PATTERNS[0],
-        help="whether names are meant as they are, or all that begin like them"
-        + ("; match is whatever holds for a resource of this name" if is_filter else ""),
+        help="whether resource names are literal or prefixes"
+        + ("; match selects all that apply to a resource of this name" if is_filter else ""),
     )
 
 
 def bindings(arguments: argparse.Namespace) -> list[AclBinding]:
-    """The entries to make: everybody named may do everything named with everything named.
+    """Return the ACLs to create: the product of principals, hosts, operations and resources.
 
     Raises:
-        ConfigError: something is missing, or an operation is none.
+        ConfigError: the resource or the principal is missing, or an operation is unknown.
     """
     from trionet.client.admin.access._acls import AclBinding, AclPermission
 
     named = list(_resources(arguments))
     if not named:
-        raise ConfigError("what is it about? Allowed: --topic, --group, --cluster and the like")
+        raise ConfigError(
+            "no resource given: use --topic, --group, --cluster or another resource option"
+        )
     if not (arguments.allow_principal or arguments.deny_principal):
-        raise ConfigError("who is it about? Allowed: --allow-principal and --deny-principal")
+        raise ConfigError("no principal given: use --allow-principal or --deny-principal")
     if arguments.allow_host and not arguments.allow_principal:
-        raise ConfigError("--allow-host needs --allow-principal")
+        raise ConfigError("--allow-host requires --allow-principal")
     if arguments.deny_host and not arguments.deny_principal:
-        raise ConfigError("--deny-host needs --deny-principal")
+        raise ConfigError("--deny-host requires --deny-principal")
     pattern = _pattern(arguments)
     return [
         AclBinding(
@@ -113,13 +114,13 @@ def bindings(arguments: argparse.Namespace) -> list[AclBinding]:
 
 
 def filters(arguments: argparse.Namespace) -> list[AclFilter]:
-    """The entries that are meant; what is not named may be anything.
+    """Return filters for the selected ACLs; what is not given matches anything.
 
     Raises:
-        ConfigError: an operation is none.
+        ConfigError: an operation is unknown.
     """
-    from trionet.client.admin.access._acl_operation import AclOperation
     from trionet.client.admin.access._acls import AclFilter, AclPermission, ResourceType
+    from trionet.client.admin.calls._enums import AclOperation
 
     anything: list[Any] = [(ResourceType.ANY, None)]
     both = (
@@ -153,9 +154,7 @@ def filters(arguments: argparse.Namespace) -> list[AclFilter]:
 
 
 def acl_table(entries: list[AclBinding]) -> Table:
-    """Entries, in an order that does not change."""
-    from ..terminal._output import Table
-
+    """Return the ACLs as a sorted table."""
     rows = sorted(
         (
             each.resource_type.name,
@@ -186,8 +185,8 @@ def _operations(arguments: argparse.Namespace) -> list[AclOperation]:
 
 
 def _operations_of(text: str) -> list[AclOperation]:
-    """Operations by name, with commas, however they are written: ``DescribeConfigs``, too."""
-    from trionet.client.admin.access._acl_operation import AclOperation
+    """Parse comma-separated operations: ``describe_configs`` or ``DescribeConfigs``."""
+    from trionet.client.admin.calls._enums import AclOperation
 
     known = {each.name.replace("_", ""): each for each in AclOperation if each > AclOperation.ANY}
     found = []
@@ -195,13 +194,13 @@ def _operations_of(text: str) -> list[AclOperation]:
         operation = known.get(word.strip().replace("_", "").replace("-", "").upper())
         if operation is None:
             names = ", ".join(each.name.lower() for each in known.values())
-            raise ConfigError(f"{word.strip()!r} is no operation; allowed: {names}")
+            raise ConfigError(f"unknown operation {word.strip()!r}; allowed: {names}")
         found.append(operation)
     return found
 
 
 def _principal(name: str) -> str:
-    """Kafka's form of a principal; a bare name is a user's."""
+    """Return Kafka's form of a principal; a bare name is a user."""
     return name if ":" in name else f"User:{name}"
 
 

@@ -1,4 +1,4 @@
-"""Changes of settings as a command line has them."""
+"""Options that change settings: ``--set``, ``--delete``, ``--append`` and ``--subtract``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from trionet.errors import ConfigError
 
-from ..clients._connection import key_value, names_of
+from ._name_patterns import split_names
 
 if TYPE_CHECKING:
     from trionet.client.admin.topics._configs import Append, Subtract
@@ -17,34 +17,34 @@ Changes: TypeAlias = "dict[str, str | Append | Subtract | None]"
 
 
 def add_change_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe ``--set``, ``--delete``, ``--append`` and ``--subtract``."""
+    """Add ``--set``, ``--delete``, ``--append`` and ``--subtract``."""
     for options, metavar, what in (
-        (("-s", "--set"), "KEY=VALUE", "give a setting a value"),
-        (("--delete", "--unset"), "KEY", "take a setting back, so that the default holds again"),
-        (("--append",), "KEY=VALUE", "add something to a setting that is a list"),
-        (("--subtract",), "KEY=VALUE", "take something out of a setting that is a list"),
+        (("-s", "--set"), "KEY=VALUE", "set a setting to a value"),
+        (("--delete", "--unset"), "KEY", "delete a setting, restoring its default"),
+        (("--append",), "KEY=VALUE", "append an item to a list setting"),
+        (("--subtract",), "KEY=VALUE", "remove an item from a list setting"),
     ):
         parser.add_argument(
             *options,
             action="append",
             default=[],
             metavar=metavar,
-            help=f"{what}; may be given many times",
+            help=f"{what}; may be repeated",
         )
 
 
 def changes(arguments: argparse.Namespace) -> Changes:
-    """What is to be changed, by key; None takes a setting back.
+    """Return the requested changes by key; None deletes a setting.
 
     Raises:
-        ConfigError: something has not the form KEY=VALUE, or a key is there twice.
+        ConfigError: a change does not have the form KEY=VALUE, or a key occurs twice.
     """
     from trionet.client.admin.topics._configs import Append, Subtract
 
     found: Changes = {}
     pairs: list[tuple[str, str | Append | Subtract | None]] = [
         *(key_value(text, "--set") for text in arguments.set),
-        *((key, None) for key in names_of(arguments.delete)),
+        *((key, None) for key in split_names(arguments.delete)),
     ]
     for text in arguments.append:
         key, value = key_value(text, "--append")
@@ -54,11 +54,23 @@ def changes(arguments: argparse.Namespace) -> Changes:
         pairs.append((key, Subtract(value)))
     for key, change in pairs:
         if key in found:
-            raise ConfigError(f"{key} is to be changed twice; leave one of them out")
+            raise ConfigError(f"{key} is changed more than once; keep one of the changes")
         found[key] = change
     return found
 
 
-def told_changes(wanted: Mapping[str, object]) -> list[str]:
-    """The changes as text, without values that may be secrets."""
-    return [f"-{key}" if change is None else key for key, change in wanted.items()]
+def change_labels(requested: Mapping[str, object]) -> list[str]:
+    """Return the changed keys, deleted ones with a minus sign; values may be secrets."""
+    return [f"-{key}" if change is None else key for key, change in requested.items()]
+
+
+def key_value(text: str, option: str) -> tuple[str, str]:
+    """Split ``KEY=VALUE``.
+
+    Raises:
+        ConfigError: the text does not have this form; the message names the option.
+    """
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"{option} {text}: must have the form KEY=VALUE")
+    return key.strip(), value.strip()

@@ -1,29 +1,31 @@
-"""Which of what a cluster has is meant: by names, or by regular expressions."""
+"""Names on a command line: lists of names, patterns of topics and groups, and APIs."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from trionet.errors import ConfigError
 
 
 def add_regex_argument(parser: argparse.ArgumentParser, what: str) -> None:
-    """Describe ``--regex``, for the names of ``what``."""
+    """Add ``--regex``, which applies to the names of ``what``."""
     parser.add_argument(
         "-r",
         "--regex",
         action="store_true",
-        help=f"the names of {what} are regular expressions, each for whole names",
+        help=f"treat {what} as regular expressions that must match whole names",
     )
 
 
 def matching(patterns: Sequence[str], names: Iterable[str]) -> list[str]:
-    """The names that one of the patterns fits as a whole, in order.
+    """Return the names that one of the patterns matches as a whole, sorted.
 
     Raises:
-        ConfigError: a pattern is no regular expression.
+        ConfigError: a pattern is not a valid regular expression.
     """
     compiled = [_compiled(pattern) for pattern in patterns]
     return sorted(name for name in names if any(each.fullmatch(name) for each in compiled))
@@ -33,4 +35,41 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise ConfigError(f"{pattern!r} is no regular expression: {error}") from error
+        raise ConfigError(f"invalid regular expression {pattern!r}: {error}") from error
+
+
+def split_names(texts: Iterable[str]) -> list[str]:
+    """Return the names of a repeatable option whose values may be comma-separated."""
+    return [name for text in texts for each in text.split(",") if (name := each.strip())]
+
+
+# Least similarity of a suggested name, from 0 to 1.
+_SIMILARITY_MIN: Final = 0.6
+
+
+def api_name(key: int) -> str:
+    """Return the name of a supported API."""
+    from trionet.protocol.messages.registry import APIS  # slow to import, and rarely needed
+
+    return APIS[key][1]
+
+
+def api_key(name: str, hint: str) -> int:
+    """Resolve an API name or key to its key.
+
+    Args:
+        name: its name, in any case, or its key.
+        hint: ends the error message when no known name is similar.
+
+    Raises:
+        ConfigError: the API is unknown.
+    """
+    from trionet.protocol.messages.registry import APIS
+
+    keys = {row[1].lower(): key for key, row in APIS.items()}
+    key = int(name) if name.isdecimal() else keys.get(name.lower(), -1)
+    if key in APIS:
+        return key
+    near = difflib.get_close_matches(name.lower(), keys, 1, _SIMILARITY_MIN)
+    suggestion = f"did you mean {api_name(keys[near[0]])}?" if near else hint
+    raise ConfigError(f"{name}: unknown API; {suggestion}")

@@ -1,36 +1,80 @@
-"""A parser that takes words anywhere between options, as people type them."""
+"""The parser of the command line, and commands with subcommands."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 
 class Parser(argparse.ArgumentParser):
-    """As argparse's, for ``produce TOPIC -H a=b FILE``, too.
+    """An ArgumentParser that also parses ``produce TOPIC -H a=b FILE``.
 
-    By itself argparse gives a word that may be left out its nothing at the first option, and does
-    not know what to do with one that comes later.
+    At the first option argparse sets the remaining optional positional arguments to their defaults
+    and rejects those that come later.
     """
 
-    _is_trying_again = False
+    _is_retrying = False
 
-    def parse_known_args(  # type: ignore[override]  # its overloads say nothing more
+    def parse_known_args(  # type: ignore[override]  # the overloads add nothing
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse; where words are left over, once more with the words after the options."""
+        """Parse, and if words are left over, once more with options and words intermixed."""
         found, rest = super().parse_known_args(args, namespace)
-        is_possible = self._subparsers is None and not self._is_trying_again
+        is_possible = self._subparsers is None and not self._is_retrying
         if not rest or not is_possible or "--" in (args or ()) or _has_options(rest):
             return found, rest
-        self._is_trying_again = True
+        self._is_retrying = True
         try:
             return self.parse_known_intermixed_args(args, namespace)
         finally:
-            self._is_trying_again = False
+            self._is_retrying = False
 
 
 def _has_options(words: Sequence[str]) -> bool:
-    """Whether there is an unknown option among them, about which an error is right."""
+    """Whether the words contain an option; it is unknown, so argparse should reject it."""
     return any(word.startswith("-") and word != "-" for word in words)
+
+
+class Verb(NamedTuple):
+    """A subcommand of a command.
+
+    Attributes:
+        summary: its line in the command's help.
+        add_arguments: adds its arguments to a parser.
+        run: runs it; returns the exit status.
+    """
+
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+class Subcommands:
+    """The subcommands of a command.
+
+    Args:
+        commands: the subcommands by name.
+    """
+
+    def __init__(self, commands: Mapping[str, Verb]) -> None:
+        self._commands = commands
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the subcommands and their arguments to ``parser``."""
+        subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+        for name, verb in self._commands.items():
+            subparser = subparsers.add_parser(
+                name,
+                help=verb.summary,
+                description=f"{verb.summary[0].upper()}{verb.summary[1:]}.",
+                allow_abbrev=False,
+            )
+            subparser.set_defaults(run_subcommand=verb.run, prog=subparser.prog)
+            verb.add_arguments(subparser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the chosen subcommand; returns its exit status."""
+    status: int = arguments.run_subcommand(arguments)
+    return status

@@ -1,4 +1,4 @@
-"""Times as people write them on a command line, in milliseconds since 1970."""
+"""Times on a command line, in milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from trionet.errors import ConfigError
 
 from ._numbers import INT64_MAX
 
-HELP: Final = "2026-03-01, 2026-03-01T12:30 (UTC unless it has a zone), 90s, 15m, 2h or 7d ago, now"
+HELP: Final = (
+    "2026-03-01, 2026-03-01T12:30 (UTC unless it has a zone), 90s, 15m, 2h or 7d (ago), now"
+)
 
 _AGO: Final = re.compile(r"-?(\d+)(ms|s|m|h|d|w)")
 _UNITS: Final = {
@@ -24,20 +26,20 @@ _UNITS: Final = {
 }
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-# Seconds until the year 5138, milliseconds from 1973 on.
+# Smaller numbers are seconds (until the year 5138), larger ones milliseconds (from 1973 on).
 _MILLISECONDS_FROM: Final = 100_000_000_000
 
 
 def parse_time(text: str, now: datetime) -> int:
-    """A time, in milliseconds since 1970.
+    """Parse a time. Returns milliseconds since 1970.
 
     Args:
-        text: a day or a time of ISO 8601; how long ago it was (``2h``); ``now``; or seconds or
+        text: an ISO 8601 day or time; a duration before now (``2h``); ``now``; or seconds or
             milliseconds since 1970.
-        now: with its zone.
+        now: an aware time.
 
     Raises:
-        ConfigError: it is none of these.
+        ConfigError: the text is none of these.
     """
     word = text.strip().lower()
     try:
@@ -53,11 +55,13 @@ def parse_time(text: str, now: datetime) -> int:
         time = datetime.fromisoformat(text.strip())
         return _since_1970(time if time.tzinfo else time.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
-        raise ConfigError(f"{text!r} is no time; allowed: {HELP}, or seconds since 1970") from None
+        raise ConfigError(
+            f"invalid time {text!r}: expected {HELP}, or seconds since 1970"
+        ) from None
 
 
 def time_text(milliseconds: int) -> str:
-    """A time of a record, as ISO 8601 has it."""
+    """Format a record's timestamp as ISO 8601."""
     try:
         time = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:  # before the year 1, or after 9999
@@ -66,10 +70,10 @@ def time_text(milliseconds: int) -> str:
 
 
 def allow_times(parser: argparse.ArgumentParser) -> None:
-    """Let values of options look like ``-1h``, which argparse would take for options."""
+    """Let option values look like ``-1h``, which argparse would take for options."""
     parser._negative_number_matcher = re.compile(r"-\d+(?:ms|[smhdw])?")  # noqa: SLF001
 
 
 def _since_1970(time: datetime) -> int:
-    # No record is older, and to a broker a time below 0 means something else, such as the end.
+    # Negative timestamps have special meanings to a broker, such as the end of the log.
     return max(0, (time - _EPOCH) // _MILLISECOND)

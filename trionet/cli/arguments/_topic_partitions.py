@@ -1,4 +1,4 @@
-"""Partitions as a command line and files name them: ``orders``, ``orders:0,2``, rows of offsets."""
+"""Partitions on a command line and in files: ``orders``, ``orders:0,2``, rows of offsets."""
 
 from __future__ import annotations
 
@@ -14,47 +14,48 @@ from trionet.errors import ConfigError
 
 from ._numbers import INT32_MAX, INT64_MAX, is_natural
 
-#: A file of more than this is no list of offsets.
+#: Largest file of offsets that is read.
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 _FIELDS: Final = ("topic", "partition", "offset")
-_ALLOWED: Final = "allowed: rows of topic, partition and offset, as CSV, or JSON with these names"
+_EXPECTED: Final = "expected rows of topic, partition and offset, as CSV or JSON with these names"
 
 
 def parse_topic(text: str) -> tuple[str, list[int] | None]:
-    """``orders:0,2`` as a topic and some of its partitions, None for all.
+    """Parse ``orders:0,2`` to a topic and some of its partitions, None for all.
 
     Raises:
-        ConfigError: it has no such form.
+        ConfigError: the text does not have this form.
     """
     topic, colon, numbers = text.partition(":")
     if not topic:
-        raise ConfigError(f"{text!r} names no topic; allowed: TOPIC or TOPIC:PARTITION,...")
+        raise ConfigError(f"no topic in {text!r}: expected TOPIC or TOPIC:PARTITION,...")
     return topic, parse_partitions([numbers]) if colon else None
 
 
 def parse_partitions(texts: Iterable[str]) -> list[int]:
-    """The numbers of partitions, given with commas or one by one, each once.
+    """Parse partition numbers, separated by commas or given one by one, without duplicates.
 
     Raises:
-        ConfigError: something is no number.
+        ConfigError: a text is not a partition number.
     """
     words = [word.strip() for text in texts for word in text.split(",")]
     for word in words:
         if not is_natural(word, INT32_MAX):
             raise ConfigError(
-                f"{word!r} is no partition; allowed: numbers from 0 to {INT32_MAX}, with commas"
+                f"invalid partition {word!r}: expected numbers from 0 to {INT32_MAX}, separated "
+                "by commas"
             )
     return sorted({int(word) for word in words})
 
 
 def read_offsets(name: str) -> dict[TopicPartition, int]:
-    """The offsets of partitions that a file has, ``-`` for standard input.
+    """Read the offsets of partitions from a file, ``-`` for standard input.
 
-    Rows are ``topic,partition,offset``, with commas or blanks between them; or they have a header
-    with these names among others, as what ``--format csv`` prints; or JSON with them.
+    Rows are ``topic,partition,offset``, separated by commas or blanks; a header may name more
+    columns, as in the output of ``--format csv``. JSON objects with these names work as well.
 
     Raises:
-        ConfigError: the file cannot be read, or a row is none; says which.
+        ConfigError: the file cannot be read or a row is invalid; the message names the row.
     """
     text = _read(name)
     if text.lstrip()[:1] in {"[", "{"}:
@@ -71,7 +72,7 @@ def read_offsets(name: str) -> dict[TopicPartition, int]:
             continue
         _add(offsets, [words[n] for n in columns if n < len(words)], f"{name}:{number}")
     if not offsets:
-        raise ConfigError(f"{name} has no offsets; {_ALLOWED}")
+        raise ConfigError(f"{name} contains no offsets; {_EXPECTED}")
     return offsets
 
 
@@ -86,25 +87,25 @@ def _read(name: str) -> str:
     except OSError as error:
         raise ConfigError(f"cannot read {name}: {error.strerror}") from error
     except UnicodeDecodeError:
-        raise ConfigError(f"{name} is not UTF-8; {_ALLOWED}") from None
+        raise ConfigError(f"{name} is not valid UTF-8; {_EXPECTED}") from None
     if len(data) > FILE_BYTES_MAX:
-        raise ConfigError(f"{name} is larger than {FILE_BYTES_MAX} bytes; {_ALLOWED}")
+        raise ConfigError(f"{name} is larger than {FILE_BYTES_MAX} bytes; {_EXPECTED}")
     return text
 
 
 def _of_json(name: str, text: str) -> dict[TopicPartition, int]:
-    """Rows of JSON, as Kafka's own files of offsets have them below ``partitions``, too."""
+    """Read rows of JSON: an array, or as in Kafka's own files an array named ``partitions``."""
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{name} is no JSON: {error}") from error
+        raise ConfigError(f"{name} is not valid JSON: {error}") from error
     rows = document.get("partitions") if isinstance(document, Mapping) else document
     if not isinstance(rows, list):
-        raise ConfigError(f"{name}: no rows in it; {_ALLOWED}")
+        raise ConfigError(f"{name} contains no rows; {_EXPECTED}")
     offsets: dict[TopicPartition, int] = {}
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
-            raise ConfigError(f"{name}, row {number}: no row; {_ALLOWED}")
+            raise ConfigError(f"{name}, row {number}: not an object; {_EXPECTED}")
         words = [str(row[field]) for field in _FIELDS if row.get(field) is not None]
         _add(offsets, words, f"{name}, row {number}")
     return offsets
@@ -116,11 +117,11 @@ def _add(offsets: dict[TopicPartition, int], words: list[str], where: str) -> No
         key = TopicPartition(topic.strip(), int(partition))
         value = int(offset)
     except ValueError:
-        raise ConfigError(f"{where}: {','.join(words)!r} is no row; {_ALLOWED}") from None
+        raise ConfigError(f"{where}: invalid row {','.join(words)!r}; {_EXPECTED}") from None
     if not 0 <= key.partition <= INT32_MAX or not key.topic:
-        raise ConfigError(f"{where}: {key} is no partition; {_ALLOWED}")
+        raise ConfigError(f"{where}: invalid partition {key}; {_EXPECTED}")
     if not -INT64_MAX <= value <= INT64_MAX:
-        raise ConfigError(f"{where}: {value} is no offset; {_ALLOWED}")
+        raise ConfigError(f"{where}: invalid offset {value}; {_EXPECTED}")
     if key in offsets:
-        raise ConfigError(f"{where}: {key} is there a second time")
+        raise ConfigError(f"{where}: duplicate partition {key}")
     offsets[key] = value

@@ -1,22 +1,31 @@
-"""``trionet bench``: how fast a cluster, or the network layer by itself, is."""
+"""``trionet bench``: measure the speed of a cluster, or of the network layer alone."""
 
 from __future__ import annotations
 
 import argparse
 
-from ..arguments._subcommands import Subcommands, run
+from ..arguments._parser import Subcommands, Verb, run
+from . import _consume, _echo, _produce
 
 __all__ = ["add_arguments", "run"]
 
 _COMMANDS = Subcommands(
     {
-        "produce": ("bench._produce", "write records, and time each until it is acknowledged"),
-        "consume": ("bench._consume", "read records, and see how old they are"),
-        "echo": ("bench._echo", "time requests to the bare network layer, or to any echo server"),
+        "produce": Verb(
+            "write records and time each until it is acknowledged",
+            _produce.add_arguments,
+            _produce.run,
+        ),
+        "consume": Verb("read records and measure their age", _consume.add_arguments, _consume.run),
+        "echo": Verb(
+            "time requests to the bare network layer or to any echo server",
+            _echo.add_arguments,
+            _echo.run,
+        ),
     },
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     _COMMANDS.add_arguments(parser)

@@ -1,4 +1,4 @@
-"""``trionet bench consume``: read records as fast as can be."""
+"""``trionet bench consume``: read records as fast as possible."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ TIMEOUT_SECONDS = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Read a topic of any Kafka cluster. Without --records and --duration it reads what is "
-        "there when it begins; Ctrl-C ends it with the results so far. Latencies are from a "
-        "record's timestamp until it is received: they mean something where records are written "
-        "meanwhile (--from-end), by a clock that agrees with this one. The exit status is 1 if "
-        "there were fewer records than --records, or than the topic has."
+        "Read a topic of any Kafka cluster. Without --records and --duration, read the records "
+        "that exist at the start; Ctrl-C stops with the results so far. Latency is measured from a "
+        "record's timestamp until it is received, which is meaningful only for records written "
+        "during the run (--from-end) with a synchronised clock. The exit status is 1 if fewer "
+        "records were read than --records or than the topic has."
     )
-    parser.add_argument("topic", metavar="TOPIC", help="what to read")
+    parser.add_argument("topic", metavar="TOPIC", help="topic to read")
     parser.add_argument(
-        "-p", "--partition", type=natural_int, metavar="N", help="read this one alone"
+        "-p", "--partition", type=natural_int, metavar="N", help="read only this partition"
     )
     parser.add_argument(
         "-G",
         "--group",
         metavar="NAME",
-        help="read as a member of this group, which begins where it has committed, and commits",
+        help="join this group, start at its committed offsets, and commit",
     )
     parser.add_argument(
-        "--from-end", action="store_true", help="read only what is written from now on"
+        "--from-end", action="store_true", help="read only records written from now on"
     )
     add_plan_arguments(parser, "records")
     parser.add_argument(
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive_float,
         default=TIMEOUT_SECONDS,
         metavar="SECONDS",
-        help="end when nothing has come for so long (default: 10)",
+        help="stop when no record has arrived for this long (default: 10)",
     )
     add_result_arguments(parser, has_metrics=True)
     add_connection_arguments(parser)
@@ -62,16 +62,18 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from trionet.client.config._keys import CONSUMER_KEYS
 
-    from ._consume_load import Consuming, Source
+    from ._consume_load import ConsumeLoad, Source
 
     settings = client_settings(arguments, CONSUMER_KEYS)
     if arguments.group is not None:
         settings["group.id"] = arguments.group
     is_group = "group.id" in settings
     if is_group and arguments.partition is not None:
-        raise ConfigError("a group divides all partitions of a topic; leave out --partition")
+        raise ConfigError(
+            "--partition cannot be combined with a group, which assigns the partitions"
+        )
     settings.setdefault("allow.auto.create.topics", "false")
-    # A group begins where it is; who has none begins as it is told.
+    # Only for group members without a committed offset; others seek explicitly.
     settings.setdefault("auto.offset.reset", "latest" if arguments.from_end else "earliest")
     is_bounded = arguments.records_max is not None or arguments.duration is not None
     source = Source(
@@ -83,6 +85,6 @@ def _run(arguments: argparse.Namespace) -> int:
         until_end=not (is_bounded or arguments.from_end or is_group),
         idle_seconds_max=arguments.timeout,
     )
-    consuming = Consuming(source, wants_metrics=arguments.print_metrics)
+    load = ConsumeLoad(source, with_metrics=arguments.print_metrics)
     plan = plan_of(arguments, seconds=math.inf)
-    return finish(arguments, "records", plan, consuming.run)
+    return finish(arguments, "records", plan, load.run)

@@ -1,4 +1,4 @@
-"""Reading as fast as can be, in batches."""
+"""Load of ``trionet bench consume``: read batches as fast as possible."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from trionet.net._network import SYSTEM, Network
 from ._result import Result
 from ._run import Run
 
-#: How long the topic is looked for; somebody may have mistyped the address.
+#: Time limit for the topic's metadata. Short, because the address may be mistyped.
 REACH_SECONDS: Final = 10.0
-#: How often a reader for whom nothing comes looks whether it is at the end.
-LOOK_SECONDS: Final = 0.2
+#: How often an idle reader checks whether it has reached the end.
+CHECK_SECONDS: Final = 0.2
 NO_TIMESTAMP: Final = -1
 
 
 @attrs.frozen(kw_only=True)
 class Source:
-    """What is read.
+    """What to read.
 
     Attributes:
         servers: ``bootstrap.servers``.
-        settings: of the consumer, by Kafka's keys.
+        settings: consumer settings by Kafka's keys.
         topic: its name.
         partition: its number; None for all.
-        at_end: begin behind what is there.
-        until_end: stop at what was there in the beginning.
-        idle_seconds_max: stop when nothing has come for so long.
+        at_end: start at the end of the log.
+        until_end: stop at the end offsets of the start.
+        idle_seconds_max: stop when no record has arrived for this long.
     """
 
     servers: str
@@ -50,37 +50,37 @@ class Source:
 
     @property
     def is_group(self) -> bool:
-        """Whether it is read as a member of a group."""
+        """Whether to read as a member of a group."""
         return "group.id" in self.settings
 
 
-class Consuming:
-    """Reads a topic, and counts.
+class ConsumeLoad:
+    """Reads a topic and counts the records.
 
     Args:
-        source: what is read.
-        wants_metrics: the result has those of the consumer.
-        network: where connections come from.
+        source: what to read.
+        with_metrics: include the consumer's metrics in the result.
+        network: opens the connections.
     """
 
     def __init__(
-        self, source: Source, *, wants_metrics: bool = False, network: Network = SYSTEM
+        self, source: Source, *, with_metrics: bool = False, network: Network = SYSTEM
     ) -> None:
         self._network = network
         self._source = source
-        self._wants_metrics = wants_metrics
+        self._with_metrics = with_metrics
         self._ends: dict[TopicPartition, int] | None = None
         self._first_at: float | None = None
         self._is_idle = False
         self._is_complete = False
 
     async def run(self, run: Run) -> Result:
-        """Read as much as the plan says.
+        """Read as much as the plan requires.
 
         Raises:
-            ConfigError: there is no such topic or partition.
-            CallTimedOutError: no broker tells of the topic.
-            TrionetError: it cannot be read.
+            ConfigError: the topic or partition does not exist.
+            CallTimedOutError: no metadata for the topic could be fetched.
+            TrionetError: the topic cannot be read.
         """
         source = self._source
         topics = [source.topic] if source.is_group else None
@@ -97,7 +97,7 @@ class Consuming:
                 (consumer.seek_to_end if source.at_end else consumer.seek_to_beginning)()
             run.begin()
             await self._read(consumer, run)
-            metrics = dict(consumer.statistics()) if self._wants_metrics else None
+            metrics = dict(consumer.statistics()) if self._with_metrics else None
         return self._result(run, metrics)
 
     async def _reach(self, consumer: Consumer) -> list[TopicPartition]:
@@ -107,53 +107,53 @@ class Consuming:
             numbers = await consumer.partitions_of(source.topic)
         if late.cancelled_caught:
             raise CallTimedOutError(
-                f"nothing was heard of topic {source.topic} at {source.servers} within"
-                f" {REACH_SECONDS:g} seconds: "
-                + (consumer.connection_problem() or "is it the right address (--brokers)?")
+                f"no metadata for topic {source.topic} from {source.servers} within"
+                f" {REACH_SECONDS:g} s: "
+                + (consumer.connection_problem() or "check the address (--brokers)")
             )
         if not numbers:
-            raise ConfigError(f"there is no topic {source.topic}")
+            raise ConfigError(f"topic {source.topic} does not exist")
         if source.partition is None:
             return [TopicPartition(source.topic, each) for each in numbers]
         if source.partition not in numbers:
             raise ConfigError(
-                f"--partition {source.partition}: {source.topic} has"
-                f" {counted(len(numbers), 'partition')}, 0 to {len(numbers) - 1}"
+                f"partition {source.partition} does not exist; topic {source.topic} has"
+                f" {counted(len(numbers), 'partition')} (--partition)"
             )
         return [TopicPartition(source.topic, source.partition)]
 
     async def _read(self, consumer: Consumer, run: Run) -> None:
         idle_since = run.now()
-        taken = 0
+        done = 0
         await trio.lowlevel.checkpoint()
-        while not run.is_over(taken) and not self._is_at_end(consumer):
+        while not run.is_over(done) and not self._is_at_end(consumer):
             batch = await self._next(consumer, run)
             now = run.now()
             if batch is not None:
                 idle_since = now
-                count = int(min(len(batch), run.plan.records_max - taken))
-                taken += count
+                count = int(min(len(batch), run.plan.records_max - done))
+                done += count
                 self._count(batch, count, run)
-                if count < len(batch):  # a group commits what was counted, and no more
+                if count < len(batch):  # a group must commit only what was counted
                     partition = batch.topic_partition
                     consumer.seek(partition, batch.offsets[count])
             elif now - idle_since >= self._source.idle_seconds_max:
                 self._is_idle = True
                 return
-        self._is_complete = taken >= run.plan.records_max or math.isinf(run.plan.records_max)
+        self._is_complete = done >= run.plan.records_max or math.isinf(run.plan.records_max)
 
     async def _next(self, consumer: Consumer, run: Run) -> ConsumerBatch | None:
-        """The next batch, or None if there is none for a while."""
-        # Not cancelled by a signal: a batch that is handed out is counted.
-        with trio.move_on_at(min(run.now() + LOOK_SECONDS, run.ends_at)):
+        """Return the next batch, or None if none arrives for a while."""
+        # Not cancelled by signals, so that every batch returned by the consumer is counted.
+        with trio.move_on_at(min(run.now() + CHECK_SECONDS, run.ends_at)):
             return await consumer.next_batch()
         return None
 
     def _is_at_end(self, consumer: Consumer) -> bool:
-        """Whether all that was there in the beginning is read.
+        """Whether everything up to the initial end offsets has been read.
 
-        By positions: what lies behind the last record, such as the mark of a transaction, is never
-        handed out.
+        Checked by position: control records after the last record, such as transaction markers,
+        are never returned.
         """
         if self._ends is None:
             return False
@@ -178,10 +178,9 @@ class Consuming:
             more["first_record_seconds"] = self._first_at - run.tally.began
         notes = []
         if self._is_idle:
-            notes.append(f"nothing came for {self._source.idle_seconds_max:g} s (--timeout)")
+            notes.append(f"no record arrived for {self._source.idle_seconds_max:g} s (--timeout)")
         if run.tally.records < run.plan.records_max < math.inf:
-            found = counted(run.tally.records, "record")
-            notes.append(f"{found} came, not {run.plan.records_max:,}")
+            notes.append(f"{run.tally.records:,} of {run.plan.records_max:,} records arrived")
         return Result(
             command="consume",
             target=self._source.topic,
@@ -196,5 +195,5 @@ class Consuming:
 
 
 def _size(column: Sequence[bytes | None], count: int) -> int:
-    """How many bytes the first values of a column have."""
+    """Return the total size of the first ``count`` values of a column."""
     return sum(map(len, filter(None, column[:count])))

@@ -1,4 +1,4 @@
-"""``trionet bench echo``: requests to the bare network layer, or to any echo server."""
+"""``trionet bench echo``: send requests to the bare network layer, or to any echo server."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ STOP_SECONDS = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Send requests, each with its size in front in four bytes, and time each until the same "
-        "comes back; a connection has one under way. Without HOST:PORT the server is trionet's "
-        "SocketServer in a process of its own. Without --requests and --duration it takes ten "
-        "seconds; Ctrl-C ends it with the results so far."
+        "Send requests, each prefixed with its size in four bytes, and time each until it is "
+        "echoed; one is in flight per connection. Without HOST:PORT the server is trionet's "
+        "SocketServer in its own process. Without --requests and --duration, run for ten seconds; "
+        "Ctrl-C stops with the results so far."
     )
-    parser.add_argument("server", metavar="HOST:PORT", nargs="?", help="the echo server to ask")
+    parser.add_argument("server", metavar="HOST:PORT", nargs="?", help="echo server to connect to")
     parser.add_argument(
         "--connections",
         type=positive_int,
         default=CONNECTIONS,
         metavar="N",
-        help=f"how many there are (default: {CONNECTIONS})",
+        help=f"number of connections (default: {CONNECTIONS})",
     )
     parser.add_argument(
         "--request-size",
         type=natural_int,
         default=REQUEST_BYTES,
         metavar="BYTES",
-        help=f"of each request (default: {REQUEST_BYTES})",
+        help=f"size of each request (default: {REQUEST_BYTES})",
     )
     parser.add_argument(
         "--serve",
         metavar="HOST:PORT",
-        help="ask nobody, but be such a server until SIGTERM or Ctrl-C; port 0 takes a free one",
+        help="run only such a server, until SIGTERM or Ctrl-C; port 0 picks a free one",
     )
     add_plan_arguments(parser, "requests")
     add_rate_argument(parser, "requests")
@@ -58,36 +58,36 @@ def run(arguments: argparse.Namespace) -> int:
         from ._echo_server import run_server
 
         if arguments.server is not None:
-            raise ConfigError("--serve asks nobody; leave out the server to ask")
+            raise ConfigError("--serve cannot be combined with a server to connect to")
         return run_server(arguments.serve, READY)
     if arguments.server is not None:
-        return _ask(arguments, arguments.server)
+        return _measure(arguments, arguments.server)
     with _own_server() as server:
-        return _ask(arguments, server)
+        return _measure(arguments, server)
 
 
-def _ask(arguments: argparse.Namespace, server: str) -> int:
+def _measure(arguments: argparse.Namespace, server: str) -> int:
     from trionet.client.connections._addresses import parse_bootstrap_servers
 
-    from ._echo_load import Echo, Echoing
+    from ._echo_load import Echo, EchoLoad
 
     [(host, port), *others] = parse_bootstrap_servers(server, "the server")
     if others:
-        raise ConfigError(f"{server}: one server is asked")
+        raise ConfigError(f"{server}: expected a single server")
     echo = Echo(
         host=host,
         port=port,
         connections=arguments.connections,
         request_bytes=arguments.request_size,
     )
-    return finish(arguments, "requests", plan_of(arguments), Echoing(echo).run)
+    return finish(arguments, "requests", plan_of(arguments), EchoLoad(echo).run)
 
 
 @contextmanager
 def _own_server() -> Iterator[str]:
-    """A server in a process of its own; where it is."""
+    """Run an echo server in its own process; yields its address."""
     command = [sys.executable, "-m", "trionet", "bench", "echo", "--serve", "127.0.0.1:0"]
-    # In a session of its own: Ctrl-C is for this process, which ends the other one.
+    # In its own session, so that Ctrl-C reaches only this process, which then stops the server.
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as server:
@@ -95,7 +95,7 @@ def _own_server() -> Iterator[str]:
         try:
             line = server.stdout.readline()
             if not line.startswith(READY):
-                raise TrionetError("the server to be measured did not start")
+                raise TrionetError("the echo server did not start")
             yield line.removeprefix(READY).strip()
         finally:
             server.terminate()

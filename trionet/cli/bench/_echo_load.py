@@ -1,4 +1,4 @@
-"""Requests to a server that answers each with what it was sent, one at a time per connection."""
+"""Load of ``trionet bench echo``: one request in flight per connection."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from ._result import Result
 from ._run import Run
 
 SIZE_BYTES: Final = 4
-#: How long a poll waits for answers before it looks whether the run is over.
-LOOK_SECONDS: Final = 0.05
-#: How long all connections may take together to be made, and the last answers to come.
+#: How long a poll waits for responses before it checks whether the run is over.
+CHECK_SECONDS: Final = 0.05
+#: Time limits for opening all connections together, and for the last responses.
 CONNECT_SECONDS: Final = 10.0
-LAST_ANSWER_SECONDS: Final = 5.0
+LAST_RESPONSE_SECONDS: Final = 5.0
 
 
 @attrs.frozen(kw_only=True)
 class Echo:
-    """Who is asked, and what.
+    """The server and the requests.
 
     Attributes:
         host: of the server.
         port: of the server.
-        connections: how many there are.
-        request_bytes: the size of a request, without the four bytes that tell it.
+        connections: number of connections.
+        request_bytes: size of a request, without its four-byte prefix.
     """
 
     host: str
@@ -49,16 +49,16 @@ class Echo:
 
     @property
     def target(self) -> str:
-        """The server, as it is named in results."""
+        """The server's name in results."""
         return f"{self.host}:{self.port}"
 
 
-class Echoing:
-    """Sends requests, and times each from when it is due until its answer is there.
+class EchoLoad:
+    """Sends requests and times each from when it is due until its response arrives.
 
     Args:
-        echo: who is asked, and what.
-        network: where connections come from.
+        echo: the server and the requests.
+        network: opens the connections.
     """
 
     def __init__(self, echo: Echo, network: Network = SYSTEM) -> None:
@@ -66,19 +66,19 @@ class Echoing:
         self._network = network
         self._payload = bytes(index % 251 for index in range(echo.request_bytes))
         self._frame = len(self._payload).to_bytes(SIZE_BYTES, "big") + self._payload
-        self._asking: dict[Channel, float] = {}  # since when
+        self._pending: dict[Channel, float] = {}  # the time each request was due
         self._free: deque[Channel] = deque()
-        self._taken = 0
+        self._sent = 0
         self._due_at: float | None = None
         self._due_count = 0
-        self._refusal = ""
+        self._failure = ""
 
     async def run(self, run: Run) -> Result:
-        """Ask as often as the plan says.
+        """Send as many requests as the plan requires.
 
         Raises:
             DisconnectedError: the server cannot be reached, or has closed a connection.
-            TrionetError: an answer is not what was sent.
+            TrionetError: a response differs from its request.
         """
         with raise_single_error():
             async with (
@@ -90,13 +90,13 @@ class Echoing:
                 with _closing(selector):
                     await self._connect(selector)
                     run.begin()
-                    await self._ask(selector, run)
+                    await self._run_load(selector, run)
                 nursery.cancel_scope.cancel(reason="the run is over")
         return Result(
             command="echo",
             target=self._echo.target,
             things="requests",
-            latency="from the moment a request is due until its answer is there",
+            latency="from when a request is due until its response arrives",
             tally=run.tally,
         )
 
@@ -107,17 +107,17 @@ class Echoing:
                 addresses = await self._network.resolve(echo.host, echo.port)
                 while not await self._has_connected(selector, addresses.pop(0)):
                     if not addresses:
-                        raise DisconnectedError(self._refusal)
+                        raise DisconnectedError(self._failure)
         except OSError as error:
             raise DisconnectedError(f"{echo.target}: {error}") from error
         except trio.TooSlowError:
             raise DisconnectedError(
                 f"{echo.target}: {len(self._free)} of {counted(echo.connections, 'connection')}"
-                f" made within {CONNECT_SECONDS:g} s"
+                f" established within {CONNECT_SECONDS:g} s"
             ) from None
 
     async def _has_connected(self, selector: Selector, address: Address) -> bool:
-        """Whether all connections could be made to one address of the server."""
+        """Open all connections to one of the server's addresses. Returns whether it succeeded."""
         await trio.lowlevel.checkpoint()
         try:
             for number in range(self._echo.connections):
@@ -131,29 +131,29 @@ class Echoing:
                 self._check(result.disconnected)
         except (OSError, DisconnectedError) as error:
             is_ours = isinstance(error, DisconnectedError)
-            self._refusal = str(error) if is_ours else f"{self._echo.target}: {error}"
+            self._failure = str(error) if is_ours else f"{self._echo.target}: {error}"
             selector.close_all(CloseReason.LOCAL_CLOSE)
             self._free.clear()
             return False
         return True
 
-    async def _ask(self, selector: Selector, run: Run) -> None:
+    async def _run_load(self, selector: Selector, run: Run) -> None:
         pace = Pace(run.plan.rate, run.tally.began) if run.plan.rate else None
         await trio.lowlevel.checkpoint()
-        while not run.is_over(self._taken):
-            wait = self._ask_free(selector, run, pace)
+        while not run.is_over(self._sent):
+            wait = self._send_due(selector, run, pace)
             await self._poll(selector, run, wait)
-        ends_at = run.now() + LAST_ANSWER_SECONDS
-        while self._asking and run.now() < ends_at:
-            await self._poll(selector, run, LOOK_SECONDS)
-        if self._asking:
-            run.tally.fail(len(self._asking), "there was no answer", run.now())
+        ends_at = run.now() + LAST_RESPONSE_SECONDS
+        while self._pending and run.now() < ends_at:
+            await self._poll(selector, run, CHECK_SECONDS)
+        if self._pending:
+            run.tally.fail(len(self._pending), "no response", run.now())
 
-    def _ask_free(self, selector: Selector, run: Run, pace: Pace | None) -> float:
-        """Send what is due on connections that are free; tells how long to wait at most."""
+    def _send_due(self, selector: Selector, run: Run, pace: Pace | None) -> float:
+        """Send the due requests on idle connections. Returns how long the next poll may wait."""
         selector.look_at_clock()
         now = run.now()
-        while self._free and self._taken < run.plan.records_max:
+        while self._free and self._sent < run.plan.records_max:
             if pace is None:
                 due_at = now
             else:
@@ -162,28 +162,28 @@ class Echoing:
                     self._due_count = pace.take()
                 assert self._due_at is not None
                 if self._due_at > now:
-                    return min(self._due_at - now, LOOK_SECONDS)
+                    return min(self._due_at - now, CHECK_SECONDS)
                 due_at = self._due_at
                 self._due_count -= 1
             channel = self._free.popleft()
-            self._taken += 1
-            self._asking[channel] = due_at
+            self._sent += 1
+            self._pending[channel] = due_at
             selector.send(channel, self._frame)
-        return LOOK_SECONDS
+        return CHECK_SECONDS
 
     async def _poll(self, selector: Selector, run: Run, seconds_max: float) -> None:
         result = await selector.poll(seconds_max=seconds_max)
         self._check(result.disconnected)
         now = run.now()
         tally = run.tally
-        for channel, answer in result.completed_receives:
-            if answer != self._payload:
-                raise TrionetError(f"{self._echo.target} answers something else than it was sent")
-            tally.took(now - self._asking.pop(channel))
+        for channel, response in result.completed_receives:
+            if response != self._payload:
+                raise TrionetError(f"{self._echo.target}: a response differs from its request")
+            tally.took(now - self._pending.pop(channel))
             self._free.append(channel)
         if result.completed_receives:
-            answers = len(result.completed_receives)
-            tally.count(answers, answers * len(self._payload), now)
+            responses = len(result.completed_receives)
+            tally.count(responses, responses * len(self._payload), now)
 
     def _check(self, disconnected: list[Channel]) -> None:
         for channel in disconnected:

@@ -1,4 +1,4 @@
-"""The bare SocketServer with a handler that answers with what it was asked."""
+"""An echo server: the bare SocketServer with a handler that returns each request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trionet.errors import ConfigError
 from trionet.net.wire._endpoint import Endpoint
 from trionet.server import Request, ServerConfig, SocketServer
 
-#: Whoever brings many connections brings them at once.
+#: Large, because a benchmark opens all of its connections at once.
 BACKLOG = 8192
 
 
@@ -20,7 +20,7 @@ def run_server(address: str, ready: str) -> int:
 
     Args:
         address: ``HOST:PORT``.
-        ready: what the line begins with that tells where it listens.
+        ready: prefix of the line that reports the listening address.
 
     Returns:
         The exit status.

@@ -1,4 +1,4 @@
-"""From the options of a benchmark to its exit status."""
+"""Run a benchmark and print its result."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING
 
 from trionet._util._counted import counted
 
-from ..terminal._output import TEXT, add_format_arguments, stdout, tell, write
+from ..terminal._output import TEXT, add_format_arguments, print_message, stdout, write
 from ._plan import Plan
 
 if TYPE_CHECKING:
     from ._result import Result
     from ._run import Run
 
-#: A line about the progress each second.
+#: Default interval of progress lines.
 INTERVAL_SECONDS = 1.0
 
 
 def add_result_arguments(parser: argparse.ArgumentParser, *, has_metrics: bool) -> None:
-    """Describe how the results are told."""
+    """Add the options for the results."""
     group = parser.add_argument_group("results")
     group.add_argument(
         "--reporting-interval",
         type=_interval,
         default=INTERVAL_SECONDS,
         metavar="SECONDS",
-        help="between two lines about the progress, on standard error; 0 for none (default: 1)",
+        help="interval of progress lines on standard error; 0 for none (default: 1)",
     )
     if has_metrics:
         group.add_argument(
-            "--print-metrics", action="store_true", help="and the metrics of the client"
+            "--print-metrics", action="store_true", help="print the client's metrics, too"
         )
     add_format_arguments(parser)
 
@@ -43,10 +43,10 @@ def finish(
     plan: Plan,
     work: Callable[[Run], Awaitable[Result]],
 ) -> int:
-    """Run, print what came of it, and say how it went.
+    """Run the work and print its result.
 
     Returns:
-        The exit status: 0; 1 if something failed; 128 and a signal's number if that ended it.
+        The exit status: 0; 1 if something failed; 128 plus a signal's number if one ended it.
     """
     import trio
 
@@ -72,10 +72,10 @@ async def _finish(
         else:
             write(arguments.format, result.table(), result.document())
         for note in result.notes:
-            tell(arguments, note)
+            print_message(arguments, note)
         if result.tally.failed:
             failed = counted(result.tally.failed, things.removesuffix("s"))
-            tell(arguments, f"{failed} failed: {result.tally.failure}")
+            print_message(arguments, f"{failed} failed: {result.tally.failure}")
     if run.signal:
         return SIGNAL_STATUS + run.signal
     return 0 if result is not None and result.is_complete and not result.tally.failed else 1

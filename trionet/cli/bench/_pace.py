@@ -1,23 +1,23 @@
-"""When the next records are due, at a rate that was asked for.
+"""Pacing: when the next records are due at a requested rate. Pure.
 
-Records are due in groups, since no loop has a turn for each of 100,000 records a second. What a
-group had to wait because those before it took too long counts as a part of its latency: a server
-that stalls for a second has kept everybody waiting who would have come meanwhile. Pure.
+Records are due in groups, because a loop cannot schedule 100,000 records a second one by one. Time
+that a group waits because earlier ones took too long counts as part of its latency: a server that
+stalls for a second delays every record due in that second (coordinated omission).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-#: Groups follow one another at this distance, or at that of single records if that is longer.
+#: Interval of groups, or that of single records if it is longer.
 GROUP_SECONDS: Final = 0.001
 
 
 class Pace:
-    """Groups of records at planned times.
+    """Schedules groups of records.
 
     Args:
-        rate: records a second.
+        rate: records per second.
         began: when the first is due, in seconds.
     """
 
@@ -33,11 +33,11 @@ class Pace:
         return self._began + self._number * self._interval
 
     def take(self) -> int:
-        """How many records the next group has; it is taken."""
+        """Advance to the next group. Returns the number of its records."""
         count = self._until(self._number + 1) - self._until(self._number)
         self._number += 1
         return count
 
     def _until(self, number: int) -> int:
-        # Rounded, since products such as 3 * 0.001 * 1000 are a little less than whole numbers.
+        # Rounded, because products such as 3 * 0.001 * 1000 may be slightly below an integer.
         return int(round(number * self._interval * self._rate, 6))

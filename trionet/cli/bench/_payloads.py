@@ -1,4 +1,4 @@
-"""What is written: random values of one size, or the lines of a file, again and again. Pure."""
+"""Record values: random ones of a fixed size, or those of a file, repeated. Pure."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-#: Random values are made once, before the run: so many bytes or values of them, or one value.
+#: Limits of the pool of random values, which is generated before the run (at least one value).
 POOL_BYTES: Final = 1 << 20
 POOL_VALUES: Final = 10_000
-#: The same ones in each run, so that runs can be compared; Kafka's tool does so, too.
+#: Fixed, so that runs can be compared, as in Kafka's tool.
 SEED: Final = 0
 _LETTERS: Final = bytes(ord("A") + number % 26 for number in range(256))
 
 
 class Payloads:
-    """Values in turns.
+    """Cycles through values.
 
     Args:
         values: at least one.
@@ -28,11 +28,11 @@ class Payloads:
 
     @property
     def mean_bytes(self) -> int:
-        """How large a value is in the mean, at least 1."""
+        """Mean size of a value, at least 1."""
         return max(1, sum(self._sizes) // len(self._sizes))
 
     def take(self, count: int) -> tuple[list[bytes], int]:
-        """The next values, and how many bytes they are."""
+        """Return the next values and their total size."""
         values: list[bytes] = []
         size = 0
         while len(values) < count:
@@ -44,21 +44,21 @@ class Payloads:
 
 
 def random_payloads(size: int) -> Payloads:
-    """Values of capital letters, as Kafka's tool has them.
+    """Return random values of capital letters, as Kafka's tool does.
 
     Args:
-        size: of each, in bytes.
+        size: bytes per value.
     """
-    chance = random.Random(SEED)  # noqa: S311 - nothing secret
+    rng = random.Random(SEED)  # noqa: S311 - nothing secret
     count = max(1, min(POOL_VALUES, POOL_BYTES // max(size, 1)))
-    letters = chance.randbytes(size * count).translate(_LETTERS)
+    letters = rng.randbytes(size * count).translate(_LETTERS)
     return Payloads([letters[number * size : (number + 1) * size] for number in range(count)])
 
 
 def payloads_of(content: bytes, delimiter: bytes) -> Payloads | None:
-    """The values that a file has between delimiters; None if there are none.
+    """Split the content of a file into values; None if there are none.
 
-    Empty ones are left out, as Kafka's tool does it.
+    Empty values are skipped, as in Kafka's tool.
     """
     values = [each for each in content.split(delimiter) if each]
     return Payloads(values) if values else None

@@ -1,4 +1,4 @@
-"""How much load there is to be, from the options that all benchmarks have."""
+"""The amount of load, from the options common to all benchmarks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ DEFAULT_SECONDS = 10.0
 
 
 class Plan(NamedTuple):
-    """How much there is to do.
+    """Limits and rate of a run.
 
     Attributes:
-        records_max: no more than so many; infinity for no limit.
-        seconds_max: no longer than so many seconds.
-        rate: so many a second; 0 for as many as there can be.
+        records_max: the number of records; infinity for no limit.
+        seconds_max: the duration; infinity for no limit.
+        rate: records per second; 0 for no limit.
     """
 
     records_max: float = math.inf
@@ -24,37 +24,37 @@ class Plan(NamedTuple):
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser, things: str) -> None:
-    """Describe the options; ``things`` is what is counted."""
+    """Add the limits of a run; ``things`` is what is counted."""
     group = parser.add_argument_group("load")
     group.add_argument(
         f"--{things}",
         dest="records_max",
         type=positive_int,
         metavar="N",
-        help=f"end after N {things}",
+        help=f"stop after N {things}",
     )
     group.add_argument(
-        "--duration", type=positive_float, metavar="SECONDS", help="end after so long"
+        "--duration", type=positive_float, metavar="SECONDS", help="stop after this time"
     )
 
 
 def add_rate_argument(parser: argparse.ArgumentParser, things: str) -> None:
-    """Describe ``--throughput``."""
+    """Add ``--throughput``."""
     parser.add_argument(
         "--throughput",
         type=positive_float,
         metavar="N",
-        help=f"N {things} a second (default: as many as there can be); latencies are measured from "
-        "when each is due",
+        help=f"limit to N {things} per second (default: unlimited); latency is measured from when "
+        "each is due",
     )
 
 
 def plan_of(arguments: argparse.Namespace, *, seconds: float = DEFAULT_SECONDS) -> Plan:
-    """What the options ask for.
+    """Return the plan that the options give.
 
     Args:
-        arguments: with what :func:`add_plan_arguments` describes.
-        seconds: how long it takes if neither a number nor a duration was given.
+        arguments: parsed with :func:`add_plan_arguments`.
+        seconds: the duration if neither a number nor a duration was given.
     """
     records: int | None = arguments.records_max
     duration: float | None = arguments.duration
@@ -68,7 +68,7 @@ def plan_of(arguments: argparse.Namespace, *, seconds: float = DEFAULT_SECONDS) 
 
 
 def positive_int(text: str) -> int:
-    """A whole number from 1 on, of a command line."""
+    """Parse an integer of at least 1, for argparse."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, not {text}")
@@ -76,7 +76,7 @@ def positive_int(text: str) -> int:
 
 
 def natural_int(text: str) -> int:
-    """A whole number from 0 on, of a command line."""
+    """Parse an integer of at least 0, for argparse."""
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"must be 0 or more, not {text}")
@@ -84,7 +84,7 @@ def natural_int(text: str) -> int:
 
 
 def positive_float(text: str) -> float:
-    """A number above 0, of a command line."""
+    """Parse a number above 0, for argparse."""
     number = float(text)
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"must be a number above 0, not {text}")

@@ -1,4 +1,4 @@
-"""``trionet bench produce``: write records as fast as can be, or at a rate."""
+"""``trionet bench produce``: write records as fast as possible, or at a rate."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ RECORD_BYTES = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Write records to a topic of any Kafka cluster, and time each until it is acknowledged. "
-        "Without --records and --duration it takes ten seconds; Ctrl-C ends it with the results "
-        "so far. The exit status is 1 if a record was not written."
+        "Write records to a topic of any Kafka cluster and time each until it is acknowledged. "
+        "Without --records and --duration, run for ten seconds; Ctrl-C stops with the results so "
+        "far. The exit status is 1 if a record was not written."
     )
-    parser.add_argument("topic", metavar="TOPIC", help="where the records go")
+    parser.add_argument("topic", metavar="TOPIC", help="topic to write to")
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--record-size",
         type=natural_int,
         default=RECORD_BYTES,
         metavar="BYTES",
-        help=f"of each value, which is random letters (default: {RECORD_BYTES})",
+        help=f"size of the values, which are random letters (default: {RECORD_BYTES})",
     )
     what.add_argument(
-        "--payload-file", metavar="FILE", help="take the values from this file, again and again"
+        "--payload-file", metavar="FILE", help="use the values in this file, repeatedly"
     )
     parser.add_argument(
         "--payload-delimiter",
         default="\\n",
         metavar="TEXT",
-        help="what is between the values in the file (default: \\n)",
+        help="delimiter of the values in the file (default: \\n)",
     )
     parser.add_argument(
-        "-p", "--partition", type=natural_int, metavar="N", help="write to this one alone"
+        "-p", "--partition", type=natural_int, metavar="N", help="write only to this partition"
     )
     add_plan_arguments(parser, "records")
     add_rate_argument(parser, "records")
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive_int,
         default=0,
         metavar="N",
-        help="write so many before it counts",
+        help="write N records before measuring",
     )
     add_result_arguments(parser, has_metrics=True)
     add_connection_arguments(parser)
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from trionet.client.config._keys import PRODUCER_KEYS
 
-    from ._produce_load import Producing, Target
+    from ._produce_load import ProduceLoad, Target
 
     payloads = _payloads(arguments)
     settings = client_settings(arguments, PRODUCER_KEYS)
@@ -80,13 +80,13 @@ def _run(arguments: argparse.Namespace) -> int:
         topic=arguments.topic,
         partition=arguments.partition,
     )
-    producing = Producing(
+    load = ProduceLoad(
         target,
         payloads,
         arguments.warmup_records,
-        wants_metrics=arguments.print_metrics,
+        with_metrics=arguments.print_metrics,
     )
-    return finish(arguments, "records", plan_of(arguments), producing.run)
+    return finish(arguments, "records", plan_of(arguments), load.run)
 
 
 def _payloads(arguments: argparse.Namespace) -> Payloads:
@@ -100,5 +100,5 @@ def _payloads(arguments: argparse.Namespace) -> Payloads:
     delimiter = arguments.payload_delimiter.encode().decode("unicode_escape").encode()
     found = payloads_of(content, delimiter) if delimiter else None
     if found is None:
-        raise ConfigError(f"--payload-file {path}: there is no value in it")
+        raise ConfigError(f"--payload-file {path}: the file contains no values")
     return found

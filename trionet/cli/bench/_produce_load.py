@@ -1,7 +1,15 @@
-"""Load of records: so many as a producer takes, or at a rate."""
+"""Load of ``trionet bench produce``: as fast as the producer accepts records, or at a rate.
+
+Match acknowledgements to the records they cover, to measure their latency. Pure.
+
+A producer acknowledges batches: a number of records of a partition. Records of a partition keep
+their order, so an acknowledgement covers the oldest unacknowledged ones. It may arrive before the
+call that sent the records returns their partition.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -12,26 +20,94 @@ from trionet.client.producer import Acknowledgement, Producer, open_producer
 from trionet.errors import CallTimedOutError, TrionetError
 from trionet.net._network import SYSTEM, Network
 
-from ._acknowledgements import Acknowledgements
 from ._pace import Pace
 from ._payloads import Payloads
 from ._result import Result
 from ._run import Run
+from ._tally import Tally
 
-#: Without a rate, so many records are given at a time: less than a millisecond's worth.
+
+@attrs.define
+class _Sent:
+    """Unacknowledged records of one partition that were sent by the same call."""
+
+    records: int
+    bytes: int
+    began: float
+
+
+@attrs.define
+class _Acknowledged:
+    """Acknowledged records whose call has not returned yet."""
+
+    records: int
+    at: float
+    error: str
+
+
+class Acknowledgements:
+    """Matches sent records with acknowledgements.
+
+    Args:
+        tally: counts the matches.
+    """
+
+    def __init__(self, tally: Tally) -> None:
+        self.tally = tally
+        self._sent: dict[int, deque[_Sent]] = {}
+        self._acknowledged: dict[int, deque[_Acknowledged]] = {}
+
+    def sent(self, partition: int, records: int, bytes: int, began: float) -> None:
+        """Record that records of a partition were sent, which were due at ``began``."""
+        self._sent.setdefault(partition, deque()).append(_Sent(records, bytes, began))
+        self._match(partition)
+
+    def acknowledged(self, partition: int, records: int, at: float, error: str = "") -> None:
+        """Record that the oldest records of a partition were written, or failed with an error."""
+        queue = self._acknowledged.setdefault(partition, deque())
+        queue.append(_Acknowledged(records, at, error))
+        self._match(partition)
+
+    @property
+    def waiting(self) -> int:
+        """Number of unacknowledged records."""
+        return sum(each.records for sent in self._sent.values() for each in sent)
+
+    def _match(self, partition: int) -> None:
+        sent = self._sent.get(partition)
+        acknowledged = self._acknowledged.get(partition)
+        while sent and acknowledged:
+            oldest, result = sent[0], acknowledged[0]
+            records = min(oldest.records, result.records)
+            size = oldest.bytes * records // oldest.records
+            if result.error:
+                self.tally.fail(records, result.error, result.at)
+            else:
+                self.tally.count(records, size, result.at)
+                self.tally.took(result.at - oldest.began, records)
+            oldest.records -= records
+            oldest.bytes -= size
+            result.records -= records
+            if not oldest.records:
+                sent.popleft()
+            if not result.records:
+                acknowledged.popleft()
+
+
+#: Limits of a batch of records enqueued at once without a rate: less than a millisecond's worth.
 GROUP_RECORDS: Final = 500
 GROUP_BYTES: Final = 256 * 1024
-#: How long the topic is looked for; somebody may have mistyped the address.
+#: Time limit for the topic's metadata. Short, because the address may be mistyped.
 REACH_SECONDS: Final = 10.0
 
 
 @attrs.frozen(kw_only=True)
 class Target:
-    """Where records go.
+    """Where to write.
 
     Attributes:
         servers: ``bootstrap.servers``.
-        settings: of the producer, by Kafka's keys.
+        settings: producer settings by Kafka's keys.
         topic: its name.
         partition: its number; None for all.
     """
@@ -42,15 +118,15 @@ class Target:
     partition: int | None = None
 
 
-class Producing:
-    """Gives records to a producer, and times each until it is acknowledged.
+class ProduceLoad:
+    """Sends records through a producer and times each until it is acknowledged.
 
     Args:
-        target: where they go.
-        payloads: what they are.
-        warmup: so many are written before it counts.
-        wants_metrics: the result has those of the producer.
-        network: where connections come from.
+        target: where to write.
+        payloads: the values.
+        warmup: number of records to write before measuring.
+        with_metrics: include the producer's metrics in the result.
+        network: opens the connections.
     """
 
     def __init__(
@@ -59,7 +135,7 @@ class Producing:
         payloads: Payloads,
         warmup: int = 0,
         *,
-        wants_metrics: bool = False,
+        with_metrics: bool = False,
         network: Network = SYSTEM,
     ) -> None:
         self._network = network
@@ -67,38 +143,41 @@ class Producing:
         self._payloads = payloads
         self._group = max(1, min(GROUP_RECORDS, GROUP_BYTES // payloads.mean_bytes))
         self._warmup = warmup
-        self._wants_metrics = wants_metrics
+        self._with_metrics = with_metrics
         self._acknowledgements: Acknowledgements | None = None
 
     async def run(self, run: Run) -> Result:
-        """Write as many as the plan says.
+        """Write as many records as the plan requires.
 
         Raises:
-            CallTimedOutError: no broker tells of the topic.
-            TrionetError: a record is refused, or the producer has failed.
+            CallTimedOutError: no metadata for the topic could be fetched.
+            TrionetError: a record is rejected, or the producer has failed.
         """
         target = self._target
         clock = run.now
 
-        def told(batch: Acknowledgement) -> None:
+        def on_acknowledgement(batch: Acknowledgement) -> None:
             if self._acknowledgements is not None:
                 error = "" if batch.error is None else str(batch.error) or repr(batch.error)
-                self._acknowledgements.told(batch.partition, batch.records, clock(), error)
+                self._acknowledgements.acknowledged(batch.partition, batch.records, clock(), error)
 
         async with open_producer(
-            target.servers, target.settings, network=self._network, on_acknowledgement=told
+            target.servers,
+            target.settings,
+            network=self._network,
+            on_acknowledgement=on_acknowledgement,
         ) as producer:
             await self._reach(producer)
             await self._warm_up(producer, run)
             self._acknowledgements = Acknowledgements(run.begin())
             await self._load(producer, run, self._acknowledgements)
             await producer.flush()
-            metrics = dict(producer.statistics()) if self._wants_metrics else None
+            metrics = dict(producer.statistics()) if self._with_metrics else None
         return Result(
             command="produce",
             target=target.topic,
             things="records",
-            latency="from the moment a record is due until it is acknowledged",
+            latency="from when a record is due until it is acknowledged",
             tally=run.tally,
             metrics=metrics,
         )
@@ -108,9 +187,9 @@ class Producing:
             await producer.key_partitions(self._target.topic)
         if late.cancelled_caught:
             raise CallTimedOutError(
-                f"nothing was heard of topic {self._target.topic} at {self._target.servers} within"
-                f" {REACH_SECONDS:g} seconds: "
-                + (producer.connection_problem() or "is it the right address (--brokers)?")
+                f"no metadata for topic {self._target.topic} from {self._target.servers} within"
+                f" {REACH_SECONDS:g} s: "
+                + (producer.connection_problem() or "check the address (--brokers)")
             )
 
     async def _warm_up(self, producer: Producer, run: Run) -> None:
@@ -128,15 +207,15 @@ class Producing:
 
     async def _load(self, producer: Producer, run: Run, waiting: Acknowledgements) -> None:
         next_group = self._paced(run) if run.plan.rate else self._at_once(run)
-        taken = 0
+        done = 0
         await trio.lowlevel.checkpoint()
-        while not run.is_over(taken):
+        while not run.is_over(done):
             count, began = next_group()
             if began > run.now():
                 await run.wait_until(began)
-                if run.is_over(taken):
+                if run.is_over(done):
                     break
-            count = int(min(count, run.plan.records_max - taken))
+            count = int(min(count, run.plan.records_max - done))
             values, size = self._payloads.take(count)
             try:
                 deliveries = await producer.enqueue_batch(
@@ -145,10 +224,10 @@ class Producing:
             except TrionetError as error:
                 waiting.tally.fail(count, str(error), run.now())
                 return
-            taken += count
+            done += count
             for outcome, _, records in deliveries.spans():
                 share = size * records // count
-                waiting.took(outcome.topic_partition.partition, records, share, began)
+                waiting.sent(outcome.topic_partition.partition, records, share, began)
                 size -= share
                 count -= records
 

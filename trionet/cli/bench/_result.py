@@ -1,4 +1,4 @@
-"""What a run has found out, for people and for programs. Pure."""
+"""The result of a run: figures for programs, text with a histogram for people. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,86 @@ from typing import Final, cast
 import attrs
 
 from trionet._util._counted import counted
+from trionet.metrics._histogram import upper_of
 
 from ..terminal._output import Table, Value
-from ._plot import duration, plot, ranges
 from ._tally import MICROSECONDS, Tally, Window
+
+ROWS_MAX: Final = 16
+BAR_CELLS: Final = 40
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+
+
+@attrs.frozen
+class Range:
+    """The number of values from one time to below another, in microseconds."""
+
+    from_us: int
+    to_us: int
+    count: int
+
+
+def ranges(counts: Sequence[int], rows_max: int = ROWS_MAX) -> list[Range]:
+    """Merge the buckets of a histogram into few ranges, from the first to the last non-empty one.
+
+    A range spans an eighth of a power of two, or a multiple of that.
+
+    Args:
+        counts: of the buckets of a :class:`trionet.metrics._histogram.Histogram`.
+        rows_max: most ranges; at least 8, which covers values up to a minute.
+    """
+    filled = [number for number, count in enumerate(counts) if count]
+    if not filled:
+        return []
+    step = 1
+    while filled[-1] // step - filled[0] // step >= rows_max:
+        step *= 2
+    first, last = filled[0] // step, filled[-1] // step
+    return [
+        Range(
+            upper_of(number * step - 1) + 1 if number else 0,
+            upper_of((number + 1) * step - 1) + 1,
+            sum(counts[number * step : (number + 1) * step]),
+        )
+        for number in range(first, last + 1)
+    ]
+
+
+def plot(found: Sequence[Range], *, is_unicode: bool) -> Iterator[str]:
+    """Yield a line per range: from, to, bar, count, cumulative share."""
+    total = sum(each.count for each in found)
+    most = max((each.count for each in found), default=0)
+    cumulative = 0
+    for each in found:
+        cumulative += each.count
+        bar = _bar(each.count / most, is_unicode=is_unicode)
+        yield (
+            f"{duration(each.from_us, is_unicode=is_unicode):>9}"
+            f" to {duration(each.to_us, is_unicode=is_unicode):>9} {bar:<{BAR_CELLS}}"
+            f" {each.count:>13,} {100 * cumulative / total:6.2f} %"
+        )
+
+
+def _bar(share: float, *, is_unicode: bool) -> str:
+    if not is_unicode:
+        return "#" * (round(share * BAR_CELLS) or (1 if share else 0))
+    eighths = round(share * BAR_CELLS * 8) or (1 if share else 0)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def duration(microseconds: float, *, is_unicode: bool) -> str:
+    """Format a time with three digits and a suitable unit: ``12.3 ms``."""
+    value = microseconds
+    if value < 999.5:
+        return f"{value:.0f} {'µs' if is_unicode else 'us'}"
+    unit = "ms"
+    value /= 1000
+    if value >= 999.5:
+        unit = "s"
+        value /= 1000
+    digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+    return f"{value:,.{digits}f} {unit}"
+
 
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 MIB: Final = 2**20
@@ -20,18 +96,18 @@ _NO_FIGURES: Final = {"histogram", "metrics"}
 
 @attrs.frozen(kw_only=True)
 class Result:
-    """One run.
+    """The result of one run.
 
     Attributes:
-        command: which.
+        command: the subcommand.
         target: a topic, or an address.
         things: what was counted: ``records``.
-        latency: what the times are of: ``from due to acknowledged``.
-        tally: what was counted.
+        latency: what the latencies measure: ``from due to acknowledged``.
+        tally: the counts.
         more: other figures by name, in seconds.
-        notes: what is to be said beside.
-        is_complete: whether all was done that was asked for, but for what has failed.
-        metrics: of the client, by Kafka's names; None if nobody asked for them.
+        notes: messages about the run.
+        is_complete: whether the run did everything requested, apart from failures.
+        metrics: the client's metrics by Kafka's names; None if not requested.
     """
 
     command: str
@@ -45,7 +121,7 @@ class Result:
     metrics: Mapping[str, float] | None = None
 
     def document(self) -> dict[str, object]:
-        """The run as JSON has it."""
+        """Return the run as a JSON document."""
         tally = self.tally
         found: dict[str, object] = {
             "command": self.command,
@@ -65,7 +141,7 @@ class Result:
         return found
 
     def table(self) -> Table:
-        """The run as a row of figures, as CSV has it."""
+        """Return the run as one row of figures, for CSV."""
         document = self.document()
         latencies = cast(dict[str, float], document.pop("latency_ms"))
         kept = {name: value for name, value in document.items() if name not in _NO_FIGURES}
@@ -73,7 +149,7 @@ class Result:
         return Table(list(kept), [cast(list[Value], list(kept.values()))])
 
     def lines(self, *, is_unicode: bool) -> Iterator[str]:
-        """The run as people read it."""
+        """Yield the run as lines of text."""
         tally = self.tally
         records = counted(tally.records, self.things.removesuffix("s"))
         yield (
@@ -94,17 +170,17 @@ class Result:
 
 
 def progress(things: str, second: int, window: Window, seconds: float, *, is_unicode: bool) -> str:
-    """A line about what was counted in the last seconds."""
+    """Return a progress line about the last interval."""
     mean = window.total_us / window.records if window.records else 0
     line = f"{second} s: {rates(things, window.records, window.bytes, seconds)}"
     if not window.max_us:
         return line
     times = duration(mean, is_unicode=is_unicode), duration(window.max_us, is_unicode=is_unicode)
-    return f"{line}, latency {times[0]} in the mean, {times[1]} at most"
+    return f"{line}, mean latency {times[0]}, max {times[1]}"
 
 
 def rates(things: str, count: int, size: int, seconds: float) -> str:
-    """How many things and bytes there were in a second."""
+    """Format things and bytes per second."""
     rate = count / seconds
     shown = f"{rate:,.0f}" if rate >= 100 or rate.is_integer() else f"{rate:.3g}"
     return f"{shown} {things}/s, {size / seconds / MIB:,.2f} MiB/s"
@@ -120,5 +196,5 @@ def _latencies(tally: Tally) -> dict[str, float]:
 
 
 def _seconds(tally: Tally) -> float:
-    # What took no time that can be measured took a microsecond.
+    # Avoids a division by zero for a run too short to measure.
     return max(tally.seconds, 1 / MICROSECONDS)

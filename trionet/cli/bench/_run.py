@@ -1,4 +1,4 @@
-"""What all runs have in common: the clock, the end, and a line about the progress now and then."""
+"""What all runs share: clock, end, signals, and progress lines."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ._plan import Plan
 from ._result import Result, progress
 from ._tally import Tally
 
-#: What a shell calls the end by a signal.
+#: Base of the exit status after a signal, as in shells.
 SIGNAL_STATUS = 128
 
 
 class Run:
-    """One run, which a signal ends early, with the results it has by then.
+    """One run. A signal ends it early, with the results so far.
 
     Args:
         things: what is counted.
         plan: when it ends.
-        interval: between two lines about the progress, in seconds; 0 for none.
+        interval: seconds between progress lines; 0 for none.
 
     Attributes:
-        tally: what was counted.
+        tally: the counts.
         stopping: set by the first signal.
-        signal: which it was; 0 for none.
+        signal: its number; 0 for none.
     """
 
     def __init__(self, things: str, plan: Plan, interval: float) -> None:
@@ -44,29 +44,27 @@ class Run:
         self._has_begun = trio.Event()
 
     def begin(self) -> Tally:
-        """What is counted from here on is what counts."""
+        """Start measuring, with a new tally."""
         self.tally = Tally(self.now())
         self._has_begun.set()
         return self.tally
 
-    def is_over(self, taken: int) -> bool:
-        """Whether no more is to be done, with so much taken."""
-        return (
-            taken >= self.plan.records_max or self.now() >= self.ends_at or self.stopping.is_set()
-        )
+    def is_over(self, done: int) -> bool:
+        """Whether the run ends, with ``done`` records processed."""
+        return done >= self.plan.records_max or self.now() >= self.ends_at or self.stopping.is_set()
 
     @property
     def ends_at(self) -> float:
-        """When it ends at the latest."""
+        """The latest end of the run."""
         return self.tally.began + self.plan.seconds_max
 
     async def wait_until(self, at: float) -> None:
-        """Wait until a time, or the end."""
+        """Wait until a time or the end of the run."""
         with trio.move_on_at(min(at, self.ends_at)):
             await self.stopping.wait()
 
     async def watch(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-        """The first signal ends the run; a second one, or one before it, waits for nothing."""
+        """End the run on the first signal; cancel it on a second one, or before measuring."""
         async for number in signals:
             is_first = not self.signal
             self.signal = self.signal or number
@@ -75,8 +73,8 @@ class Run:
                 return
             self.stopping.set()
 
-    async def tell_progress(self) -> None:
-        """A line now and then; on a terminal one takes the place of the other."""
+    async def report_progress(self) -> None:
+        """Print a progress line at each interval; on a terminal it replaces the previous one."""
         await self._has_begun.wait()
         second = 0
         while self._interval:
@@ -93,7 +91,7 @@ class Run:
 
 
 async def run_load(run: Run, work: Callable[[Run], Awaitable[Result]]) -> Result | None:
-    """Do the work of a run; None if it was ended before it had results."""
+    """Do the work of a run. Returns None if it was cancelled before it had a result."""
     result: Result | None = None
     with (
         raise_single_error(),
@@ -101,7 +99,7 @@ async def run_load(run: Run, work: Callable[[Run], Awaitable[Result]]) -> Result
     ):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run.watch, signals, nursery.cancel_scope)
-            nursery.start_soon(run.tell_progress)
+            nursery.start_soon(run.report_progress)
             result = await work(run)
             nursery.cancel_scope.cancel(reason="the run is over")
     _show("", is_last=True)
@@ -109,7 +107,7 @@ async def run_load(run: Run, work: Callable[[Run], Awaitable[Result]]) -> Result
 
 
 def is_unicode(encoding: str | None) -> bool:
-    """Whether what is written in an encoding may have bars and Greek letters."""
+    """Whether the encoding can represent bars and Greek letters."""
     return (encoding or "").lower().replace("-", "").startswith("utf")
 
 

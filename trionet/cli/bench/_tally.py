@@ -1,4 +1,4 @@
-"""What a run has counted: records, bytes, and how long each took. Pure."""
+"""Counts of a run: records, bytes, latencies. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MICROSECONDS: Final = 1_000_000
 
 @attrs.define
 class Window:
-    """What was counted since the last line about the progress."""
+    """Counts since the last progress line."""
 
     records: int = 0
     bytes: int = 0
@@ -23,18 +23,18 @@ class Window:
 
 @attrs.define
 class Tally:
-    """What a run has counted so far.
+    """Counts of a run so far.
 
     Attributes:
-        began: when it began, in seconds.
-        last: when something was counted last.
-        records: how many are done.
-        bytes: of their keys and values.
-        failed: how many will never be done.
-        failure: why the first of them will not.
-        total_us: of all latencies.
-        histogram: of latencies in microseconds.
-        window: since :meth:`take_window`.
+        began: start time in seconds.
+        last: time of the last count.
+        records: number of completed records.
+        bytes: size of their keys and values.
+        failed: number of failed records.
+        failure: reason of the first failure.
+        total_us: sum of all latencies.
+        histogram: latencies in microseconds.
+        window: counts since :meth:`take_window`.
     """
 
     began: float
@@ -51,7 +51,7 @@ class Tally:
         self.last = self.began
 
     def count(self, records: int, bytes: int, now: float) -> None:
-        """Records are done."""
+        """Count completed records."""
         self.records += records
         self.bytes += bytes
         self.window.records += records
@@ -59,7 +59,7 @@ class Tally:
         self.last = now
 
     def took(self, seconds: float, records: int = 1) -> None:
-        """So many records took so long."""
+        """Record the latency of records."""
         value = max(0, round(seconds * MICROSECONDS))
         self.histogram.add(value, records)
         self.total_us += value * records
@@ -67,22 +67,22 @@ class Tally:
         self.window.max_us = max(self.window.max_us, value)
 
     def fail(self, records: int, why: str, now: float) -> None:
-        """Records will never be done."""
+        """Count failed records."""
         self.failed += records
         self.failure = self.failure or why
         self.last = now
 
     def take_window(self) -> Window:
-        """What was counted since the last call."""
+        """Return the counts since the last call, and start a new window."""
         window, self.window = self.window, Window()
         return window
 
     @property
     def seconds(self) -> float:
-        """From the begin to what was counted last."""
+        """Time from the start to the last count."""
         return self.last - self.began
 
     @property
     def mean_us(self) -> float:
-        """The mean of all latencies; 0 without any."""
+        """Mean latency; 0 without any."""
         return self.total_us / self.histogram.count if self.histogram.count else 0.0

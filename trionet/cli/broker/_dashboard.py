@@ -1,4 +1,4 @@
-"""The dashboard of ``trionet broker --dashboard``: a broker and its dashboard in one process."""
+"""``trionet broker --dashboard``: a broker and its dashboard in one process."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import logging
 from ...broker.run._broker import Broker
 from ...dashboard._app import run_dashboard
 from ...dashboard.sources._open_source import watch_broker
-from ...dashboard.terminal._interactive import is_interactive
+from ...dashboard.terminal._capabilities import is_interactive
 from ...errors import ConfigError
 from ...metrics._log_ring import LogRing
 
 
 class BrokerDashboard:
-    """Shows a broker on the terminal of this process until somebody leaves.
+    """Shows a broker on this process's terminal until the user quits.
 
-    Log lines go to the dashboard, and to standard error as long as it is not on the screen only if
-    they are errors: what was said while the broker started would be in its way.
+    Log lines go to the dashboard. Standard error gets only errors, because start-up messages would
+    be drawn over by the dashboard.
 
     Args:
-        level: the lowest level of log lines that are kept.
+        level: the lowest level of log lines to keep.
 
     Raises:
         ConfigError: there is no terminal.
@@ -28,8 +28,8 @@ class BrokerDashboard:
     def __init__(self, level: int) -> None:
         if not is_interactive():
             raise ConfigError(
-                "--dashboard needs a terminal on standard input and output; without, look at the"
-                " broker from another one: trionet dashboard HOST:PORT"
+                "--dashboard needs a terminal on standard input and output; without one, connect"
+                " from another terminal: trionet dashboard HOST:PORT"
             )
         self._log = LogRing(level)
         logging.getLogger("trionet").addHandler(self._log)
@@ -37,10 +37,10 @@ class BrokerDashboard:
             handler.setLevel(logging.ERROR)
 
     async def __call__(self, broker: Broker) -> int:
-        """Show a broker until the user leaves, or a signal says to stop.
+        """Show a broker until the user quits or a signal arrives.
 
         Returns:
-            0, or 128 and the number of the signal.
+            0, or 128 plus the number of the signal.
         """
         with watch_broker(broker, log=self._log) as source:
             return await run_dashboard(source)

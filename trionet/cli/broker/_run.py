@@ -1,4 +1,4 @@
-"""What ``trionet broker`` does once its arguments are known."""
+"""Run ``trionet broker``: read the settings, then serve, or edit a stopped broker's data."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ from ...broker.run._broker import Broker, open_broker
 from ...broker.security._scram_credentials import add_scram_user
 from ...errors import ConfigError, TrionetError
 from ...net.sasl._scram import HASHES
-from ..arguments._secret_files import first_line_of
-from ..clients._connection import DEFAULT_SERVERS
+from ..clients._connection import DEFAULT_SERVERS, first_line_of
 
-# The keys of TLS and SASL, but for those of the metrics alone.
-_SECURING = re.compile(
+# Keys of TLS and SASL, except those that apply only to the metrics listener.
+_SECURITY_KEY = re.compile(
     r"(?:listener\.name\.(?!metrics\.)[^.]+\.(?:[^.]+\.)?)?(?:ssl|sasl)\.", re.IGNORECASE
 )
 Show = Callable[[Broker], Awaitable[object]]
-"""Shows a broker until somebody wants it stopped."""
+"""Shows a broker until the user asks to stop it."""
 
-# A broker that serves others does as Kafka does where open_broker alone is quicker.
+# A stand-alone broker keeps Kafka's behaviour where open_broker by itself trades it for speed.
 _DEFAULTS = {"auto.create.topics.ready.at.once": False, "group.initial.rebalance.delay.ms": 3000}
 
 
 def run_broker(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code.
+    """Run the command; returns the exit status.
 
-    0 stopped, 1 could not start, 2 wrong settings, 3 not everything is on the disk.
+    0 stopped, 1 could not start, 2 invalid settings, 3 not all data could be flushed to disk.
     """
     logging.basicConfig(
         stream=sys.stderr,
@@ -60,7 +59,7 @@ def run_broker(arguments: argparse.Namespace) -> int:
         else:
             stop_failed = trio.run(_serve, settings, arguments.brokers, show)
             return 3 if stop_failed else 0
-    except TrionetError as error:  # before OSError, which those of time limits are as well
+    except TrionetError as error:  # before OSError: timeout errors are both
         print(f"trionet broker: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
     except OSError as error:
@@ -70,23 +69,25 @@ def run_broker(arguments: argparse.Namespace) -> int:
 
 
 def _dashboard(arguments: argparse.Namespace) -> Show | None:
-    """What is to be shown of the broker on this terminal, if anything.
+    """Return the dashboard if ``--dashboard`` was given.
 
     Raises:
-        ConfigError: there is no terminal, or no broker to be run.
+        ConfigError: there is no terminal, or no broker will run.
     """
     if not arguments.dashboard:
         return None
     if arguments.add_scram is not None or arguments.reset_altered_settings:
-        raise ConfigError("--dashboard shows a broker that runs; with this option none does")
-    # Imported only here: brokers without it do not need what it takes.
+        raise ConfigError(
+            "--dashboard needs a running broker; leave out --add-scram and --reset-altered-settings"
+        )
+    # Imported here so that a broker without a dashboard does not load rich.
     from ._dashboard import BrokerDashboard
 
     return BrokerDashboard(logging.getLogger().level)
 
 
 def _sentence(error: OSError) -> str:
-    """An error of the system without its number, and with what it is about."""
+    """Format a system error without its number, with the file it concerns."""
     about = f": {error.filename}" if error.filename else ""
     return f"{error.strerror or error}{about}"
 
@@ -115,22 +116,22 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _listener(text: str, settings: dict[str, object]) -> str:
-    """The listener that ``--listen`` asks for, in place of those in the settings."""
+    """Return the listener of ``--listen``, which replaces those in the settings."""
     protocol, _, address = text.rpartition("://")
     _, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
         raise ValueError(
             f"--listen {text}: must have the form HOST:PORT, as in {DEFAULT_SERVERS}; [::1]:9092 "
-            "for IPv6; port 0 takes a free one; SSL://HOST:PORT for another protocol"
+            "for IPv6; port 0 picks a free one; SSL://HOST:PORT for another protocol"
         )
     if protocol:
         return text
-    # Whoever sets up TLS or SASL must not get a listener without, only because of an option.
-    securing = next(filter(_SECURING.match, settings), None)
-    if securing is not None:
+    # A configuration with TLS or SASL must not lose it silently through an option.
+    security_key = next(filter(_SECURITY_KEY.match, settings), None)
+    if security_key is not None:
         raise ValueError(
-            f"--listen {text} would listen without TLS and SASL, but {securing} is set; name the "
-            f"protocol, as in SSL://{text} or, if that is what you want, PLAINTEXT://{text}"
+            f"--listen {text} would listen without TLS or SASL, but {security_key} is set; name "
+            f"the protocol, as in SSL://{text}, or PLAINTEXT://{text} if that is intended"
         )
     return f"PLAINTEXT://{text}"
 
@@ -138,16 +139,16 @@ def _listener(text: str, settings: dict[str, object]) -> str:
 def _folder(option: str, settings: dict[str, object]) -> str:
     folder = BrokerConfig.from_settings(settings).log_dir
     if folder is None:
-        raise ConfigError(f"{option} needs the folder of a broker: --data DIR")
+        raise ConfigError(f"{option} needs the broker's data folder: --data DIR")
     return folder
 
 
 def _reset_altered(settings: dict[str, object]) -> None:
-    forgotten = trio.run(reset_altered, _folder("--reset-altered-settings", settings))
-    for each in forgotten:
-        print(f"trionet broker: forgotten: {each}")
-    if not forgotten:
-        print("trionet broker: no settings were altered")
+    removed = trio.run(reset_altered, _folder("--reset-altered-settings", settings))
+    for each in removed:
+        print(f"trionet broker: reset: {each}")
+    if not removed:
+        print("trionet broker: no altered settings to reset")
 
 
 def _add_scram(arguments: argparse.Namespace, settings: dict[str, object]) -> None:
@@ -156,13 +157,13 @@ def _add_scram(arguments: argparse.Namespace, settings: dict[str, object]) -> No
     try:
         password = _read_password(name, arguments.password_file)
     except UnicodeDecodeError:
-        raise ConfigError(f"the password of {name!r} is not UTF-8") from None
+        raise ConfigError(f"the password of {name!r} is not valid UTF-8") from None
     trio.run(add_scram_user, folder, name, password.rstrip("\r\n"))
-    print(f"trionet broker: {name} may log in by {', '.join(HASHES)}")
+    print(f"trionet broker: {name} may log in with {', '.join(HASHES)}")
 
 
 def _read_password(name: str, path: str | None) -> str:
-    """The first line of a file, or of standard input, where somebody may have to be asked."""
+    """Read the first line of a file or of standard input, prompting on a terminal."""
     if path is not None:
         return first_line_of(path)
     if sys.stdin.isatty():
@@ -171,7 +172,7 @@ def _read_password(name: str, path: str | None) -> str:
 
 
 async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -> bool:
-    """Serve until a signal; whether something could not be put on the disk then."""
+    """Serve until a signal. Returns whether some data could not be flushed to disk."""
     stop_failed = False
     with (
         raise_single_error(),
@@ -181,10 +182,11 @@ async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -
             ready, stop = trio.Event(), trio.Event()
             nursery.start_soon(_watch_signals, signals, ready, stop, nursery.cancel_scope)
             async with open_broker({**_DEFAULTS, **settings}, brokers=brokers) as broker:
-                # Nobody is told of a broker that was given up in the last moment of its start.
+                # A broker cancelled at the end of its start must not report itself ready.
                 await trio.lowlevel.checkpoint_if_cancelled()
-                # This process is the broker's alone: what is there now stays, and a full collection
-                # that looked at all of it would hold the loop for 30 ms with 10,000 partitions.
+                # The broker owns this process, so the objects that exist now live as long as it
+                # does. Scanning them in a full collection would block the loop for 30 ms with
+                # 10,000 partitions.
                 gc.freeze()
                 ready.set()
                 _report(broker)
@@ -197,7 +199,7 @@ async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -
 async def _watch_signals(
     signals: AsyncIterator[int], ready: trio.Event, stop: trio.Event, scope: trio.CancelScope
 ) -> None:
-    """One signal stops a broker that is ready gracefully; all others do not wait for anything."""
+    """Stop gracefully on the first signal once ready; cancel at once on any other."""
     log = logging.getLogger("trionet.broker")
     async for number in signals:
         log.info("%s: stopping", signal.Signals(number).name)
@@ -215,7 +217,7 @@ def _report(broker: Broker) -> None:
 
 
 def _raise_descriptor_limit() -> None:
-    """Connections and segments are descriptors; take as many as the system allows, as Java does."""
+    """Raise the descriptor limit to its hard limit, as Java does: connections and segments."""
     try:
         import resource
     except ImportError:  # Windows
@@ -224,4 +226,4 @@ def _raise_descriptor_limit() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (ValueError, OSError):
-        pass  # the limit stays as it is; accepting says so when it is reached
+        pass  # keep the current limit; the acceptor logs when it is reached

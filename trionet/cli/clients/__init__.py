@@ -1,1 +1,1 @@
-"""The clients that commands open, and why a cluster could not be reached."""
+"""The clients that commands open: connection options, admin sessions, connection errors."""

@@ -1,4 +1,4 @@
-"""Run a command's work with an admin client."""
+"""Run a command with an admin client."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from ._connection import CONTROLLERS, SERVERS, client_settings, logging_to_stderr
-from ._connection_errors import unreached
+from ._connection_errors import timeout_error
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
 
-#: How long a command looks for a first broker, unless ``default.api.timeout.ms`` is set: somebody
-#: waits for it who may have mistyped the address.
+#: How long a command tries to reach a first broker, unless ``default.api.timeout.ms`` is set.
+#: Short, because the address may be mistyped.
 REACH_SECONDS: Final = 10.0
 _TIMEOUT: Final = "default.api.timeout.ms"
 
@@ -21,14 +21,14 @@ Work = Callable[["Admin"], Awaitable[int]]
 
 
 def run_with_admin(arguments: argparse.Namespace, work: Work) -> int:
-    """Open an admin client as the options say, and work with it.
+    """Open an admin client with the connection options and run ``work`` with it.
 
     Args:
-        arguments: with those of a connection.
+        arguments: with the connection options.
         work: returns the exit status.
 
     Raises:
-        TrionetError: a setting is wrong, no broker can be reached, or what ``work`` raises.
+        TrionetError: a setting is invalid, no broker can be reached, or ``work`` raises one.
         KeyboardInterrupt: Ctrl-C.
     """
     import trio
@@ -41,7 +41,7 @@ async def _work(settings: dict[str, str], work: Work) -> int:
     import trio
 
     from trionet._util._single_error import raise_single_error
-    from trionet.client.admin._opening import open_admin
+    from trionet.client.admin._open_admin import open_admin
 
     servers = settings.pop(SERVERS, None)
     with raise_single_error():
@@ -50,10 +50,10 @@ async def _work(settings: dict[str, str], work: Work) -> int:
                 with trio.move_on_after(REACH_SECONDS) as late:
                     await admin.nodes()
                 if late.cancelled_caught:
-                    raise unreached(
+                    raise timeout_error(
                         servers or settings[CONTROLLERS],
                         REACH_SECONDS,
                         admin,
-                        longer=f"-X {_TIMEOUT}=60000",
+                        option=f"-X {_TIMEOUT}=60000",
                     )
             return await work(admin)

@@ -1,7 +1,7 @@
-"""Where a client command connects, and with which settings.
+"""Connection options of client commands, and the client settings they resolve to.
 
-Of a setting that is given more than once the last of these counts: the default, the file of
-``--config``, the environment, the options.
+Sources override each other in this order: defaults, the file of ``--config``, the environment,
+options.
 """
 
 from __future__ import annotations
@@ -11,36 +11,37 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trionet.errors import ConfigError
 
-from ..terminal._output import harmless
+from ..._util._regular_file import read_regular_file
+from ..arguments._config_changes import key_value
+from ..terminal._output import single_line
 
 if TYPE_CHECKING:
     from trionet.client.config._keys import ClientKeys
 
 DEFAULT_SERVERS: Final = "127.0.0.1:9092"
 DEFAULT_PORT: Final = 9092
-#: ``TRIONET_SASL_USERNAME`` is ``sasl.username``.
+#: ``TRIONET_SASL_USERNAME`` sets ``sasl.username``.
 PREFIX: Final = "TRIONET_"
-#: Names the file of ``--config`` for who always means the same one.
+#: Default of ``--config``.
 FILE_VARIABLE: Final = "TRIONET_CONFIG"
-# Variables that are no settings of clients.
+# Variables with our prefix that are not client settings.
 _OTHER_VARIABLES: Final = re.compile(r"TRIONET_(?:CONFIG|PURE|TEST_.*)")
 
 SERVERS: Final = "bootstrap.servers"
 CONTROLLERS: Final = "bootstrap.controllers"
 
-# librdkafka's keys that count something else than those of Kafka that come nearest.
-_OF_ANOTHER_UNIT: Final = frozenset(
+# librdkafka keys whose unit differs from that of the closest Kafka key.
+_OTHER_UNIT: Final = frozenset(
     {"batch.num.messages", "queue.buffering.max.kbytes", "queue.buffering.max.messages"}
 )
-# What files for librdkafka's clients have and what changes nothing here; it is told, and passed
-# over.
-_OF_LIBRDKAFKA_ALONE: Final = frozenset(
+# librdkafka keys without an effect here: logged and ignored, so that its files can be shared.
+_LIBRDKAFKA_ONLY: Final = frozenset(
     {
         "api.version.fallback.ms",
         "api.version.request",
@@ -64,8 +65,8 @@ _OF_LIBRDKAFKA_ALONE: Final = frozenset(
         "topic.metadata.refresh.sparse",
     }
 )
-# librdkafka's values that Kafka calls otherwise.
-_KAFKAS_VALUE: Final[Mapping[tuple[str, str], str]] = {
+# librdkafka values that have another name in Kafka.
+_KAFKA_VALUE: Final[Mapping[tuple[str, str], str]] = {
     ("auto.offset.reset", "smallest"): "earliest",
     ("auto.offset.reset", "beginning"): "earliest",
     ("auto.offset.reset", "largest"): "latest",
@@ -78,12 +79,12 @@ logger = logging.getLogger("trionet.cli")
 
 
 class Setting(NamedTuple):
-    """A setting, and where it was given.
+    """A setting and its origin.
 
     Attributes:
         key: Kafka's dotted key.
-        value: as it was written.
-        origin: where: ``client.properties``, ``TRIONET_ACKS``, ``-X``.
+        value: as written.
+        origin: where it was set: ``client.properties``, ``TRIONET_ACKS``, ``-X``.
     """
 
     key: str
@@ -92,7 +93,7 @@ class Setting(NamedTuple):
 
 
 def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the options that all commands have that connect to a cluster."""
+    """Add the options common to all commands that connect to a cluster."""
     group = parser.add_argument_group("connection")
     group.add_argument(
         "-b",
@@ -101,8 +102,8 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         "--bootstrap-server",
         dest="brokers",
         metavar="HOST[:PORT],...",
-        help=f"brokers to begin with (default: TRIONET_BOOTSTRAP_SERVERS or {DEFAULT_SERVERS}; "
-        f"the port is {DEFAULT_PORT} unless it is given)",
+        help=f"bootstrap brokers (default: TRIONET_BOOTSTRAP_SERVERS or {DEFAULT_SERVERS}; "
+        f"default port: {DEFAULT_PORT})",
     )
     group.add_argument(
         "-X",
@@ -110,54 +111,54 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="a setting of Kafka's clients, such as security.protocol=SSL; may be given many times",
+        help="a Kafka client setting, such as security.protocol=SSL; may be repeated",
     )
     group.add_argument(
         "-F",
         "--config",
         dest="config",
         metavar="FILE",
-        help=f"a client.properties with such settings (default: {FILE_VARIABLE}); TRIONET_... in "
-        "the environment wins over it, as in TRIONET_SASL_PASSWORD, and -X over both",
+        help=f"a client.properties file (default: {FILE_VARIABLE}); environment variables such as "
+        "TRIONET_SASL_PASSWORD override it, and -X overrides both",
     )
     group.add_argument(
         "--log-level",
         default="warning",
         choices=["debug", "info", "warning", "error"],
-        help="what the client tells on standard error (default: warning)",
+        help="lowest level the client logs on standard error (default: warning)",
     )
 
 
 def client_settings(
     arguments: argparse.Namespace, keys: ClientKeys | None = None
 ) -> dict[str, str]:
-    """The settings of a client, by Kafka's keys, for ``open_producer`` and its like.
+    """Return the settings of a client by Kafka's keys, for ``open_producer`` and its siblings.
 
     Args:
-        arguments: with what :func:`add_connection_arguments` describes.
-        keys: of the kind of client; by default those of an admin client.
+        arguments: parsed with :func:`add_connection_arguments`.
+        keys: the keys of this kind of client; by default those of an admin client.
 
     Returns:
-        What was given, as texts. ``bootstrap.servers`` is there unless ``bootstrap.controllers``
-        is there in its place.
+        The settings, as text. Contains ``bootstrap.servers``, unless ``bootstrap.controllers``
+        replaces it.
 
     Raises:
-        ConfigError: a file cannot be read, a key is unknown or a value not allowed; says where it
-            was given.
+        ConfigError: a file cannot be read, a key is unknown or a value not allowed; the message
+            names the origin.
     """
-    return {each.key: each.value for each in given_settings(arguments, keys).values()}
+    return {each.key: each.value for each in resolve_settings(arguments, keys).values()}
 
 
-def given_settings(
+def resolve_settings(
     arguments: argparse.Namespace,
     keys: ClientKeys | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Setting]:
-    """As :func:`client_settings`, each with its origin.
+    """Return what :func:`client_settings` does, each setting with its origin.
 
     Args:
-        arguments: see there.
-        keys: see there.
+        arguments: as for :func:`client_settings`.
+        keys: as for :func:`client_settings`.
         environment: by default that of the process.
     """
     if keys is None:
@@ -179,17 +180,17 @@ def given_settings(
 
 @contextmanager
 def logging_to_stderr(arguments: argparse.Namespace) -> Iterator[None]:
-    """What the package logs in this block goes to standard error, and no warning twice.
+    """Send the package's log to standard error, each warning once.
 
-    The last message is kept in ``arguments.last_logged``: an error that ends the command may be the
-    same.
+    The last message is kept in ``arguments.last_logged``, so that the error that ends the command
+    is not printed a second time.
     """
-    told: set[str] = set()
+    seen: set[str] = set()
 
     def is_new(record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        is_new = text not in told or record.levelno < logging.WARNING
-        told.add(text)
+        is_new = text not in seen or record.levelno < logging.WARNING
+        seen.add(text)
         if is_new:
             arguments.last_logged = text
         return is_new
@@ -210,11 +211,11 @@ def logging_to_stderr(arguments: argparse.Namespace) -> Iterator[None]:
 
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return harmless(super().format(record))
+        return single_line(super().format(record))
 
 
 def with_ports(servers: str) -> str:
-    """``bootstrap.servers`` with the usual port where there is none."""
+    """Add Kafka's default port to those of ``bootstrap.servers`` that have none."""
     texts = [text.strip() for text in servers.split(",")]
     return ",".join(
         f"{text}:{DEFAULT_PORT}" if re.fullmatch(r"[^:\[\]]+|\[[^\]]*\]", text) else text
@@ -222,22 +223,10 @@ def with_ports(servers: str) -> str:
     )
 
 
-def key_value(text: str, option: str) -> tuple[str, str]:
-    """The two halves of ``KEY=VALUE``.
-
-    Raises:
-        ConfigError: it has no such form; names the option.
-    """
-    key, separator, value = text.partition("=")
-    if not separator or not key.strip():
-        raise ConfigError(f"{option} {text}: must have the form KEY=VALUE")
-    return key.strip(), value.strip()
-
-
 def _layers(
     arguments: argparse.Namespace, variables: Mapping[str, str]
 ) -> Iterator[tuple[Setting, bool]]:
-    """What was given, the weakest first, and whether it may be meant for other clients, too."""
+    """Yield settings, lowest precedence first, and whether other clients may share their source."""
     path = arguments.config or variables.get(FILE_VARIABLE)
     if path:
         from trionet.broker.config._properties import read_properties
@@ -258,65 +247,74 @@ def _of_environment(variables: Mapping[str, str]) -> Iterator[Setting]:
 
 
 def _known(setting: Setting, keys: ClientKeys, *, is_shared: bool) -> Setting | None:
-    """The setting by Kafka's key, or None if it is not for this kind of client.
+    """Return the setting under Kafka's key, or None if it does not apply to this kind of client.
 
-    A file and the environment serve clients of all kinds; an option is meant for this one.
+    Files and the environment serve clients of all kinds; an option is meant for this one.
     """
     from trionet.client.config._keys import CLIENTS
 
-    key = _kafkas(setting.key)
-    is_anybodys = any(each.has(key) for each in CLIENTS)
-    if is_shared and is_anybodys and not keys.has(key):
+    key = _kafka_key(setting.key)
+    is_client_key = any(each.has(key) for each in CLIENTS)
+    if is_shared and is_client_key and not keys.has(key):
         return None
     try:
-        found = kafkas_setting(setting, keys)
+        found = kafka_setting(setting, keys)
     except ConfigError as error:
-        # Programs of other people may have variables that begin like ours.
-        if not is_anybodys and setting.origin.startswith(PREFIX):
-            logger.warning("%s is passed over: %s", setting.origin, error)
+        # Other programs may use variables with our prefix.
+        if not is_client_key and setting.origin.startswith(PREFIX):
+            logger.warning("ignoring %s: %s", setting.origin, error)
             return None
         raise ConfigError(f"{setting.origin}: {error}") from error
     if found is None:
-        logger.info("%s: %s changes nothing here", setting.origin, setting.key)
+        logger.info("%s: %s has no effect here", setting.origin, setting.key)
     return found
 
 
-def kafkas_setting(setting: Setting, keys: ClientKeys) -> Setting | None:
-    """The setting by Kafka's key and value, also of one that is written as librdkafka's.
+def kafka_setting(setting: Setting, keys: ClientKeys) -> Setting | None:
+    """Translate a setting that may be librdkafka's to Kafka's key and value, and validate it.
 
     Args:
-        setting: as it was given.
-        keys: of the kind of client that it is for.
+        setting: as given.
+        keys: the keys of the kind of client it is for.
 
     Returns:
-        None if it is librdkafka's alone, and changes nothing here.
+        None for a librdkafka setting that has no effect here.
 
     Raises:
         ConfigError: this client has no such key, or the value is not allowed.
     """
     from trionet.client.config._client_config import read_config
 
-    if setting.key in _OF_LIBRDKAFKA_ALONE:
+    if setting.key in _LIBRDKAFKA_ONLY:
         return None
-    key = _kafkas(setting.key)
+    key = _kafka_key(setting.key)
     word = setting.value.strip().lower()
     if (key, word) == ("enable.ssl.certificate.verification", "true"):
         return None
-    value = _KAFKAS_VALUE.get((key, word), setting.value)
+    value = _KAFKA_VALUE.get((key, word), setting.value)
     read_config(keys, {key: value}, {})
     return Setting(key, value, setting.origin)
 
 
-def _kafkas(key: str) -> str:
-    """Kafka's name of a key that may be librdkafka's."""
+def _kafka_key(key: str) -> str:
+    """Return Kafka's name for a key that may be librdkafka's."""
     from trionet.client.config._keys import CLIENTS
     from trionet.client.config._librdkafka_names import KAFKAS_NAME
 
     name = KAFKAS_NAME.get(key, key)
-    is_same = key not in _OF_ANOTHER_UNIT and any(each.has(name) for each in CLIENTS)
+    is_same = key not in _OTHER_UNIT and any(each.has(name) for each in CLIENTS)
     return name if is_same else key
 
 
-def names_of(texts: Iterable[str]) -> list[str]:
-    """Names that may be given many times, or one after the other with commas."""
-    return [name for text in texts for each in text.split(",") if (name := each.strip())]
+_BYTES_MAX: Final = 64 * 1024
+
+
+def first_line_of(path: str) -> str:
+    """Return the first line of a file or, as in ``<(command)``, of a pipe, without its newline.
+
+    Raises:
+        OSError: the file cannot be read, is a device or a folder, or is too large.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    text = read_regular_file(path, _BYTES_MAX, takes_pipes=True).decode()
+    return (text.splitlines() or [""])[0]

@@ -1,4 +1,4 @@
-"""Why a command has had no response, as far as its client knows."""
+"""Timeout errors of commands that say what the client knows about its connections."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ if TYPE_CHECKING:
 
 
 class Client(Protocol):
-    """A producer, a consumer or an admin client, while it is open."""
+    """An open producer, consumer or admin client."""
 
     def connection_problem(self) -> str: ...
 
     def statistics(self) -> ClientStatistics: ...
 
 
-def is_answered(client: Client) -> bool:
-    """Whether a broker has responded to anything, and all that is known of can be reached."""
+def is_connected(client: Client) -> bool:
+    """Whether a broker has responded and no known broker is unreachable."""
     return client.statistics()["response-total"] > 0 and not client.connection_problem()
 
 
-def unreached(servers: str, seconds: float, client: Client, *, longer: str) -> CallTimedOutError:
-    """The error of a command that has waited in vain.
+def timeout_error(
+    servers: str, seconds: float, client: Client, *, option: str
+) -> CallTimedOutError:
+    """Return the error of a command that timed out, with the reason as far as it is known.
 
     Args:
-        servers: where the client began.
-        seconds: for how long.
-        client: that waited.
-        longer: the option that waits longer.
+        servers: the bootstrap servers.
+        seconds: how long the command waited.
+        client: the client that waited.
+        option: the option that raises the limit.
     """
     why = client.connection_problem()
-    if not why and is_answered(client):
-        why = f"{servers} has responded, and hangs, or a leader cannot be reached"
+    if not why and is_connected(client):
+        why = f"{servers} responded before but hangs now, or a leader cannot be reached"
     elif not why:
         why = f"{servers} has not responded"
-    return CallTimedOutError(f"no success within {seconds:g} seconds: {why}; {longer} waits longer")
+    return CallTimedOutError(f"timed out after {seconds:g} s: {why}; raise the limit with {option}")

@@ -1,4 +1,4 @@
-"""Where partitions begin and end."""
+"""Start and end offsets of partitions, and offsets at a time."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from trionet.client.admin.topics._partitions import ListedOffset, OffsetSpec
 from trionet.errors import TrionetError
 
 Limits = dict[TopicPartition, tuple[int | None, int | None]]
-"""The first offset that is left and the one of the next record, None where it is not known."""
+"""Log start offset and end offset of each partition, None where unknown."""
 
 
 async def start_and_end(
     admin: Admin, partitions: Iterable[TopicPartition], *, read_committed: bool = False
 ) -> tuple[Limits, list[TrionetError]]:
-    """Where partitions begin and end, and why that is not known of some.
+    """Return the start and end offsets of partitions, and the errors of those that failed.
 
     Args:
-        admin: whom to ask.
-        partitions: of these.
-        read_committed: the end is that of what is not in an open transaction.
+        admin: the client to use.
+        partitions: the partitions to look up.
+        read_committed: use the last stable offset as the end.
 
     Raises:
         TrionetError: the request as a whole failed.
     """
-    wanted = list(partitions)
-    starts = await admin.list_offsets(dict.fromkeys(wanted, OffsetSpec.EARLIEST))
+    keys = list(partitions)
+    starts = await admin.list_offsets(dict.fromkeys(keys, OffsetSpec.EARLIEST))
     ends = await admin.list_offsets(
-        dict.fromkeys(wanted, OffsetSpec.LATEST), read_committed=read_committed
+        dict.fromkeys(keys, OffsetSpec.LATEST), read_committed=read_committed
     )
-    # A partition that fails mostly does so twice, and for the same reason.
+    # A partition that fails usually fails both lookups with the same error.
     errors = {str(error): error for each in (starts, ends) for error in each.errors.values()}
-    found = {key: (_offset(starts[key]), _offset(ends[key])) for key in wanted}
+    found = {key: (_offset(starts[key]), _offset(ends[key])) for key in keys}
     return found, list(errors.values())
 
 
 async def offsets_at(
     admin: Admin, partitions: Iterable[TopicPartition], time: int
 ) -> tuple[dict[TopicPartition, int], list[TrionetError]]:
-    """The first offset of each partition from a time on, its end if there is none.
+    """Return the first offset at or after a time in each partition, its end if there is none.
 
     Args:
-        admin: whom to ask.
-        partitions: of these.
+        admin: the client to use.
+        partitions: the partitions to look up.
         time: in milliseconds since 1970.
 
     Raises:
         TrionetError: the request as a whole failed.
     """
-    wanted = list(partitions)
-    found = await admin.list_offsets(dict.fromkeys(wanted, time))
+    keys = list(partitions)
+    found = await admin.list_offsets(dict.fromkeys(keys, time))
     late = [
         key for key, each in found.items() if isinstance(each, ListedOffset) and each.offset is None
     ]
     found.update(await admin.list_offsets(dict.fromkeys(late, OffsetSpec.LATEST)))
-    offsets = {key: offset for key in wanted if (offset := _offset(found[key])) is not None}
+    offsets = {key: offset for key in keys if (offset := _offset(found[key])) is not None}
     return offsets, list(found.errors.values())
 
 

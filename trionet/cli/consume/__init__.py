@@ -1,4 +1,4 @@
-"""``trionet consume``: records of topics to standard output."""
+"""``trionet consume``: write the records of topics to standard output."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..arguments._times import allow_times
 from ..clients._connection import (
     SERVERS,
     add_connection_arguments,
-    given_settings,
     logging_to_stderr,
+    resolve_settings,
 )
 from ..records._options import (
     NEWLINE,
@@ -27,58 +27,63 @@ from ..records._options import (
     optional_delimiter,
     shows_bar,
 )
-from ..terminal._output import tell
+from ..terminal._output import print_message
 
 if TYPE_CHECKING:
     from ..records._layout import Part
     from ._ranges import Span
-    from ._run import Consumption
+    from ._run import ConsumeOptions
 
 GROUP: Final = "group.id"
-#: So many records are written at once.
+#: Most records rendered and written at once.
 RECORDS_MAX: Final = 10_000
-#: What only members of a group have, from a file that others share.
-_OF_GROUPS: Final = (GROUP, "group.instance.id", "enable.auto.commit")
+#: Settings that only group members use; dropped when they come from a shared file.
+_GROUP_KEYS: Final = (GROUP, "group.instance.id", "enable.auto.commit")
 NULL: Final = b"NULL"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Write the records of topics to standard output, each value in a line by itself, from the "
-        "beginning of the topics on, until Ctrl-C."
+        "Write the values of the records in topics to standard output, one per line, starting at "
+        "the beginning of the topics, until Ctrl-C."
     )
     parser.add_argument(
-        "topics", metavar="TOPIC", nargs="*", help="a topic; one that begins with ^ is a pattern"
+        "topics", metavar="TOPIC", nargs="*", help="a topic, or a pattern if it begins with ^"
     )
-    parser.add_argument("-t", "--topic", action="append", default=[], help="the same")
-    parser.add_argument("-r", "--regex", action="store_true", help="all topics are patterns")
+    parser.add_argument("-t", "--topic", action="append", default=[], help="same as TOPIC")
+    parser.add_argument("-r", "--regex", action="store_true", help="treat all topics as patterns")
     parser.add_argument(
         "-o",
         "--offset",
         metavar="WHERE",
         action="append",
         default=[],
-        help="where to begin, and to end: beginning (default), end, stored, 47, -10, +10, 47:100, "
+        help="where to start and end: beginning (default), end, stored, 47, -10, +10, 47:100, "
         ":end, @2024-05-01, @1h, @1h:now, s@MILLISECONDS, e@MILLISECONDS",
     )
-    parser.add_argument("-e", "--exit", action="store_true", help="end where the topics end now")
     parser.add_argument(
-        "-c", "-n", "--count", metavar="N", type=number_from_1, help="end after N records"
+        "-e", "--exit", action="store_true", help="stop at the current end of the topics"
     )
     parser.add_argument(
-        "-p", "--partitions", metavar="N,...", action="append", default=[], help="only these"
+        "-c", "-n", "--count", metavar="N", type=number_from_1, help="stop after N records"
     )
-    parser.add_argument("-G", "-g", "--group", help="read as a member of this group, and commit")
+    parser.add_argument(
+        "-p",
+        "--partitions",
+        metavar="N,...",
+        action="append",
+        default=[],
+        help="read only these partitions",
+    )
+    parser.add_argument("-G", "-g", "--group", help="join this group and commit offsets")
     parser.add_argument(
         "--isolation",
         choices=["read_uncommitted", "read_committed"],
-        help="whether records of transactions that are undecided or were aborted are read",
+        help="whether to read records of open and aborted transactions",
     )
     _add_output_arguments(parser)
-    add_record_arguments(
-        parser, "leave out records that cannot be read; the exit status is 1 all the same"
-    )
+    add_record_arguments(parser, "skip records that cannot be decoded; the exit status is still 1")
     add_connection_arguments(parser)
     allow_times(parser)
 
@@ -89,40 +94,48 @@ def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "-f",
         "--format",
         metavar="FORMAT",
-        help=r"how a record is written, as in '%%t [%%p] at %%o: %%k %%s\n'; or json",
+        help=r"output format of a record, as in '%%t [%%p] at %%o: %%k %%s\n'; or json",
     )
     form.add_argument(
-        "-J", "--json", action="store_true", help="a JSON document a line, for each record"
+        "-J",
+        "--json",
+        action="store_true",
+        help="write each record as a JSON document on its own line",
     )
     parser.add_argument(
-        "--meta-only", action="store_true", help="of values only their size, with --json"
+        "--meta-only",
+        action="store_true",
+        help="with --json: write the size of values, not the values",
     )
     parser.add_argument(
-        "-O", "--offsets", action="store_true", help="write the offset in front, and -K behind it"
+        "-O",
+        "--offsets",
+        action="store_true",
+        help="write the offset first, followed by the delimiter of -K",
     )
-    parser.add_argument("-Z", "--null", action="store_true", help="write NULL for null")
+    parser.add_argument("-Z", "--null", action="store_true", help="write null as NULL")
     parser.add_argument(
-        "--raw", action="store_true", help="escape nothing on a terminal, whatever it may obey"
+        "--raw", action="store_true", help="do not escape control characters on a terminal"
     )
     parser.add_argument(
-        "--lag", action="store_true", help="tell at the end how far behind each partition is"
+        "--lag", action="store_true", help="report the lag of each partition at the end"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code."""
+    """Run the command; returns the exit status."""
     import trio
 
     from ._run import consume
 
     with logging_to_stderr(arguments):
-        return trio.run(consume, _wanted(arguments))
+        return trio.run(consume, _options(arguments))
 
 
-def _wanted(arguments: argparse.Namespace) -> Consumption:
+def _options(arguments: argparse.Namespace) -> ConsumeOptions:
     from ..terminal._progress import Progress
     from ._ranges import partitions, span
-    from ._run import Consumption
+    from ._run import ConsumeOptions
 
     check_open(sys.stdout, "output")
     where = span(arguments.offset, datetime.now(UTC))
@@ -130,8 +143,8 @@ def _wanted(arguments: argparse.Namespace) -> Consumption:
     topics, is_pattern = _topics(arguments)
     numbers = frozenset[int]().union(*map(partitions, arguments.partitions))
     if numbers and arguments.group is not None:
-        raise ConfigError("-p is for reading without a group; with -G the group divides them")
-    return Consumption(
+        raise ConfigError("-p cannot be combined with -G: the group assigns the partitions")
+    return ConsumeOptions(
         servers=servers,
         settings=settings,
         admin_settings=admin_settings,
@@ -144,44 +157,44 @@ def _wanted(arguments: argparse.Namespace) -> Consumption:
         records_max=arguments.count,
         keeps_going=arguments.keep_going,
         render=_render(arguments),
-        known_seconds=arguments.timeout,
-        tells_lag=arguments.lag,
+        timeout_seconds=arguments.timeout,
+        shows_lag=arguments.lag,
         progress=Progress(records_total=arguments.count),
         shows_bar=shows_bar(arguments, is_typed=sys.stdout.isatty()),
         is_quiet=arguments.quiet,
-        tell=partial(tell, arguments),
+        report=partial(print_message, arguments),
     )
 
 
 def _topics(arguments: argparse.Namespace) -> tuple[list[str], bool]:
-    """The topics, and whether they are patterns."""
+    """Return the topics and whether they are patterns."""
     names = [*arguments.topics, *arguments.topic]
     if not names:
-        raise ConfigError("there is no topic: trionet consume TOPIC")
+        raise ConfigError("no topic given: trionet consume TOPIC")
     is_pattern = arguments.regex or any(name.startswith("^") for name in names)
     if not is_pattern:
         return names, False
     if not arguments.regex and not all(name.startswith("^") for name in names):
-        raise ConfigError("either all topics are patterns, or none is; -r makes them all patterns")
+        raise ConfigError("cannot mix topics and patterns; use -r to treat all as patterns")
     for name in names:
         try:
             re.compile(name)
         except re.error as error:
-            raise ConfigError(f"{name} is no pattern: {error}") from error
-    # As elsewhere for kcat's patterns, what follows need not be matched to its end.
+            raise ConfigError(f"invalid pattern {name!r}: {error}") from error
+    # Like kcat's, a pattern with ^ matches a prefix of the name.
     return [name if arguments.regex else f"{name}.*" for name in names], True
 
 
 def _settings(
     arguments: argparse.Namespace, where: Span
 ) -> tuple[str, dict[str, object], dict[str, object]]:
-    """Where to begin, and the settings of a consumer and of an admin client."""
+    """Return the bootstrap servers and the settings of the consumer and of an admin client."""
     from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS
 
     from ._bounds import reset_of
     from ._ranges import From
 
-    given = given_settings(arguments, CONSUMER_KEYS)
+    given = resolve_settings(arguments, CONSUMER_KEYS)
     settings: dict[str, object] = {key: each.value for key, each in given.items()}
     servers = str(settings.pop(SERVERS))
     admin_settings = {key: value for key, value in settings.items() if ADMIN_KEYS.has(key)}
@@ -199,7 +212,7 @@ def _settings(
     else:
         _leave_group(settings, given)
     settings.setdefault("auto.offset.reset", "earliest")
-    settings.setdefault("allow.auto.create.topics", "false")  # who reads makes nothing
+    settings.setdefault("allow.auto.create.topics", "false")  # reading must not create topics
     return servers, settings, admin_settings
 
 
@@ -209,10 +222,10 @@ def _poll_records(arguments: argparse.Namespace, settings: dict[str, object]) ->
 
 
 def _leave_group(settings: dict[str, object], given: dict[str, Any]) -> None:
-    """Take no part in a group that a file names for other programs."""
+    """Drop a group that a shared file sets for other programs."""
     if GROUP in given and given[GROUP].origin == "-X":
         raise ConfigError("-X group.id needs -G, to join the group, or -o stored")
-    for key in _OF_GROUPS:
+    for key in _GROUP_KEYS:
         if key in given and given[key].origin != "-X":
             del settings[key]
 
@@ -231,11 +244,11 @@ def _render(arguments: argparse.Namespace) -> Callable[[Any], bytes]:
     )
     if arguments.json or arguments.format == "json":
         if arguments.offsets or arguments.key_delimiter is not None:
-            raise ConfigError("--json says what is written; leave out -K and -O")
+            raise ConfigError("--json cannot be combined with -K or -O")
         end = optional_delimiter(arguments.delimiter) or b"\n"
         return JsonLines(showing, with_value=not arguments.meta_only, end=end).render
     if arguments.meta_only:
-        raise ConfigError("--meta-only belongs to --json")
+        raise ConfigError("--meta-only requires --json")
     return Rendering(_parts(arguments), showing).render
 
 
@@ -245,7 +258,7 @@ def _parts(arguments: argparse.Namespace) -> list[Part]:
     key_delimiter = optional_delimiter(arguments.key_delimiter)
     if arguments.format is not None:
         if key_delimiter is not None or arguments.offsets or arguments.delimiter != NEWLINE:
-            raise ConfigError("-f says what is written; leave out -K, -O and -D")
+            raise ConfigError("-f cannot be combined with -K, -O or -D")
         return layout(arguments.format)
     parts: list[Part] = []
     if arguments.offsets:

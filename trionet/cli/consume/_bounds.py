@@ -1,4 +1,4 @@
-"""Where reading begins and ends in each partition."""
+"""Start and end offsets of what is read of each partition."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import attrs
 import trio
 
+from trionet._util._counted import counted
 from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError, TrionetError
 
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class NoSuchTopicError(TrionetError):
-    """There is no such topic, or it has no such partition."""
+    """Raised when a topic or one of its partitions does not exist."""
 
 
 class Bounds(NamedTuple):
     """Offsets of one partition.
 
     Attributes:
-        start: the first that is read; None for the one that its group has committed.
-        end: the first that is not read any more; None for no end.
-        last: where the log ends.
+        start: the first offset to read; None for the committed offset of the group.
+        end: the offset to stop before; None for no end.
+        last: the end offset of the log.
     """
 
     start: int | None
@@ -37,43 +38,45 @@ class Bounds(NamedTuple):
     last: int
 
 
-async def chosen_partitions(
+async def selected_partitions(
     consumer: Consumer, topics: Sequence[str], numbers: Collection[int]
 ) -> list[TopicPartition]:
-    """The partitions to read.
+    """Return the partitions to read.
 
     Args:
-        consumer: asks for them.
-        topics: whose.
-        numbers: which; empty means all.
+        consumer: the client to use.
+        topics: the topics to read.
+        numbers: the partitions of each; empty for all.
 
     Raises:
-        NoSuchTopicError: see there.
+        NoSuchTopicError: a topic or partition does not exist.
     """
     await trio.lowlevel.checkpoint()
     found = []
     for topic in topics:
-        there = await consumer.partitions_of(topic)
-        if not there:
-            raise NoSuchTopicError(f"there is no topic {topic}")
-        if missing := set(numbers) - set(there):
+        existing = await consumer.partitions_of(topic)
+        if not existing:
+            raise NoSuchTopicError(f"topic {topic} does not exist")
+        if missing := set(numbers) - set(existing):
             raise NoSuchTopicError(
-                f"topic {topic} has the partitions 0 to {max(there)}, and no {min(missing)}"
+                f"partition {min(missing)} does not exist; topic {topic} has"
+                f" {counted(len(existing), 'partition')}"
             )
-        found += [TopicPartition(topic, each) for each in there if not numbers or each in numbers]
+        selected = [each for each in existing if not numbers or each in numbers]
+        found += [TopicPartition(topic, each) for each in selected]
     return found
 
 
 async def bounds(
     consumer: Consumer, partitions: Sequence[TopicPartition], span: Span, *, stops: bool
 ) -> dict[TopicPartition, Bounds]:
-    """Where reading begins and ends.
+    """Resolve the requested range to offsets.
 
     Args:
-        consumer: asks for it.
-        partitions: of these.
-        span: what was asked for.
-        stops: whether it ends where the logs end now, if not before.
+        consumer: the client to use.
+        partitions: the partitions to read.
+        span: the requested range.
+        stops: whether to stop at the current end of the logs at the latest.
     """
     firsts = await consumer.beginning_offsets(partitions)
     lasts = await consumer.end_offsets(partitions)
@@ -89,7 +92,7 @@ async def _offsets(
     firsts: dict[TopicPartition, int],
     lasts: dict[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """The offsets of a place; none for no place, and for a stored one."""
+    """Return the offsets of a place; empty without a place, and for committed offsets."""
     await trio.lowlevel.checkpoint()
     if place is None or place.base is From.STORED:
         return {}
@@ -104,31 +107,31 @@ async def _offsets(
 
 
 def outside(span: Span, partition: TopicPartition, found: Bounds, first: int) -> str | None:
-    """What to tell where the offset that was asked for is not in the log; None if it is."""
-    wanted = span.start.number
-    if span.start.base is not From.OFFSET or wanted == found.start:
+    """Return a message if the requested offset is not in the log, otherwise None."""
+    requested = span.start.number
+    if span.start.base is not From.OFFSET or requested == found.start:
         return None
     return (
-        f"{partition.topic} [{partition.partition}] has the offsets {first} to {found.last}, and "
-        f"no {wanted}; reading begins at {found.start}"
+        f"{partition.topic} [{partition.partition}]: offset {requested} is out of range ({first} "
+        f"to {found.last}); starting at {found.start}"
     )
 
 
 @attrs.define
 class Ends:
-    """Where reading ends, and which partitions have not come there yet.
+    """End offsets, and the partitions that have not reached theirs.
 
     Attributes:
-        left: the end of each of those.
+        left: the end offset of each of those.
     """
 
     left: dict[TopicPartition, int]
 
     @classmethod
     def of(cls, found: dict[TopicPartition, Bounds]) -> Ends | None:
-        """The ends of partitions; None if they have none.
+        """Return the ends of partitions; None if reading has no end.
 
-        Those with nothing to read have come there.
+        Partitions with nothing to read have reached theirs.
         """
         if all(each.end is None for each in found.values()):
             return None
@@ -141,7 +144,7 @@ class Ends:
         )
 
     def count(self, batch: ConsumerBatch) -> int:
-        """How many records of a batch are before the end; notes where it is reached."""
+        """Return how many records of a batch precede the end, and note if it is reached."""
         partition = batch.topic_partition
         end = self.left.get(partition)
         if end is None:
@@ -152,7 +155,7 @@ class Ends:
         return count
 
     def look(self, position: Callable[[TopicPartition], int | None]) -> None:
-        """Note which ends were reached without a record: what is there may be no records."""
+        """Note the ends reached by position: the last offsets may hold control records."""
         for partition, end in list(self.left.items()):
             at = position(partition)
             if at is not None and at >= end:
@@ -160,7 +163,7 @@ class Ends:
 
 
 def part(batch: ConsumerBatch, start: int, end: int) -> ConsumerBatch:
-    """The records of a batch from one place up to another."""
+    """Return a slice of a batch."""
     if start == 0 and end >= len(batch):
         return batch
     return attrs.evolve(
@@ -173,20 +176,20 @@ def part(batch: ConsumerBatch, start: int, end: int) -> ConsumerBatch:
     )
 
 
-#: What a group can begin with where it has committed nothing.
+#: Where a group can start without committed offsets.
 _RESETS: Final = {From.BEGINNING: "earliest", From.END: "latest"}
 
 
 def reset_of(span: Span) -> str | None:
-    """``auto.offset.reset`` of a group for what was asked for; None for what it is anyway.
+    """Return ``auto.offset.reset`` for the requested range; None to leave it as it is.
 
     Raises:
-        ConfigError: a group cannot begin there.
+        ConfigError: a group cannot start there.
     """
     start, end = span
     if end is not None or start.number or start.base not in {*_RESETS, From.STORED}:
         raise ConfigError(
-            "a group begins where it has committed, and else at the beginning or the end: "
-            "-o beginning, -o end, -o stored; others are for reading without -G"
+            "a group starts at its committed offsets, otherwise at the beginning or the end: with "
+            "-G, use -o beginning, -o end or -o stored"
         )
     return _RESETS.get(start.base)

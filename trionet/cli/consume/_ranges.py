@@ -1,4 +1,4 @@
-"""What of a log is read: kcat's offsets, and rpk's ranges of offsets and times."""
+"""Ranges to read: kcat's offsets, and rpk's ranges of offsets and times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trionet.errors import ConfigError
 
 
 class From(Enum):
-    """What a place in a log is counted from."""
+    """The base that a place in a log is relative to."""
 
     BEGINNING = auto()
     END = auto()
@@ -27,8 +27,8 @@ class Place(NamedTuple):
     """A place in each partition.
 
     Attributes:
-        base: what it is counted from.
-        number: offsets from there, back from the end, or milliseconds since 1970.
+        base: what it is relative to.
+        number: offset from the base, backward from the end, or milliseconds since 1970.
     """
 
     base: From
@@ -36,11 +36,11 @@ class Place(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What is read: from one place up to another, which is not read any more.
+    """A range to read.
 
     Attributes:
-        start: the first.
-        end: None for no end.
+        start: where it starts.
+        end: where it ends, exclusive; None for no end.
     """
 
     start: Place
@@ -69,7 +69,7 @@ _NAMES: Final = {
 }
 _OFFSETS: Final = re.compile(r"(?P<start>\d+)?(?P<colon>:)?(?P<end>\d+|end)?")
 _TIMES: Final = re.compile(rf"@(?P<start>{_TIME})?(?:(?P<colon>:)(?P<end>{_TIME}|end)?)?")
-#: Nothing that means something is longer, and Python reads no number of thousands of digits.
+#: Longer than any valid text; Python rejects numbers of thousands of digits.
 _LENGTH_MAX: Final = 200
 _FORMS: Final = (
     "beginning, end, stored, 47, -10 (from the end), +10 (from the beginning), 47:, :47, 47:100, "
@@ -79,14 +79,14 @@ _FORMS: Final = (
 
 
 def span(texts: Sequence[str], now: datetime) -> Span:
-    """What options ask for; the last one wins, where several say the same.
+    """Parse the values of ``-o``; a later one overrides an earlier one.
 
     Args:
-        texts: of each option.
-        now: the time, with its zone.
+        texts: the values.
+        now: an aware time.
 
     Raises:
-        ConfigError: there is no such place, or the end is before the start.
+        ConfigError: a value is invalid, or the end is before the start.
     """
     start: Place = _BEGINNING
     end: Place | None = None
@@ -132,7 +132,7 @@ def _offset_end(text: str | None) -> Place | None:
 
 
 def _between(first: str | None, second: str | None, now: datetime) -> Span:
-    """Two times; how long ago is before now, and how long after is behind a first time."""
+    """Parse two times. A duration counts back from now, or forward from an absolute first time."""
     start = _BEGINNING
     after: int | None = None
     if first is not None:
@@ -153,46 +153,46 @@ def _time(text: str, now: datetime, after: int | None) -> int:
 
 
 def _duration(text: str) -> int | None:
-    """The milliseconds of ``1h30m``, without its sign; None if it is something else."""
+    """Parse a duration such as ``1h30m`` to milliseconds, ignoring its sign; None if invalid."""
     if re.fullmatch(_DURATION, text) is None:
         return None
     return sum(int(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
 
 
 def offset_at(place: Place, first: int, last: int, at_time: int | None) -> int:
-    """The offset of a place in one partition.
+    """Return the offset of a place in one partition, clamped to its log.
 
     Args:
-        place: not a stored one.
-        first: where the partition's log begins.
-        last: where it ends.
-        at_time: of a time, the first offset at or behind it; None where there is none.
+        place: any but committed offsets.
+        first: the log start offset.
+        last: the end offset.
+        at_time: for a time, the first offset at or after it; None if there is none.
     """
     if place.base is From.TIME:
         return last if at_time is None else at_time
     if place.base is From.BEGINNING:
-        wanted = first + place.number
+        offset = first + place.number
     elif place.base is From.END:
-        wanted = last - place.number
+        offset = last - place.number
     else:
-        wanted = place.number
-    return min(max(wanted, first), last)
+        offset = place.number
+    return min(max(offset, first), last)
 
 
 def partitions(text: str) -> frozenset[int]:
-    """The numbers of ``0,3-5``.
+    """Parse partition numbers and ranges such as ``0,3-5``.
 
     Raises:
-        ConfigError: it is not of that form.
+        ConfigError: the text does not have this form.
     """
     found: set[int] = set()
-    for piece in text.split(","):
-        first, dash, last = piece.partition("-")
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
         if not is_natural(first, INT32_MAX) or (dash and not is_natural(last, INT32_MAX)):
-            raise ConfigError(f"-p {text}: must be numbers from 0 on, as in 0 or 0,3-5")
+            raise ConfigError(f"-p {text}: expected partition numbers, as in 0 or 0,3-5")
         end = int(last) if dash else int(first)
         if end - int(first) > _PARTITIONS_MAX:
-            raise ConfigError(f"-p {text}: no topic has so many partitions")
+            raise ConfigError(f"-p {text}: more than {_PARTITIONS_MAX:,} partitions")
         found.update(range(int(first), end + 1))
     return frozenset(found)
 

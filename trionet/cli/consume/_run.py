@@ -1,4 +1,4 @@
-"""What ``trionet consume`` does once it is known what is wanted."""
+"""Run ``trionet consume``: read topics and write their records to standard output."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
 
-from ..clients._connection_errors import unreached
+from ..clients._connection_errors import timeout_error
 from ..records._packing import PackError
 from ..terminal._pipes import widen, write_all
 from ..terminal._progress import Progress, keep_showing
 from ..terminal._signals import SIGNALS, Stop, watch_signals
-from ._bounds import Ends, NoSuchTopicError, bounds, chosen_partitions, outside, part
+from ._bounds import Ends, NoSuchTopicError, bounds, outside, part, selected_partitions
 from ._ranges import From, Span
 
 if TYPE_CHECKING:
@@ -29,35 +29,35 @@ if TYPE_CHECKING:
     from trionet.client.consumer.records._record import ConsumerBatch
 
 OUTPUT: Final = 1
-#: Between two looks at whether the end is reached, while no records come.
+#: How often to check whether the end is reached while no records arrive.
 IDLE_SECONDS: Final = 0.05
-#: So long what is being written may take after a signal, before it is given up.
+#: Time limit for a pending write after a signal.
 LAST_WRITE_SECONDS: Final = 1.0
 
 
 @attrs.frozen(kw_only=True)
-class Consumption:
-    """What is wanted.
+class ConsumeOptions:
+    """The options of ``trionet consume``.
 
     Attributes:
-        servers: where to begin.
+        servers: bootstrap servers.
         settings: of the consumer.
-        admin_settings: of a client that lists topics, for patterns.
-        topics: names; or patterns, with ``is_pattern``.
+        admin_settings: of the admin client that lists topics for patterns.
+        topics: topic names, or patterns.
         is_pattern: whether they are patterns.
-        partitions: their numbers; empty means all.
-        group: whether a group divides the partitions.
-        span: what is read of each partition.
-        stops: whether it ends where the logs end.
-        records_max: so many are read; None for all.
-        keeps_going: whether a record that cannot be read is left out.
-        render: makes text of records.
-        known_seconds: how long a first answer may take.
-        tells_lag: whether the lag of each partition is told at the end.
+        partitions: partition numbers; empty for all.
+        group: whether a group assigns the partitions.
+        span: the range to read of each partition.
+        stops: whether to stop at the current end of the logs.
+        records_max: most records to read; None for all.
+        keeps_going: whether to skip records that cannot be decoded.
+        render: formats a batch of records.
+        timeout_seconds: time limit for the first response.
+        shows_lag: whether to report the lag of each partition at the end.
         progress: counts.
-        shows_bar: whether a bar or lines tell of progress; None if nothing does.
-        is_quiet: whether only errors are told.
-        tell: writes a line for people.
+        shows_bar: whether to show progress as a bar, or as lines (False); None for neither.
+        is_quiet: whether to report only errors.
+        report: prints a message.
     """
 
     servers: str
@@ -72,55 +72,55 @@ class Consumption:
     records_max: int | None
     keeps_going: bool
     render: Callable[[ConsumerBatch], bytes]
-    known_seconds: float
-    tells_lag: bool
+    timeout_seconds: float
+    shows_lag: bool
     progress: Progress
     shows_bar: bool | None
     is_quiet: bool
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
 
 
-async def consume(wanted: Consumption) -> int:
-    """Write what is read; returns the exit status."""
+async def consume(options: ConsumeOptions) -> int:
+    """Read and write records. Returns the exit status."""
     stop = Stop()
-    run = _Run(wanted, stop)
-    wanted.progress.begin()
+    run = _Run(options, stop)
+    options.progress.begin()
     with raise_single_error(), trio.open_signal_receiver(*SIGNALS) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch_signals, signals, stop, nursery.cancel_scope)
-            if wanted.shows_bar is not None:
-                nursery.start_soon(_show, wanted, wanted.shows_bar)
+            if options.shows_bar is not None:
+                nursery.start_soon(_show, options, options.shows_bar)
             await run.run()
-            nursery.cancel_scope.cancel(reason="all is read")
-    if not wanted.is_quiet:
-        wanted.tell(wanted.progress.line())
+            nursery.cancel_scope.cancel(reason="all records were read")
+    if not options.is_quiet:
+        options.report(options.progress.line())
     return run.failed or stop.status
 
 
-async def _show(wanted: Consumption, is_bar: bool) -> None:
-    await keep_showing(wanted.progress, wanted.tell, is_bar=is_bar)
+async def _show(options: ConsumeOptions, is_bar: bool) -> None:
+    await keep_showing(options.progress, options.report, is_bar=is_bar)
 
 
 class OutputStalledError(TrionetError):
-    """After a signal, whoever reads the output took no more of it."""
+    """Raised when the reader of the output does not read the rest after a signal."""
 
 
 class UnreadableError(TrionetError):
-    """A key or a value is not of the type that was asked for."""
+    """Raised when a key or a value cannot be decoded as the requested type."""
 
 
-class _Made(NamedTuple):
-    """What was made of records of a batch.
+class _Rendered(NamedTuple):
+    """Rendered records of a batch.
 
     Attributes:
-        text: what is written.
-        taken: how many of the batch are done with then.
-        records: how many of those are in the text; the others could not be read.
-        error: why the next one cannot be read; None if it was not tried.
+        text: the output.
+        done: number of records of the batch processed, including skipped ones.
+        records: number of records in the text.
+        error: why the next record cannot be decoded; None if that was not tried.
     """
 
     text: bytes
-    taken: int
+    done: int
     records: int
     error: UnreadableError | None = None
 
@@ -129,46 +129,46 @@ class _Run:
     """One run of the command.
 
     Attributes:
-        failed: 1 if a record could not be read, else 0.
+        failed: 1 if a record could not be decoded, else 0.
     """
 
-    def __init__(self, wanted: Consumption, stop: Stop) -> None:
-        self._wanted = wanted
+    def __init__(self, options: ConsumeOptions, stop: Stop) -> None:
+        self._options = options
         self._stop = stop
-        self._left = wanted.records_max
+        self._left = options.records_max
         self._ends: Ends | None = None
         self._is_assigned = False
         self.failed = 0
 
     async def run(self) -> None:
         """Read and write until the end, a signal, or an error."""
-        wanted = self._wanted
+        options = self._options
         widen(OUTPUT)
         with self._stop.ending_waits() as begun:
             topics = await self._topics()
         if begun.cancelled_caught:
             return
         async with open_consumer(
-            wanted.servers,
-            wanted.settings,
+            options.servers,
+            options.settings,
             topics=self._subscription(topics),
             on_assigned=self._assigned,
         ) as consumer:
             with self._stop.ending_waits():
-                if wanted.group:
-                    await self._look_for(consumer, topics)
+                if options.group:
+                    await self._check_topics(consumer, topics)
                 else:
                     await self._assign(consumer, topics)
             if self._stop.number is None:
                 await self._read(consumer)
-            if wanted.tells_lag:
-                self._tell_lag(consumer)
+            if options.shows_lag:
+                self._report_lag(consumer)
 
     def _subscription(self, topics: Sequence[str]) -> Sequence[str] | re.Pattern[str] | None:
-        """What a group subscribes to; None without one."""
-        if not self._wanted.group:
+        """Return what a group subscribes to; None without a group."""
+        if not self._options.group:
             return None
-        if self._wanted.is_pattern:
+        if self._options.is_pattern:
             return re.compile("|".join(f"(?:{each})" for each in topics))
         return topics
 
@@ -176,63 +176,63 @@ class _Run:
         self._is_assigned = True
 
     async def _topics(self) -> Sequence[str]:
-        """The names of topics; of a group's pattern, the patterns themselves."""
+        """Return the topic names; with a group and patterns, the patterns themselves."""
         await trio.lowlevel.checkpoint()
-        wanted = self._wanted
-        if not wanted.is_pattern:
-            return wanted.topics
-        from trionet.client.admin._opening import open_admin  # it is large, and hardly ever needed
+        options = self._options
+        if not options.is_pattern:
+            return options.topics
+        from trionet.client.admin._open_admin import open_admin  # slow to import, rarely needed
 
-        patterns = [re.compile(each) for each in wanted.topics]
+        patterns = [re.compile(each) for each in options.topics]
         found: list[str] = []
-        async with open_admin(wanted.servers, wanted.admin_settings) as admin:
-            with trio.move_on_after(wanted.known_seconds) as late:
+        async with open_admin(options.servers, options.admin_settings) as admin:
+            with trio.move_on_after(options.timeout_seconds) as late:
                 names = await admin.list_topics()
                 found = [name for name in sorted(names) if any(p.fullmatch(name) for p in patterns)]
             if late.cancelled_caught:
-                raise self._unreached(admin)
-        if not found and (wanted.stops or not wanted.group):
-            raise NoSuchTopicError(f"no topic matches {' or '.join(wanted.topics)}")
-        return wanted.topics if wanted.group else found
+                raise self._timeout_error(admin)
+        if not found and (options.stops or not options.group):
+            raise NoSuchTopicError(f"no topic matches {' or '.join(options.topics)}")
+        return options.topics if options.group else found
 
-    def _unreached(self, client: Admin | Consumer) -> CallTimedOutError:
-        wanted = self._wanted
-        return unreached(wanted.servers, wanted.known_seconds, client, longer="-m")
+    def _timeout_error(self, client: Admin | Consumer) -> CallTimedOutError:
+        options = self._options
+        return timeout_error(options.servers, options.timeout_seconds, client, option="-m")
 
-    async def _look_for(self, consumer: Consumer, topics: Sequence[str]) -> None:
-        """A group waits for topics that may still come, but not for an address that is wrong."""
+    async def _check_topics(self, consumer: Consumer, topics: Sequence[str]) -> None:
+        """Check that a broker can be reached; the topics of a group may be created later."""
         await trio.lowlevel.checkpoint()
-        wanted = self._wanted
-        if wanted.is_pattern:
-            return  # they were looked for to find out which match
+        options = self._options
+        if options.is_pattern:
+            return  # already checked when the patterns were resolved
         missing: list[str] = []
-        with trio.move_on_after(wanted.known_seconds) as late:
+        with trio.move_on_after(options.timeout_seconds) as late:
             await trio.lowlevel.checkpoint()
             missing = [topic for topic in topics if not await consumer.partitions_of(topic)]
         if late.cancelled_caught:
-            raise self._unreached(consumer)
-        if missing and wanted.stops:
-            raise NoSuchTopicError(f"there is no topic {missing[0]}")
+            raise self._timeout_error(consumer)
+        if missing and options.stops:
+            raise NoSuchTopicError(f"topic {missing[0]} does not exist")
 
     async def _assign(self, consumer: Consumer, topics: Sequence[str]) -> None:
-        wanted = self._wanted
-        with trio.move_on_after(wanted.known_seconds) as late:
-            partitions = await chosen_partitions(consumer, topics, wanted.partitions)
-            found = await bounds(consumer, partitions, wanted.span, stops=wanted.stops)
+        options = self._options
+        with trio.move_on_after(options.timeout_seconds) as late:
+            partitions = await selected_partitions(consumer, topics, options.partitions)
+            found = await bounds(consumer, partitions, options.span, stops=options.stops)
             firsts = await consumer.beginning_offsets(partitions)
         if late.cancelled_caught:
-            raise self._unreached(consumer)
+            raise self._timeout_error(consumer)
         consumer.assign(partitions)
         for each, its in found.items():
             if its.start is not None:
                 consumer.seek(each, its.start)
-            if text := outside(wanted.span, each, its, firsts[each]):
-                wanted.tell(text)
+            if text := outside(options.span, each, its, firsts[each]):
+                options.report(text)
         self._ends = Ends.of(found)
         if self._ends is not None:
             consumer.pause(*(each for each in partitions if each not in self._ends.left))
-            if wanted.span.start.base is not From.STORED:
-                wanted.progress.records_total = sum(
+            if options.span.start.base is not From.STORED:
+                options.progress.records_total = sum(
                     end - (found[each].start or 0) for each, end in self._ends.left.items()
                 )
 
@@ -244,27 +244,27 @@ class _Run:
             try:
                 batch = await self._next(consumer)
             except CorruptRecordError as error:
-                if not self._wanted.keeps_going:
+                if not self._options.keeps_going:
                     raise
                 self.failed = 1
-                self._wanted.tell(str(error))
+                self._options.report(str(error))
                 consumer.seek(TopicPartition(error.topic, error.partition), error.offset + 1)
                 continue
             if batch is None:
                 return
             count = len(batch) if self._ends is None else self._ends.count(batch)
-            made = self._made(part(batch, 0, count))
-            await self._write(batch, made)
+            rendered = self._render(part(batch, 0, count))
+            await self._write(batch, rendered)
             partition = batch.topic_partition
-            if made.taken < len(batch):  # only now: what was not written is not finished
-                consumer.seek(partition, batch.offsets[made.taken])
-            if made.error is not None:
-                raise made.error
+            if rendered.done < len(batch):  # after the write, so that no unwritten record commits
+                consumer.seek(partition, batch.offsets[rendered.done])
+            if rendered.error is not None:
+                raise rendered.error
             if self._ends is not None and partition not in self._ends.left:
                 consumer.pause(partition)
 
     async def _next(self, consumer: Consumer) -> ConsumerBatch | None:
-        """The next batch; None at the end, and after a signal."""
+        """Return the next batch; None at the end or after a signal."""
         await trio.lowlevel.checkpoint()
         with self._stop.ending_waits():
             while not self._is_over(consumer):
@@ -274,59 +274,59 @@ class _Run:
 
     @property
     def _ends_somewhere(self) -> bool:
-        return self._ends is not None or (self._wanted.group and self._wanted.stops)
+        return self._ends is not None or (self._options.group and self._options.stops)
 
     def _is_over(self, consumer: Consumer) -> bool:
         if self._ends is not None:
             self._ends.look(consumer.position)
             return not self._ends.left
-        if not (self._wanted.group and self._wanted.stops and self._is_assigned):
+        if not (self._options.group and self._options.stops and self._is_assigned):
             return False
         return all(consumer.lag(each) == 0 for each in consumer.assignment)
 
-    def _made(self, batch: ConsumerBatch) -> _Made:
-        """The text of as many of these records as are wanted still."""
-        wanted = batch if self._left is None else part(batch, 0, self._left)
+    def _render(self, batch: ConsumerBatch) -> _Rendered:
+        """Render as many of these records as remain to be read."""
+        records = batch if self._left is None else part(batch, 0, self._left)
         try:
-            return _Made(self._wanted.render(wanted), len(wanted), len(wanted))
+            return _Rendered(self._options.render(records), len(records), len(records))
         except PackError:
-            return self._made_one_by_one(batch)
+            return self._render_one_by_one(batch)
 
-    def _made_one_by_one(self, batch: ConsumerBatch) -> _Made:
-        """The same where some cannot be read: up to the first of those, or without them."""
+    def _render_one_by_one(self, batch: ConsumerBatch) -> _Rendered:
+        """Render up to the first undecodable record, or skip those with ``--keep-going``."""
         texts: list[bytes] = []
         for place, offset in enumerate(batch.offsets):
             if len(texts) == self._left:
-                return _Made(b"".join(texts), place, len(texts))
+                return _Rendered(b"".join(texts), place, len(texts))
             try:
-                texts.append(self._wanted.render(part(batch, place, place + 1)))
+                texts.append(self._options.render(part(batch, place, place + 1)))
             except PackError as cause:
                 where = f"{batch.topic} [{batch.partition}] at offset {offset}"
                 error = UnreadableError(f"{where}: {cause}")
-                if not self._wanted.keeps_going:
-                    return _Made(b"".join(texts), place, len(texts), error)
+                if not self._options.keeps_going:
+                    return _Rendered(b"".join(texts), place, len(texts), error)
                 self.failed = 1
-                self._wanted.tell(str(error))
-        return _Made(b"".join(texts), len(batch), len(texts))
+                self._options.report(str(error))
+        return _Rendered(b"".join(texts), len(batch), len(texts))
 
-    async def _write(self, batch: ConsumerBatch, made: _Made) -> None:
+    async def _write(self, batch: ConsumerBatch, rendered: _Rendered) -> None:
         with self._stop.ending_waits(LAST_WRITE_SECONDS) as waiting:
-            await write_all(OUTPUT, made.text)
+            await write_all(OUTPUT, rendered.text)
         if waiting.cancelled_caught:
             raise OutputStalledError(
-                f"nobody reads the output: {counted(made.taken, 'record')} from offset "
-                f"{batch.offsets[0]} of {batch.topic} [{batch.partition}] on may not have been "
+                f"the output is not being read: {counted(rendered.done, 'record')} starting at "
+                f"offset {batch.offsets[0]} of {batch.topic} [{batch.partition}] may not have been "
                 "written"
             )
-        self._wanted.progress.records += made.records
-        self._wanted.progress.size += len(made.text)
+        self._options.progress.records += rendered.records
+        self._options.progress.size += len(rendered.text)
         if self._left is not None:
-            self._left -= made.records
+            self._left -= rendered.records
 
-    def _tell_lag(self, consumer: Consumer) -> None:
+    def _report_lag(self, consumer: Consumer) -> None:
         for each in sorted(consumer.assignment):
             lag = consumer.lag(each)
-            behind = "how far behind is not known" if lag is None else f"{lag:,} behind"
-            self._wanted.tell(
-                f"{each.topic} [{each.partition}] at {consumer.position(each)}, {behind}"
+            shown = "unknown" if lag is None else f"{lag:,}"
+            self._options.report(
+                f"{each.topic} [{each.partition}] at {consumer.position(each)}, lag {shown}"
             )

@@ -1,4 +1,4 @@
-"""What ``trionet decode`` does once its arguments are known."""
+"""Run ``trionet decode``: detect the input, decode it, and print the entries."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from trionet.errors import ConfigError
 from trionet.protocol._codec import schema_versions
 from trionet.protocol.messages.registry import APIS
 
-from ..arguments._api_names import api_key, api_name
+from ..arguments._name_patterns import api_key, api_name
 from ._conversation import Expected
 from ._entries import Selection, entries
-from .input._forms import Kind
 from .input._inputs import open_sources
 from .input._recognition import recognise
-from .input._source import Source
-from .output._bytes_shown import BYTES_SHOWN
+from .input._source import Kind, Source
+from .output._documents import BYTES_SHOWN
 from .output._writing import write_documents, write_lines
 
 
 def decode(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code: 0 all well, 1 something malformed, 2 wrong usage."""
+    """Run the command; returns the exit status: 0 success, 1 malformed input, 2 invalid usage."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:  # a terminal that lacks a character gets its number
+    if reconfigure is not None:  # escape characters that the encoding lacks
         reconfigure(errors="backslashreplace")
     if arguments.list:
         _list(as_json=arguments.json)
@@ -48,9 +47,9 @@ def _decode(arguments: argparse.Namespace) -> bool:
     keys = frozenset(map(_api_key, arguments.api))
     found = entries(_sources(arguments, expected), Selection(expected, keys, arguments.skip))
     write = write_documents if arguments.json else write_lines
-    well = write(islice(found, arguments.limit), None if arguments.full else BYTES_SHOWN)
+    is_valid = write(islice(found, arguments.limit), None if arguments.full else BYTES_SHOWN)
     sys.stdout.flush()
-    return well
+    return is_valid
 
 
 def _sources(
@@ -60,8 +59,8 @@ def _sources(
         key = None if expected is None else expected.api_key
         kind: Kind = arguments.kind or recognise(source.peek, key)
         if kind is Kind.BATCHES and (expected is not None or arguments.api):
-            raise ConfigError(f"{source.name}: --response and --api are not for record batches")
-        what = kind.value if source.peek(1) else "nothing in it"
+            raise ConfigError(f"{source.name}: --response and --api do not apply to record batches")
+        what = kind.value if source.peek(1) else "empty"
         name = printable(source.name)
         print(f"trionet decode: {name}: {source.form}, {what}", file=sys.stderr)
         yield source, kind
@@ -77,13 +76,13 @@ def _expected(text: str | None) -> Expected | None:
     versions = schema_versions(key)
     if not number.isdecimal() or int(number) not in versions:
         raise ConfigError(
-            f"--response {text}: {api_name(key)} has versions {versions[0]} to {versions[-1]} here"
+            f"--response {text}: {api_name(key)} supports versions {versions[0]} to {versions[-1]}"
         )
     return Expected(key, int(number))
 
 
 def _api_key(name: str) -> int:
-    return api_key(name, "--list shows those that are")
+    return api_key(name, "--list shows the known ones")
 
 
 def _list(*, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Frames to entries: requests say what they are, responses are known by the requests before."""
+"""Decode frames to entries: requests identify themselves, responses by an earlier request."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from trionet.protocol._header import decode_request_header
 from trionet.protocol.api_keys import API_VERSIONS, PRODUCE, name_of
 from trionet.protocol.error_codes import UNSUPPORTED_VERSION
 
-from .input._split import Piece
+from .input._split import RawEntry
 from .messages._requests_and_responses import Reading, read_request, read_response
 from .messages._tree import Entry, Problem, Tree
 from .messages._whole import fits_response
 
-#: How many requests without an answer are remembered; the oldest are forgotten first.
-REQUESTS_REMEMBERED_MAX: Final = 100_000
+#: Most requests without a response that are kept; the oldest are dropped first.
+PENDING_REQUESTS_MAX: Final = 100_000
 
-# Where a frame may be anything, a request of an API that nobody here knows has a key and a version
-# below these: Kafka's own are far below them.
+# A frame of unknown kind counts as a request of an unknown API only if its key and version are
+# below these; Kafka's own are far below them.
 _KEY_MAX: Final = 256
 _VERSION_MAX: Final = 64
 
 _correlation_id: Final = Struct(">i").unpack_from
 _error_code_of_response: Final = Struct(">4xh").unpack_from
 _UNKNOWN: Final = (
-    "neither a request nor the answer to a request before it; "
-    "--response API[:VERSION] says what a response is"
+    "neither a request nor the response to an earlier request; "
+    "use --response API[:VERSION] to decode it as a response"
 )
 
 
-class Asked(NamedTuple):
-    """A request that has no answer so far."""
+class PendingRequest(NamedTuple):
+    """A request without a response so far."""
 
     number: int
     api_key: int
@@ -43,59 +43,60 @@ class Asked(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What somebody says that all frames are: responses of this API; any version if None."""
+    """What all frames are according to ``--response``: an API and a version, None for any."""
 
     api_key: int
     version: int | None
 
 
 class Conversation:
-    """What frames are, by those before them.
+    """Decodes frames, matching responses to earlier requests.
 
     Args:
-        expected: what all frames are, if it is known.
+        expected: what all frames are, if known.
     """
 
     def __init__(self, expected: Expected | None = None) -> None:
         self._expected = expected
-        self._asked: OrderedDict[int, Asked] = OrderedDict()
+        self._pending: OrderedDict[int, PendingRequest] = OrderedDict()
 
-    def entry(self, number: int, source: str, piece: Piece) -> Entry:
-        """What a frame is and holds."""
+    def entry(self, number: int, source: str, raw: RawEntry) -> Entry:
+        """Decode a frame."""
         about: dict[str, Tree] = {}
-        kind, reading = "unknown", Reading({}, problem=piece.problem)
-        if not piece.problem:
-            kind, about, reading = self._read(number, piece.data)
+        kind, reading = "unknown", Reading({}, problem=raw.problem)
+        if not raw.problem:
+            kind, about, reading = self._read(number, raw.data)
         problem = reading.problem
-        if piece.missing:
-            whole = len(piece.data) + piece.missing
-            cut = f"cut short: {piece.missing} of {whole} bytes are missing"
-            problem = f"{cut}; {problem}" if problem else cut
+        if raw.missing:
+            whole = len(raw.data) + raw.missing
+            truncation = f"truncated: {raw.missing} of {whole} bytes are missing"
+            problem = f"{truncation}; {problem}" if problem else truncation
         return Entry(
             number,
             source,
-            piece.offset,
-            piece.start - piece.offset + len(piece.data),
+            raw.offset,
+            raw.start - raw.offset + len(raw.data),
             kind,
             about,
             reading.header or None,
             reading.body,
-            Problem(problem, piece.start + reading.pos) if problem else None,
+            Problem(problem, raw.start + reading.pos) if problem else None,
         )
 
     def _read(self, number: int, data: bytes) -> tuple[str, dict[str, Tree], Reading]:
         if self._expected is not None:
             return "response", *_read_expected(self._expected, data)
-        asked = self._asked.get(_correlation_id(data)[0]) if len(data) >= 4 else None
-        answer = None if asked is None else _read_answer(asked, data)
-        if asked is None or answer is None:
+        request = self._pending.get(_correlation_id(data)[0]) if len(data) >= 4 else None
+        response = None if request is None else _read_response(request, data)
+        if request is None or response is None:
             return self._read_request(number, data)
-        if answer.problem and _client_id(data) == asked.client_id:
-            # Another request of this client, whose API and version are an older one's number.
+        if response.problem and _client_id(data) == request.client_id:
+            # Another request of this client, whose API key and version happen to look like the
+            # correlation id of a pending request.
             return self._read_request(number, data)
-        del self._asked[_correlation_id(data)[0]]
-        about = {**_about(asked.api_key, asked.version), "answers": asked.number}
-        return "response", about, answer
+        del self._pending[_correlation_id(data)[0]]
+        about = {**_about(request.api_key, request.version), "answers": request.number}
+        return "response", about, response
 
     def _read_request(self, number: int, data: bytes) -> tuple[str, dict[str, Tree], Reading]:
         try:
@@ -109,24 +110,24 @@ class Conversation:
         if codec is None:
             reading = reading._replace(problem=_unknown_version(key, version))
         if reading.problem and not (client_id and client_id.isprintable()):
-            # Small numbers of responses look like versions of Produce.
+            # Small numbers in responses look like versions of Produce.
             return _unknown(data, f"as a request, {name_of(key)} v{version}: {reading.problem}")
         if key != PRODUCE or reading.body is None or reading.body.get("acks") != 0:
-            self._remember(correlation_id, Asked(number, key, version, client_id))
+            self._add_pending(correlation_id, PendingRequest(number, key, version, client_id))
         return "request", _about(key, version), reading
 
-    def _remember(self, correlation_id: int, asked: Asked) -> None:
-        self._asked[correlation_id] = asked
-        self._asked.move_to_end(correlation_id)
-        if len(self._asked) > REQUESTS_REMEMBERED_MAX:
-            self._asked.popitem(last=False)
+    def _add_pending(self, correlation_id: int, request: PendingRequest) -> None:
+        self._pending[correlation_id] = request
+        self._pending.move_to_end(correlation_id)
+        if len(self._pending) > PENDING_REQUESTS_MAX:
+            self._pending.popitem(last=False)
 
 
 def _client_id(data: bytes) -> str | None:
     try:
         return decode_request_header(data)[3]
     except WireFormatError:
-        return "\0 no request"
+        return "\0 not a request"
 
 
 def _about(key: int, version: int) -> dict[str, Tree]:
@@ -136,9 +137,9 @@ def _about(key: int, version: int) -> dict[str, Tree]:
 def _unknown_version(key: int, version: int) -> str:
     known = schema_versions(key)
     if not known:
-        return f"the fields of {name_of(key)} are not known here"
+        return f"unknown API {name_of(key)}"
     which = f"{known[0]} to {known[-1]}"
-    return f"version {version} of {name_of(key)} is not known here, only {which}"
+    return f"unknown version {version} of {name_of(key)}; known: {which}"
 
 
 def _unknown(data: bytes, why: str) -> tuple[str, dict[str, Tree], Reading]:
@@ -148,18 +149,18 @@ def _unknown(data: bytes, why: str) -> tuple[str, dict[str, Tree], Reading]:
     return "unknown", {}, Reading(header, problem=f"{_UNKNOWN}{f' ({why})' if why else ''}")
 
 
-def _read_answer(asked: Asked, data: bytes) -> Reading:
-    codec = lookup(asked.api_key, asked.version)
-    if asked.api_key == API_VERSIONS and (codec is None or codec.version):
-        codec = _refusal(data) or codec
+def _read_response(request: PendingRequest, data: bytes) -> Reading:
+    codec = lookup(request.api_key, request.version)
+    if request.api_key == API_VERSIONS and (codec is None or codec.version):
+        codec = _downgraded_api_versions(data) or codec
     if codec is None:
         header: dict[str, Tree] = {"correlation_id": _correlation_id(data)[0]}
-        return Reading(header, problem=_unknown_version(asked.api_key, asked.version), pos=4)
+        return Reading(header, problem=_unknown_version(request.api_key, request.version), pos=4)
     return read_response(codec, data)
 
 
-def _refusal(data: bytes) -> ApiVersionCodec | None:
-    """A broker that lacks the version of an ApiVersions answers in version 0 (KIP-511)."""
+def _downgraded_api_versions(data: bytes) -> ApiVersionCodec | None:
+    """Return version 0's codec if a broker rejected the version of an ApiVersions (KIP-511)."""
     if len(data) < 6 or _error_code_of_response(data)[0] != UNSUPPORTED_VERSION:
         return None
     codec = lookup(API_VERSIONS, 0)
@@ -169,8 +170,8 @@ def _refusal(data: bytes) -> ApiVersionCodec | None:
 def _read_expected(expected: Expected, data: bytes) -> tuple[dict[str, Tree], Reading]:
     key, version = expected
     if version is not None:
-        asked = Asked(0, key, version, None)
-        return _about(key, version), _read_answer(asked, data)
+        request = PendingRequest(0, key, version, None)
+        return _about(key, version), _read_response(request, data)
     codecs = [codec for each in schema_versions(key) if (codec := lookup(key, each)) is not None]
     fitting = [codec for codec in codecs if fits_response(codec, data)]
     if not fitting:

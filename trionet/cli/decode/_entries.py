@@ -1,4 +1,4 @@
-"""Sources to entries, those that are asked for."""
+"""Decode sources to the selected entries."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from itertools import count
 from typing import NamedTuple
 
 from ._conversation import Conversation, Expected
-from .input._forms import Kind
-from .input._source import Source
-from .input._split import Piece, pieces
+from .input._source import Kind, Source
+from .input._split import RawEntry, split
 from .messages._allowance import Allowance
 from .messages._batches import batch_tree
 from .messages._tree import Entry, Problem, first_problem
 
 
 class Selection(NamedTuple):
-    """What is asked for.
+    """Which entries to show.
 
     Attributes:
-        expected: what all frames are, if that was said.
-        api_keys: the APIs whose frames are shown; all if empty.
-        skip: how many of them are left out first.
+        expected: what all frames are, if given.
+        api_keys: APIs whose frames are shown; empty for all.
+        skip: number of entries to skip.
     """
 
     expected: Expected | None = None
@@ -30,36 +29,34 @@ class Selection(NamedTuple):
 
 
 def entries(sources: Iterable[tuple[Source, Kind]], selection: Selection) -> Iterator[Entry]:
-    """The entries of all sources, one after the other; requests of one are known in the next."""
+    """Yield the entries of all sources in order; a response may belong to an earlier source."""
     conversation = Conversation(selection.expected)
     skip = selection.skip
     numbers = count(1)
     for source, kind in sources:
-        for number, piece in zip(numbers, pieces(source, kind), strict=False):
+        for number, raw in zip(numbers, split(source, kind), strict=False):
             entry = None
             if kind is not Kind.BATCHES:
-                entry = conversation.entry(number, source.name, piece)
+                entry = conversation.entry(number, source.name, raw)
                 if selection.api_keys and entry.about.get("api_key") not in selection.api_keys:
                     continue
             if skip:
                 skip -= 1
                 continue
-            yield entry or _batch_entry(number, source.name, piece)
+            yield entry or _batch_entry(number, source.name, raw)
 
 
-def _batch_entry(number: int, source: str, piece: Piece) -> Entry:
-    body, problem = (
-        ({}, "") if piece.problem else batch_tree(piece.data, piece.missing, Allowance())
-    )
-    problem = piece.problem or problem or first_problem(body)
+def _batch_entry(number: int, source: str, raw: RawEntry) -> Entry:
+    body, problem = ({}, "") if raw.problem else batch_tree(raw.data, raw.missing, Allowance())
+    problem = raw.problem or problem or first_problem(body)
     return Entry(
         number,
         source,
-        piece.offset,
-        len(piece.data),
+        raw.offset,
+        len(raw.data),
         "batch",
         {},
         None,
         body,
-        Problem(problem, piece.start) if problem else None,
+        Problem(problem, raw.start) if problem else None,
     )

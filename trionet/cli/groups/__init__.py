@@ -1,21 +1,33 @@
-"""``trionet groups``: the groups of a cluster, their offsets and how far behind they are."""
+"""``trionet groups``: the groups of a cluster, their members, offsets and lag."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from ..arguments._subcommands import Subcommands, run
+from ..arguments._parser import Subcommands, Verb, run
+from . import _delete, _describe, _list, _reset
 
 COMMANDS: Final = {
-    "list": ("groups._list", "list groups"),
-    "describe": (
-        "groups._describe",
-        "show members, assignments and lag of groups, once or all the time",
+    "list": Verb("list groups", _list.add_arguments, _list.run),
+    "describe": Verb(
+        "show members, assignments and lag of groups, once or continuously",
+        _describe.add_arguments,
+        _describe.run,
     ),
-    "reset": ("groups._reset", "let a group begin elsewhere"),
-    "delete": ("groups._delete", "delete groups with their offsets"),
-    "delete-offsets": ("groups._delete_offsets", "make a group forget partitions"),
-    "remove-members": ("groups._remove_members", "remove members from a group"),
+    "reset": Verb("reset the offsets of a group", _reset.add_arguments, _reset.run),
+    "delete": Verb(
+        "delete groups and their offsets", _delete.add_delete_arguments, _delete.run_delete
+    ),
+    "delete-offsets": Verb(
+        "delete committed offsets of a group",
+        _delete.add_delete_offsets_arguments,
+        _delete.run_delete_offsets,
+    ),
+    "remove-members": Verb(
+        "remove members from a group",
+        _delete.add_remove_members_arguments,
+        _delete.run_remove_members,
+    ),
 }
 
 add_arguments = Subcommands(COMMANDS).add_arguments

@@ -18,8 +18,8 @@ from ..terminal._output import (
     TEXT,
     add_format_arguments,
     is_terminal,
+    print_errors,
     stdout,
-    tell_errors,
     write_results,
 )
 
@@ -33,45 +33,42 @@ ALL: Final = "all"
 SECTIONS: Final = (ALL, "summary", "members", "topics", "partitions")
 WATCH_SECONDS: Final = 5.0
 _WATCH_SECONDS_MIN: Final = 0.1
-# The cursor to the corner, and nothing behind it: the scroll-back stays.
+# Move the cursor home and clear below it, which keeps the scroll-back.
 _CLEAR: Final = "\x1b[H\x1b[J"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
-    parser.add_argument("groups", metavar="GROUP", nargs="+", help="the names of the groups")
+    """Add the command's arguments to ``parser``."""
+    parser.add_argument("groups", metavar="GROUP", nargs="+", help="group names")
     add_regex_argument(parser, "groups")
     parser.add_argument(
         "--only",
         choices=SECTIONS,
         default=ALL,
-        help="one of the tables alone; with --format csv that of the partitions, unless another is "
-        "named",
+        help="show only one of the tables; --format csv shows the partitions by default",
     )
     parser.add_argument(
         "-w",
         "--watch",
         action="store_true",
-        help="again and again, until Ctrl-C; --format json prints one document after the other",
+        help="repeat until Ctrl-C; --format json prints one document each time",
     )
     parser.add_argument(
         "--interval",
         type=_seconds,
         default=WATCH_SECONDS,
         metavar="SECONDS",
-        help=f"with --watch: how often (default: {WATCH_SECONDS:g})",
+        help=f"with --watch: the interval (default: {WATCH_SECONDS:g})",
     )
-    parser.add_argument(
-        "--count", type=int, metavar="N", help="with --watch: not until Ctrl-C, but N times"
-    )
+    parser.add_argument("--count", type=int, metavar="N", help="with --watch: stop after N times")
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all is shown, 1 something could not be."""
+    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
     if arguments.count is not None and (not arguments.watch or arguments.count < 1):
-        raise ConfigError("--count has to be 1 or more, and belongs to --watch")
+        raise ConfigError("--count must be at least 1 and requires --watch")
     return run_with_admin(arguments, partial(_describe, arguments))
 
 
@@ -82,7 +79,7 @@ def _seconds(text: str) -> float:
         seconds = math.nan
     if not _WATCH_SECONDS_MIN <= seconds < math.inf:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not allowed; allowed: seconds from {_WATCH_SECONDS_MIN:g} on"
+            f"invalid interval {text!r}: expected at least {_WATCH_SECONDS_MIN:g} seconds"
         )
     return seconds
 
@@ -99,22 +96,22 @@ async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
         except (ApiError, CallTimedOutError, DisconnectedError) as error:
             if not arguments.watch:
                 raise
-            # Who watches wants to see it come back, too.
-            status = tell_errors(arguments, [error])
+            # Keep watching: the broker may come back.
+            status = print_errors(arguments, [error])
         shown += 1
         if not arguments.watch or shown == arguments.count:
             return status
-        # Not later and later: by the clock, less what asking takes.
+        # Schedule by the clock so that the time of the requests does not add up.
         await trio.sleep_until(max(started + shown * arguments.interval, trio.current_time()))
 
 
 async def _show(arguments: argparse.Namespace, admin: Admin) -> int:
-    from ._snapshot import look_at
+    from ._snapshot import take_snapshot
 
     names = list(dict.fromkeys(arguments.groups))
     if arguments.regex:
         names = matching(names, await admin.list_groups())
-    groups, errors = await look_at(admin, names)
+    groups, errors = await take_snapshot(admin, names)
     if arguments.watch and arguments.format == TEXT:
         _show_time()
     return _write(arguments, groups, errors)
@@ -129,10 +126,10 @@ def _show_time() -> None:
 def _write(
     arguments: argparse.Namespace, groups: Sequence[Group], errors: Sequence[TrionetError]
 ) -> int:
-    from ._tables import TABLES, document, of_one
+    from ._tables import TABLES, document, group_tables
 
     only = arguments.only
     alone = TABLES["partitions" if only == ALL else only](groups)
-    tables = [table for group in groups for table in of_one(group)] if only == ALL else alone
+    tables = [table for group in groups for table in group_tables(group)] if only == ALL else alone
     documents = [document(group) for group in groups] if only == ALL else alone.documents()
     return write_results(arguments, tables, errors, documents, as_csv=alone)

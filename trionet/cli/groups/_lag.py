@@ -1,4 +1,4 @@
-"""How far behind a group is: its commits and assignments beside the ends of the partitions."""
+"""Lag of groups: committed offsets and assignments against the end offsets of partitions. Pure."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Final, NamedTuple
 
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin.groups._group_descriptions import GroupDescription, GroupMember
-from trionet.client.admin.groups._group_offsets import CommittedOffset
+from trionet.client.admin.groups._groups import CommittedOffset
 
 Limits = tuple[int | None, int | None]
-"""The first offset that is left, and the one of the next record; None where it is not known."""
+"""Log start offset and end offset of a partition; None where unknown."""
 
 
 class PartitionLag(NamedTuple):
-    """A partition that a group has committed in, or that a member of it has.
+    """A partition with a committed offset of a group, or assigned to one of its members.
 
     Attributes:
         topic: its topic.
         partition: its number.
-        offset: what was committed: the next record to be read; None for nothing.
-        start_offset: the first record that is left.
-        end_offset: where the next record will be.
-        lag: how many offsets are not read; None where nothing is committed, as Kafka's tool has it.
-        member: who has it.
-        client_id: what that member calls itself.
-        host: where it connects from.
-        metadata: what was committed beside the offset.
+        offset: the committed offset; None if there is none.
+        start_offset: the log start offset.
+        end_offset: the end offset.
+        lag: number of unread offsets; None without a committed offset, as in Kafka's tool.
+        member: id of the member it is assigned to.
+        client_id: the member's client id.
+        host: the member's host.
+        metadata: the metadata committed with the offset.
     """
 
     topic: str
@@ -42,13 +42,13 @@ class PartitionLag(NamedTuple):
 
 
 class TopicLag(NamedTuple):
-    """All partitions of a topic.
+    """The partitions of a topic, summed up.
 
     Attributes:
         topic: the topic.
-        partitions: how many the group has committed in or reads.
-        uncommitted: how many of these without a commit.
-        lag: of all together.
+        partitions: number of partitions with a committed offset or a member.
+        uncommitted: number of these without a committed offset.
+        lag: total lag.
     """
 
     topic: str
@@ -65,12 +65,12 @@ def partition_lags(
     committed: Mapping[TopicPartition, CommittedOffset | None],
     limits: Mapping[TopicPartition, Limits],
 ) -> list[PartitionLag]:
-    """What is known of each partition, by topic and number.
+    """Return the lag of each partition of a group, sorted by topic and number.
 
     Args:
-        group: its members; None if it has none.
-        committed: its offsets.
-        limits: where the partitions begin and end.
+        group: for its members; None if unknown.
+        committed: its committed offsets.
+        limits: start and end offsets of the partitions.
     """
     owners = _owners(group.members if group is not None else ())
     keys = sorted({*owners, *(key for key, each in committed.items() if each is not None)})
@@ -78,7 +78,7 @@ def partition_lags(
 
 
 def topic_lags(partitions: Iterable[PartitionLag]) -> list[TopicLag]:
-    """The same by topic."""
+    """Sum up partitions by topic."""
     by_topic: dict[str, list[PartitionLag]] = {}
     for each in partitions:
         by_topic.setdefault(each.topic, []).append(each)
@@ -89,7 +89,7 @@ def topic_lags(partitions: Iterable[PartitionLag]) -> list[TopicLag]:
 
 
 def total_lag(partitions: Iterable[PartitionLag]) -> int:
-    """Of all partitions whose lag is known."""
+    """Return the sum over all partitions whose lag is known."""
     return sum(each.lag or 0 for each in partitions)
 
 
@@ -105,7 +105,7 @@ def _lag(
 ) -> PartitionLag:
     start, end = limits or (None, None)
     offset = None if committed is None else committed.offset
-    # A log that was cut, or made anew, ends before what was committed: nothing is unread there.
+    # After a truncation, or if the topic was recreated, the log may end before the commit.
     lag = None if offset is None or end is None else max(0, end - offset)
     return PartitionLag(
         key.topic,

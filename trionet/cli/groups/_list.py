@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from trionet.errors import ConfigError
 
-from ..arguments._name_patterns import add_regex_argument, matching
+from ..arguments._name_patterns import add_regex_argument, matching, split_names
 from ..clients._admin import run_with_admin
-from ..clients._connection import add_connection_arguments, names_of
+from ..clients._connection import add_connection_arguments
 from ..terminal._output import Table, add_format_arguments, write_results
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ STATES: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
-    parser.add_argument("groups", metavar="GROUP", nargs="*", help="these only (default: all)")
+    """Add the command's arguments to ``parser``."""
+    parser.add_argument(
+        "groups", metavar="GROUP", nargs="*", help="only these groups (default: all)"
+    )
     add_regex_argument(parser, "groups")
     parser.add_argument(
         "-s",
@@ -40,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STATE,...",
-        help=f"in these states only: {', '.join(STATES)}",
+        help=f"only groups in these states: {', '.join(STATES)}",
     )
     parser.add_argument(
         "-t",
@@ -48,26 +50,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TYPE,...",
-        help=f"of these types only: {', '.join(TYPES)}",
+        help=f"only groups of these types: {', '.join(TYPES)}",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed, 1 a group is not there."""
+    """Run the command; returns the exit status: 0 listed, 1 a group does not exist."""
     states = _known("state", arguments.states, STATES)
     types = _known("type", arguments.types, TYPES)
     return run_with_admin(arguments, partial(_list, arguments, states, types))
 
 
 def _known(what: str, given: list[str], known: tuple[str, ...]) -> list[str]:
-    """What was given, as Kafka writes it."""
+    """Return the given names in Kafka's spelling."""
     words = {word.lower(): word for word in known}
-    for name in names_of(given):
+    for name in split_names(given):
         if name.lower() not in words:
-            raise ConfigError(f"{name!r} is no {what}; allowed: {', '.join(known)}")
-    return [words[name.lower()] for name in names_of(given)]
+            raise ConfigError(f"unknown {what} {name!r}; allowed: {', '.join(known)}")
+    return [words[name.lower()] for name in split_names(given)]
 
 
 async def _list(
@@ -89,5 +91,5 @@ async def _list(
     return write_results(
         arguments,
         Table(("group", "type", "state", "protocol"), rows),
-        [f"group {name}: there is none" for name in missing],
+        [f"group {name} does not exist" for name in missing],
     )

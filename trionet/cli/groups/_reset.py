@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ..arguments._times import HELP, allow_times, parse_time
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
-from ..terminal._output import Table, add_format_arguments, tell, write_results
+from ..terminal._output import Table, add_format_arguments, print_message, write_results
 
 if TYPE_CHECKING:
     from trionet.client._topic_partition import TopicPartition
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
     from ._reset_targets import Topics
 
-# A group in another state has members, which would go on where they are (Kafka:
+# In other states the group has members, which would overwrite the offsets (Kafka:
 # ConsumerGroupCommand.resetOffsets).
 _INACTIVE: Final = frozenset({"Empty", "Dead"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     allow_times(parser)
     parser.description = (
-        "Let a group begin elsewhere. It is shown what would be done; --execute does it. The group "
-        "must have no members. An offset that is not there becomes the first or the last one."
+        "Reset the committed offsets of a group. The new offsets are only shown unless --execute "
+        "is given. The group must have no members. Offsets out of range become the start or end."
     )
-    parser.add_argument("group", metavar="GROUP", help="the name of the group; it may be a new one")
+    parser.add_argument("group", metavar="GROUP", help="group name; the group need not exist")
     parser.add_argument(
         "-t",
         "--topics",
@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TOPIC[:N,...]",
-        help="only this topic, or these partitions of it; also one that the group has not read; "
-        "may be given many times (default: all that the group has committed)",
+        help="a topic, optionally with partitions, also one without committed offsets; may be "
+        "repeated (default: all topics with committed offsets)",
     )
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
@@ -49,13 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to-start",
         dest="earliest",
         action="store_true",
-        help="to the first records that are left",
+        help="to the start of the log",
     )
     where.add_argument(
-        "--to-latest", "--to-end", dest="latest", action="store_true", help="behind the last ones"
+        "--to-latest", "--to-end", dest="latest", action="store_true", help="to the end of the log"
     )
     where.add_argument(
-        "--to-current", dest="current", action="store_true", help="to what is committed now"
+        "--to-current", dest="current", action="store_true", help="to the current committed offsets"
     )
     where.add_argument("--to-offset", dest="offset", type=int, metavar="N", help="to this offset")
     where.add_argument(
@@ -63,42 +63,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to-datetime",
         dest="time",
         metavar="TIME",
-        help=f"to the first records from this time on: {HELP}",
+        help=f"to the first records at or after this time: {HELP}",
     )
     where.add_argument(
         "--shift-by",
         dest="shift",
         type=int,
         metavar="N",
-        help="so many offsets ahead, or back with -N",
+        help="by N offsets forward, or backward with -N",
     )
     where.add_argument(
-        "--to-group", dest="from_group", metavar="GROUP", help="to what another group has committed"
+        "--to-group",
+        dest="from_group",
+        metavar="GROUP",
+        help="to the committed offsets of another group",
     )
     where.add_argument(
         "--to-file",
         "--from-file",
         dest="file",
         metavar="FILE",
-        help="to the offsets of a file, with rows of topic, partition and offset, such as `trionet "
+        help="to the offsets in a file with rows of topic, partition and offset, such as `trionet "
         "groups describe --format csv` and this command print; - is standard input",
     )
     parser.add_argument(
-        "--execute", action="store_true", help="do it, instead of showing what would be done"
+        "--execute", action="store_true", help="apply the reset instead of only showing it"
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 done or shown, 1 something failed."""
+    """Run the command; returns the exit status: 0 reset or shown, 1 some failed."""
     from ..arguments._topic_partitions import parse_topic, read_offsets
 
     topics = [parse_topic(text) for text in arguments.topics]
     if arguments.time is not None:
-        parse_time(
-            arguments.time, datetime.now(UTC)
-        )  # what is wrong is told before anybody is asked
+        parse_time(arguments.time, datetime.now(UTC))  # reject an invalid time before connecting
     from_file = None if arguments.file is None else read_offsets(arguments.file)
     return run_with_admin(arguments, partial(_reset, arguments, topics, from_file))
 
@@ -116,13 +117,13 @@ async def _reset(
 
     state = await state_of(admin, arguments.group)
     if state not in _INACTIVE:
-        tell(
+        print_message(
             arguments,
-            f"group {arguments.group} is {state}: it can only be reset when its members have left",
+            f"group {arguments.group} is {state}: stop all of its members before resetting it",
         )
         return 1
     found = await find(arguments, topics, from_file, admin)
-    planned = moves(found.asked, found.committed, found.limits)
+    planned = moves(found.requested, found.committed, found.limits)
     errors = list(found.errors)
     if arguments.execute:
         results = await admin.alter_group_offsets(
@@ -132,5 +133,5 @@ async def _reset(
         planned = [move for move in planned if results[TopicPartition(*move[:2])] is None]
     status = write_results(arguments, Table(Move._fields, planned), errors)
     if not arguments.execute:
-        tell(arguments, "nothing was changed; --execute does it")
+        print_message(arguments, "nothing was changed; use --execute to apply the reset")
     return status

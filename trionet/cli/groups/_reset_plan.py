@@ -1,4 +1,4 @@
-"""Where a group is to begin: what is asked for, made to offsets that exist (pure)."""
+"""Resolve a reset request to existing offsets. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from trionet.client._topic_partition import TopicPartition
 
 
 class Move(NamedTuple):
-    """A partition, and where the group is to go on in it.
+    """A partition and the new committed offset of the group in it.
 
     Attributes:
         topic: its topic.
         partition: its number.
-        before: what is committed now; None for nothing.
-        offset: what is to be committed.
-        note: why that is not what was asked for, if it is not.
+        before: the current committed offset; None if there is none.
+        offset: the new committed offset.
+        note: why it differs from the request; empty if it does not.
     """
 
     topic: str
@@ -27,26 +27,26 @@ class Move(NamedTuple):
 
 
 def moves(
-    asked: Mapping[TopicPartition, int],
+    requested: Mapping[TopicPartition, int],
     committed: Mapping[TopicPartition, int],
     limits: Mapping[TopicPartition, tuple[int, int]],
 ) -> list[Move]:
-    """The moves, by topic and number; offsets outside of a log become its begin or its end.
+    """Return the moves by topic and number, with offsets clamped to the range of the log.
 
     (Kafka: ConsumerGroupCommand.checkOffsetsRange.)
 
     Args:
-        asked: the offset that is wanted for each partition.
-        committed: what is committed now.
-        limits: where each partition begins and ends.
+        requested: the requested offset of each partition.
+        committed: the current committed offsets.
+        limits: start and end offset of each partition.
     """
     found = []
-    for key in sorted(asked):
+    for key in sorted(requested):
         start, end = limits[key]
-        wanted = asked[key]
-        offset = min(max(wanted, start), end)
+        target = requested[key]
+        offset = min(max(target, start), end)
         note = ""
-        if offset != wanted:
-            note = f"{wanted} is {'before the begin' if wanted < start else 'after the end'}"
+        if offset != target:
+            note = f"{target} is {'before the start' if target < start else 'after the end'}"
         found.append(Move(*key, committed.get(key), offset, note))
     return found

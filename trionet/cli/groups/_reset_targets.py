@@ -1,4 +1,4 @@
-"""Which partitions are reset, and to what: answered by the cluster."""
+"""Look up the partitions that a reset affects, and the offsets it requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from trionet.client._api_errors import api_error
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin._admin import Admin
-from trionet.client.admin.groups._group_offsets import CommittedOffset
+from trionet.client.admin.groups._groups import CommittedOffset
 from trionet.errors import ApiError, ConfigError, TrionetError
 from trionet.protocol.error_codes import (
     GROUP_ID_NOT_FOUND,
@@ -22,30 +22,30 @@ from ..arguments._times import parse_time
 from ..clients._partition_offsets import offsets_at, start_and_end
 
 Topics = Sequence[tuple[str, list[int] | None]]
-"""Topics and some partitions of each, None for all."""
+"""Topics and the selected partitions of each, None for all."""
 
 
 class Found(NamedTuple):
-    """What the cluster says.
+    """The result of :func:`find`.
 
     Attributes:
-        asked: the offset that is wanted, by partition.
-        committed: what is committed now.
-        limits: where each partition begins and ends.
-        errors: what is wrong with other partitions.
+        requested: the requested offset by partition.
+        committed: the current committed offsets.
+        limits: start and end offset of each partition.
+        errors: the errors of other partitions.
     """
 
-    asked: dict[TopicPartition, int]
+    requested: dict[TopicPartition, int]
     committed: dict[TopicPartition, int]
     limits: dict[TopicPartition, tuple[int, int]]
     errors: list[TrionetError]
 
 
 async def committed_by(admin: Admin, group: str) -> dict[TopicPartition, int]:
-    """What a group has committed.
+    """Return the committed offsets of a group.
 
     Raises:
-        TrionetError: it could not be asked for.
+        TrionetError: the request failed.
     """
     [results] = (await admin.list_group_offsets([group])).checked().values()
     return {
@@ -61,16 +61,16 @@ async def find(
     from_file: Mapping[TopicPartition, int] | None,
     admin: Admin,
 ) -> Found:
-    """Ask for all that is needed.
+    """Look up the partitions, their limits and the requested offsets.
 
     Args:
         arguments: of ``trionet groups reset``.
-        topics: to which it is limited; none for no limit.
+        topics: the topics to reset; empty for all.
         from_file: the offsets of ``--to-file``.
-        admin: whom to ask.
+        admin: the client to use.
 
     Raises:
-        ConfigError: nothing is left to reset.
+        ConfigError: no offsets to reset.
         TrionetError: a request as a whole failed.
     """
     committed = await committed_by(admin, arguments.group)
@@ -78,15 +78,15 @@ async def find(
     if arguments.from_group is not None:
         given = await committed_by(admin, arguments.from_group)
         if not given:
-            raise ConfigError(f"group {arguments.from_group} has committed nothing")
-    wanted = _wanted(topics, committed if given is None else given)
-    if not wanted and given is not None:
-        raise ConfigError("there are no offsets of these topics (--topics) to reset to")
-    if not wanted and not topics:
+            raise ConfigError(f"group {arguments.from_group} has no committed offsets")
+    selected = _selected(topics, committed if given is None else given)
+    if not selected and given is not None:
+        raise ConfigError("no offsets to reset to for these topics (--topics)")
+    if not selected and not topics:
         raise ConfigError(
-            f"group {arguments.group} has committed nothing; name the topics (--topics)"
+            f"group {arguments.group} has no committed offsets; name the topics (--topics)"
         )
-    partitions, errors = await _existing(admin, topics, wanted, is_given=given is not None)
+    partitions, errors = await _existing(admin, topics, selected, is_given=given is not None)
     found, failed = await start_and_end(admin, partitions)
     limits = {
         key: (start, end)
@@ -95,14 +95,14 @@ async def find(
     }
     if given is None and arguments.time is not None:
         time = parse_time(arguments.time, datetime.now(UTC))
-        asked, missing = await offsets_at(admin, limits, time)
+        requested, missing = await offsets_at(admin, limits, time)
     else:
-        asked, missing = _asked(arguments, given, committed, limits)
-    return Found(asked, committed, limits, [*errors, *failed, *missing])
+        requested, missing = _requested(arguments, given, committed, limits)
+    return Found(requested, committed, limits, [*errors, *failed, *missing])
 
 
-def _wanted(topics: Topics, known: Iterable[TopicPartition]) -> set[TopicPartition]:
-    """Of the partitions that are known, those that are meant."""
+def _selected(topics: Topics, known: Iterable[TopicPartition]) -> set[TopicPartition]:
+    """Return the known partitions that are selected."""
     return {
         key
         for key in known
@@ -115,10 +115,10 @@ def _wanted(topics: Topics, known: Iterable[TopicPartition]) -> set[TopicPartiti
 
 
 async def _existing(
-    admin: Admin, topics: Topics, wanted: Iterable[TopicPartition], *, is_given: bool
+    admin: Admin, topics: Topics, selected: Iterable[TopicPartition], *, is_given: bool
 ) -> tuple[list[TopicPartition], list[TrionetError]]:
-    """Those that are there and have a leader, and what is wrong with the others."""
-    keys = set(wanted)
+    """Return the partitions that exist and have a leader, and the errors of the others."""
+    keys = set(selected)
     names = sorted({*(key.topic for key in keys), *(topic for topic, _ in topics)})
     described = await admin.describe_topics(names)
     errors = list(described.errors.values())
@@ -128,7 +128,7 @@ async def _existing(
         if not isinstance(topic, TrionetError)
         for number, part in topic.partitions.items()
     }
-    if not is_given:  # topics that are named are reset as a whole, read or not
+    if not is_given:  # named topics include partitions without committed offsets
         for topic, numbers in topics:
             all_of_it = [key.partition for key in leaders if key.topic == topic]
             keys |= {TopicPartition(topic, n) for n in (numbers or all_of_it)}
@@ -141,7 +141,7 @@ async def _existing(
     return [key for key in sorted(keys) if leaders.get(key, -1) >= 0], errors
 
 
-def _asked(
+def _requested(
     arguments: argparse.Namespace,
     given: Mapping[TopicPartition, int] | None,
     committed: Mapping[TopicPartition, int],
@@ -151,7 +151,7 @@ def _asked(
         return {key: given[key] for key in limits}, []
     if arguments.shift is not None:
         missing: list[TrionetError] = [
-            ConfigError(f"{key}: nothing is committed that could be shifted")
+            ConfigError(f"{key}: no committed offset to shift")
             for key in limits
             if key not in committed
         ]
@@ -160,16 +160,16 @@ def _asked(
         }, missing
     if arguments.offset is not None:
         return dict.fromkeys(limits, arguments.offset), []
-    if arguments.current:  # of what is not committed the end, as Kafka's tool has it
+    if arguments.current:  # the end without a committed offset, as in Kafka's tool
         return {key: committed.get(key, end) for key, (_, end) in limits.items()}, []
     return {key: start if arguments.earliest else end for key, (start, end) in limits.items()}, []
 
 
 async def state_of(admin: Admin, group: str) -> str:
-    """The state of a group, ``Dead`` for one that is not there.
+    """Return the state of a group, ``Dead`` if it does not exist.
 
     Raises:
-        TrionetError: it could not be asked for.
+        TrionetError: the request failed.
     """
     [described] = (await admin.describe_groups([group])).values()
     if isinstance(described, ApiError) and described.error_code == GROUP_ID_NOT_FOUND:

@@ -1,4 +1,4 @@
-"""Ask a cluster for all that is shown of groups."""
+"""Fetch all that is shown of groups: descriptions, committed offsets and end offsets."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin._admin import Admin
-from trionet.client.admin.calls._results import Results
+from trionet.client.admin.calls._calls import Results
 from trionet.client.admin.groups._group_descriptions import GroupDescription
-from trionet.client.admin.groups._group_offsets import CommittedOffset
+from trionet.client.admin.groups._groups import CommittedOffset
 from trionet.errors import ApiError, TrionetError, UnsupportedVersionError
 from trionet.protocol.error_codes import GROUP_ID_NOT_FOUND
 
@@ -18,19 +18,21 @@ from ._lag import Limits, PartitionLag, partition_lags
 
 
 class Group(NamedTuple):
-    """A group, as it is at a moment.
+    """A snapshot of a group.
 
     Attributes:
         about: its state and members.
-        partitions: its commits, assignments and lag.
+        partitions: its committed offsets, assignments and lag.
     """
 
     about: GroupDescription
     partitions: list[PartitionLag]
 
 
-async def look_at(admin: Admin, names: Sequence[str]) -> tuple[list[Group], list[TrionetError]]:
-    """The groups of these names, and why some are not known.
+async def take_snapshot(
+    admin: Admin, names: Sequence[str]
+) -> tuple[list[Group], list[TrionetError]]:
+    """Fetch the groups of these names. Returns also the errors of those that failed.
 
     Raises:
         TrionetError: a request as a whole failed.
@@ -57,7 +59,7 @@ async def look_at(admin: Admin, names: Sequence[str]) -> tuple[list[Group], list
 
 
 async def _described(admin: Admin, names: Sequence[str]) -> Results[str, GroupDescription]:
-    """Groups of consumers, or else share groups, of which other questions are asked."""
+    """Describe consumer groups, and share groups, which need a different request."""
     results = await admin.describe_groups(names)
     missing = [name for name, error in results.errors.items() if _is_not_found(error)]
     if not missing:
@@ -81,16 +83,14 @@ async def _limits(
     groups: Mapping[str, GroupDescription],
     committed: Mapping[str, Mapping[TopicPartition, CommittedOffset | None]],
 ) -> tuple[dict[TopicPartition, Limits], list[TrionetError]]:
-    """Where the partitions of all groups begin and end; those without a leader are left out."""
-    wanted = {key for offsets in committed.values() for key in offsets}
-    wanted |= {
-        key for group in groups.values() for each in group.members for key in each.assignment
-    }
-    topics = await admin.describe_topics(sorted({key.topic for key in wanted}))
+    """Return start and end offsets of all partitions of the groups that have a leader."""
+    keys = {key for offsets in committed.values() for key in offsets}
+    keys |= {key for group in groups.values() for each in group.members for key in each.assignment}
+    topics = await admin.describe_topics(sorted({key.topic for key in keys}))
     errors = list(topics.errors.values())
     led = [
         key
-        for key in sorted(wanted)
+        for key in sorted(keys)
         if (topic := topics.get(key.topic)) is not None
         and not isinstance(topic, TrionetError)
         and (part := topic.partitions.get(key.partition)) is not None

@@ -1,4 +1,4 @@
-"""Groups as tables and as JSON."""
+"""Groups as tables and as JSON documents."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ._snapshot import Group
 
 
 def summaries(groups: Iterable[Group]) -> Table:
-    """A row for each group."""
+    """Return one row per group."""
     rows = [tuple(_summary(group).values()) for group in groups]
     return Table(_SUMMARY, rows)
 
 
 def members(groups: Iterable[Group]) -> Table:
-    """A row for each member."""
+    """Return one row per member."""
     fields = ("group", "member", "instance", "client_id", "host", "partitions", "assignment")
     rows = [
         (
@@ -40,25 +40,25 @@ def members(groups: Iterable[Group]) -> Table:
 
 
 def topics(groups: Iterable[Group]) -> Table:
-    """A row for each topic of each group."""
+    """Return one row per topic of each group."""
     rows = [(group.about.id, *each) for group in groups for each in topic_lags(group.partitions)]
     return Table(("group", *TopicLag._fields), rows)
 
 
 def partitions(groups: Iterable[Group]) -> Table:
-    """A row for each partition of each group."""
+    """Return one row per partition of each group."""
     rows = [(group.about.id, *each) for group in groups for each in group.partitions]
     return Table(("group", *FIELDS), rows)
 
 
-#: The tables that may be asked for alone.
+#: The tables that ``--only`` selects.
 TABLES: Final[Mapping[str, Callable[[Iterable[Group]], Table]]] = MappingProxyType(
     {"summary": summaries, "members": members, "topics": topics, "partitions": partitions}
 )
 
 
-def of_one(group: Group) -> list[Table]:
-    """All that people see of a group."""
+def group_tables(group: Group) -> list[Table]:
+    """Return all tables of a group, for the text form."""
     by_topic = topics([group])
     shown = [members([group]), by_topic if len(by_topic.rows) > 1 else None, partitions([group])]
     return [
@@ -68,7 +68,7 @@ def of_one(group: Group) -> list[Table]:
 
 
 def document(group: Group) -> dict[str, Any]:
-    """All that programs see of it."""
+    """Return a group as a JSON document."""
     assignments = [
         [{"topic": key.topic, "partition": key.partition} for key in sorted(each.assignment)]
         for each in group.about.members
@@ -88,7 +88,7 @@ def document(group: Group) -> dict[str, Any]:
 
 
 def assignment_text(assignment: Iterable[TopicPartition]) -> str:
-    """``orders:0-2,5 payments:1``, as long as it needs to be."""
+    """Format an assignment: ``orders:0-2,5 payments:1``."""
     return " ".join(
         f"{topic}:{_ranges([key.partition for key in keys])}"
         for topic, keys in groupby(sorted(assignment), key=lambda key: key.topic)
@@ -96,7 +96,7 @@ def assignment_text(assignment: Iterable[TopicPartition]) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Numbers in order, those that follow one another as a range."""
+    """Format sorted numbers, consecutive ones as a range."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and ranges[-1][1] == number - 1:

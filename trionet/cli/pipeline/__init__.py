@@ -1,39 +1,36 @@
-"""``trionet pipeline``: a broker's request log, analysed on Spark. Its own subcommands are modules.
+"""``trionet pipeline``: analyse a broker's request log on Spark.
 
-Each is a module like those of :mod:`trionet.cli.main`, and as quick to import: what needs PySpark,
-NumPy or Arrow is imported when it runs.
+Its subcommands are modules that are quick to import; PySpark, NumPy and Arrow are imported when
+they run.
 """
 
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
-from typing import Any
 
-#: Subcommand: its module in this package, and what it does.
+from ..arguments._parser import Verb
+from . import _report, _run
+
 COMMANDS = {
-    "run": ("pipeline._run", "start the job that turns a request log into results"),
-    "report": ("pipeline._report", "tell what the job has found out, as tables or as a page"),
+    "run": Verb("run the job that analyses a request log", _run.add_arguments, _run.run),
+    "report": Verb(
+        "report the job's results as tables or as a page", _report.add_arguments, _report.run
+    ),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Turn what a broker with request.log.topic has logged into rates, percentiles, talkers, "
-        "errors and anomalies, on Spark."
+        "Turn the request log of a broker (request.log.topic) into rates, percentiles, top "
+        "talkers, errors and anomalies, on Spark."
     )
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="subcommand")
-    for name, (_, summary) in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=summary, allow_abbrev=False)
-        _module(name).add_arguments(subparser)
+    for name, verb in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=verb.summary, allow_abbrev=False)
+        verb.add_arguments(subparser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code."""
-    status: int = _module(arguments.subcommand).run(arguments)
-    return status
-
-
-def _module(name: str) -> Any:
-    return import_module(f"trionet.cli.{COMMANDS[name][0]}")
+    """Run the chosen subcommand; returns its exit status."""
+    return COMMANDS[arguments.subcommand].run(arguments)

@@ -1,4 +1,4 @@
-"""What a user of ``trionet pipeline run`` sees of it: lines, or JSON for scripts."""
+"""Output of ``trionet pipeline run``: progress lines, or JSON for scripts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import attrs
 
 from trionet._util._counted import counted
 from trionet.spark.pipeline.aggregation._watermarks import Intake
-from trionet.spark.pipeline.run._batches import Told
+from trionet.spark.pipeline.run._batches import BatchResult
 from trionet.spark.pipeline.run._job import Event, JobDone
 
-#: What was read and is in no minute, and how it is told.
-_APART = {
+#: Records that count towards no minute, and how they are reported.
+_EXCLUDED = {
     "late": "late (their minute was over)",
     "malformed": "malformed",
     "newer": "of a newer version",
@@ -23,18 +23,18 @@ _APART = {
 }
 
 
-class Teller:
-    """Tells what happens: on standard error, or as JSON on standard output.
+class EventPrinter:
+    """Prints the job's events on standard error, or as JSON on standard output.
 
     Args:
-        as_json: a JSON document a line.
+        as_json: print each event as a JSON document on its own line.
     """
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
 
     def __call__(self, event: Event) -> None:
-        """Tell of one thing."""
+        """Print one event."""
         if self._as_json:
             document = _document(event)
             if document is not None:
@@ -47,33 +47,33 @@ class Teller:
 def _lines(event: Event) -> list[str]:
     if isinstance(event, str):
         return [event]
-    apart = _apart(event.intake if isinstance(event, JobDone) else event.told.intake)
+    excluded = _excluded(event.intake if isinstance(event, JobDone) else event.result.intake)
     if isinstance(event, JobDone):
-        how = "stopped" if event.is_stopped else "all is read"
-        is_open = f"{counted(event.open_records, 'record')} in minutes that are not over"
+        how = "stopped" if event.is_stopped else "all records read"
+        is_open = f"{counted(event.open_records, 'record')} in unfinished minutes"
         read = (
             f"{counted(event.intake.records, 'record')} read, "
             f"{counted(event.windows, 'minute')} finished"
         )
-        return [f"{how}: {read}, {is_open}{apart}"]
-    told = event.told
-    if told.windows:
-        requests = sum(told.windows.values())
+        return [f"{how}: {read}, {is_open}{excluded}"]
+    result = event.result
+    if result.windows:
+        requests = sum(result.windows.values())
         lag = counted(event.lag, "record")
-        return [f"{_span(told)}: {counted(requests, 'request')}, lag {lag}{apart}"]
-    return [f"micro-batch {told.batch}{apart}"] if apart else []
+        return [f"{_span(result)}: {counted(requests, 'request')}, lag {lag}{excluded}"]
+    return [f"micro-batch {result.batch}{excluded}"] if excluded else []
 
 
-def _apart(intake: Intake) -> str:
-    found = {name: getattr(intake, name) for name in _APART}
-    return "".join(f", {count:,} {_APART[name]}" for name, count in found.items() if count)
+def _excluded(intake: Intake) -> str:
+    found = {name: getattr(intake, name) for name in _EXCLUDED}
+    return "".join(f", {count:,} {_EXCLUDED[name]}" for name, count in found.items() if count)
 
 
-def _span(told: Told) -> str:
-    first, last = min(told.windows), max(told.windows)
+def _span(result: BatchResult) -> str:
+    first, last = min(result.windows), max(result.windows)
     if first == last:
         return _time(first)
-    return f"{_time(first)} to {_time(last)}, {counted(len(told.windows), 'minute')}"
+    return f"{_time(first)} to {_time(last)}, {counted(len(result.windows), 'minute')}"
 
 
 def _time(window: int) -> str:
@@ -87,13 +87,13 @@ def _document(event: Event) -> dict[str, Any] | None:
         intake = {"records": event.intake.records, **attrs.asdict(event.intake)}
         others = {"open_records": event.open_records, "is_stopped": event.is_stopped}
         return {"event": "end", "windows": event.windows, **intake, **others}
-    told = event.told
-    windows = {f"{_time(window).replace(' ', 'T')}:00Z": n for window, n in told.windows.items()}
+    result = event.result
+    windows = {f"{_time(window).replace(' ', 'T')}:00Z": n for window, n in result.windows.items()}
     return {
         "event": "batch",
-        "batch": told.batch,
+        "batch": result.batch,
         "windows": windows,
         "lag": event.lag,
-        "records": told.intake.records,
-        **attrs.asdict(told.intake),
+        "records": result.intake.records,
+        **attrs.asdict(result.intake),
     }

@@ -1,4 +1,4 @@
-"""``trionet pipeline report``: what the pipeline has found out, as tables, JSON, or a page."""
+"""``trionet pipeline report``: the pipeline's results as tables, JSON, or an HTML page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from trionet._util._printable import printable
 from trionet.errors import ConfigError
 
-from ..arguments._api_names import api_key, api_name
+from ..arguments._name_patterns import api_key, api_name
 from ._run import check_environment, positive
 
 if TYPE_CHECKING:
@@ -23,40 +23,40 @@ if TYPE_CHECKING:
     from trionet.spark.pipeline.report.data._time_range import TimeRange
 
 TOP: Final = 10
-_APIS: Final = "`trionet decode --list` shows those that are"
-# How long ago a time was, which argparse has to tell from an option.
+_APIS: Final = "`trionet decode --list` shows the known ones"
+# A relative time, which argparse must not mistake for an option.
 _RELATIVE: Final = re.compile(r"-\d+[smhdw]?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Tell what the pipeline has written to a folder: how many requests, how fast they were and "
-        "where the time went, who sent them, what failed, and which minutes were unusual."
+        "Report what the pipeline has written to a folder: request rates, latencies and where the "
+        "time went, top clients, errors, and anomalous minutes."
     )
-    # argparse takes `--from -1h` for two options, unless the value looks like a negative number.
+    # argparse reads `--from -1h` as two options unless the value looks like a negative number.
     parser._negative_number_matcher = _RELATIVE  # noqa: SLF001
     parser.add_argument(
         "--folder",
         required=True,
         metavar="PATH",
-        help="what `trionet pipeline run --folder` was given; any path that Spark can read",
+        help="the folder of `trionet pipeline run --folder`; any path that Spark can read",
     )
     parser.add_argument(
         "--from",
         dest="start",
         metavar="TIME",
-        help="minutes from this time on: a day (2026-03-01), a time of UTC (2026-03-01T12:30), one "
-        "with its zone, or how long ago it was (-90m, -1h, -2d) (default: the first)",
+        help="first minute: a day (2026-03-01), a UTC time (2026-03-01T12:30), a time with its "
+        "zone, or relative to now (-90m, -1h, -2d) (default: the first available)",
     )
     parser.add_argument(
         "--to",
         dest="end",
         metavar="TIME",
-        help="minutes before this time; of a day, to its end (default: the last)",
+        help="end, exclusive; a day is included up to its end (default: the last available)",
     )
     parser.add_argument(
-        "--top", type=positive, default=TOP, metavar="N", help=f"rows of a table (default: {TOP})"
+        "--top", type=positive, default=TOP, metavar="N", help=f"rows per table (default: {TOP})"
     )
     for option, what in (
         ("--api", "of this API, by name or key"),
@@ -68,35 +68,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action="append",
             default=[],
             metavar="NAME",
-            help=f"only requests {what}; may be given many times",
+            help=f"only requests {what}; may be repeated",
         )
-    parser.add_argument("--html", metavar="FILE", help="write a page with charts to this file")
-    parser.add_argument("--json", action="store_true", help="a JSON document in place of tables")
+    parser.add_argument(
+        "--html", metavar="FILE", help="write an HTML page with charts to this file"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a JSON document instead of tables"
+    )
     parser.add_argument(
         "--master",
         default="local[*]",
         metavar="URL",
-        help="the Spark that does the work (default: local[*], this machine)",
+        help="Spark master URL (default: local[*], this machine)",
     )
     parser.add_argument(
         "--set",
         metavar="spark.KEY=VALUE",
         action="append",
         default=[],
-        help="a setting of Spark, such as what a path needs (spark.hadoop.fs.s3a.endpoint=...); "
-        "may be given many times",
+        help="a Spark setting, for instance for access to a path "
+        "(spark.hadoop.fs.s3a.endpoint=...); may be repeated",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code: 0 told, 2 wrong arguments or no Spark."""
+    """Run the command; returns the exit status: 0 reported, 2 invalid arguments or no Spark."""
     from trionet.spark.pipeline.report.data._reading import check_folder
     from trionet.spark.pipeline.report.data._time_range import time_range
     from trionet.spark.pipeline.run._session import check_master
 
-    # All that can be wrong is found out before Spark is started, which takes seconds.
+    # Check everything before starting Spark, which takes seconds.
     now = datetime.now(UTC)
-    asked = time_range(arguments.start, arguments.end, now)
+    times = time_range(arguments.start, arguments.end, now)
     check_folder(arguments.folder)
     check_master(arguments.master)
     page = None if arguments.html is None else _Page(arguments.html)
@@ -104,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     keys = [api_key(name, _APIS) for name in arguments.api]
     check_environment()
     filters = _filters(keys, arguments)
-    report = _report(arguments, asked, filters, settings, now)
+    report = _report(arguments, times, filters, settings, now)
     _write(report, arguments)
     if page is not None:
         page.write(report, arguments.top, now)
@@ -113,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _report(
     arguments: argparse.Namespace,
-    asked: TimeRange,
+    times: TimeRange,
     filters: Filters,
     settings: Mapping[str, str],
     now: datetime,
@@ -121,10 +125,10 @@ def _report(
     from trionet.spark.pipeline.report.data._report import make_report
     from trionet.spark.pipeline.run._session import open_session
 
-    # A warning of PySpark about a library that nothing here uses.
+    # PySpark warns about pandas, which is not used here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     with open_session("trionet pipeline report", arguments.master, settings) as session:
-        return make_report(session, arguments.folder, asked, filters, arguments.top, now)
+        return make_report(session, arguments.folder, times, filters, arguments.top, now)
 
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:
@@ -136,7 +140,7 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
         from trionet.spark.pipeline.report.text._terminal import write
 
         reconfigure = getattr(sys.stdout, "reconfigure", None)
-        if reconfigure is not None:  # a terminal that lacks a character gets its number
+        if reconfigure is not None:  # escape characters that the encoding lacks
             reconfigure(errors="backslashreplace")
         write(report, arguments.top, sys.stdout)
     sys.stdout.flush()
@@ -157,16 +161,16 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 class _Page:
-    """The file of ``--html``: that it cannot be written is said before Spark is started.
+    """The file of ``--html``, checked to be writable before Spark is started.
 
-    It is replaced when it is whole, so that who looks at it never sees half of one.
+    It is replaced atomically when complete, so that a reader never sees a partial page.
     """
 
     def __init__(self, name: str) -> None:
         self._path = Path(name)
         folder = self._path.parent
         if self._path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise ConfigError(f"--html {name}: no file can be written there")
+            raise ConfigError(f"--html {name}: the file cannot be written")
 
     def write(self, report: Report, top: int, now: datetime) -> None:
         from trionet.spark.pipeline.report.html._page import page

@@ -1,4 +1,4 @@
-"""``trionet pipeline run``: the job, until Ctrl-C or SIGTERM, or until all is read."""
+"""``trionet pipeline run``: run the job until Ctrl-C or SIGTERM, or until all records are read."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from typing import Final
 
 from trionet.errors import ConfigError
 
-#: PySpark refuses to hand batches of Arrow to a function where there is no pandas.
-_NEEDED: Final = ("pyspark", "pyarrow", "numpy", "pandas")
+#: pandas because PySpark refuses to pass Arrow batches to a function without it.
+_REQUIRED: Final = ("pyspark", "pyarrow", "numpy", "pandas")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Read a request log and write, for each minute, rates, bytes and percentiles by API, "
         "client and listener, top talkers, errors, closed connections, quotas and anomalies, to a "
         "topic and as Parquet to a folder. A minute is written once, when the watermark has passed "
-        "its end. SIGTERM or Ctrl-C ends the job; started again, it goes on where it was."
+        "its end. SIGTERM or Ctrl-C stops the job; when restarted, it resumes where it stopped."
     )
     _add_places(parser)
     parser.add_argument(
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=duration,
         default="1m",
         metavar="TIME",
-        help="how long after its end a minute waits for records that come late, as in 90s, 2m or "
-        "1h (default: 1m)",
+        help="how long to wait for late records after the end of a minute, as in 90s, 2m or 1h "
+        "(default: 1m)",
     )
     parser.add_argument(
         "--interval",
@@ -49,24 +49,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-records",
         type=positive,
         metavar="N",
-        help="how many records to read at once at most (default: all there are)",
+        help="most records per micro-batch (default: unlimited)",
     )
-    parser.add_argument("--available-now", action="store_true", help="read what is there, and end")
+    parser.add_argument(
+        "--available-now", action="store_true", help="process the available records and exit"
+    )
     parser.add_argument(
         "--allow-data-loss",
         action="store_true",
-        help="go on where records were deleted before they were read; without, that is an error",
+        help="continue if records were deleted before they were read (default: fail)",
     )
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="a setting of the client (kafka.security.protocol=SSL) or of Spark "
-        "(spark.executor.memory=4g); may be given many times",
+        help="a client setting (kafka.security.protocol=SSL) or a Spark setting "
+        "(spark.executor.memory=4g); may be repeated",
     )
     parser.add_argument(
-        "--json", action="store_true", help="tell what happens as JSON lines on standard output"
+        "--json", action="store_true", help="report progress as JSON lines on standard output"
     )
 
 
@@ -75,7 +77,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
         "--bootstrap-server",
         default="127.0.0.1:9092",
         metavar="HOST:PORT[,...]",
-        help="brokers to begin with (default: 127.0.0.1:9092)",
+        help="bootstrap brokers (default: 127.0.0.1:9092)",
     )
     parser.add_argument(
         "--topic", required=True, metavar="NAME", help="the broker's request.log.topic"
@@ -83,35 +85,35 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results-topic",
         metavar="NAME",
-        help="where the results go; made if it is missing (default: the topic's name and -results)",
+        help="topic for the results; created if needed (default: the topic's name with -results)",
     )
     parser.add_argument(
         "--folder",
         required=True,
         metavar="PATH",
-        help="where the results go as Parquet; any path that Spark can write",
+        help="folder for the results as Parquet; any path that Spark can write",
     )
     parser.add_argument(
         "--checkpoint",
         metavar="PATH",
-        help="where the job keeps how far it is, and minutes that are not over (default: "
-        "_checkpoint in the folder)",
+        help="folder for the job's progress and unfinished minutes (default: _checkpoint in the "
+        "folder)",
     )
     parser.add_argument(
         "--master",
         default="local[*]",
         metavar="URL",
-        help="the Spark that does the work (default: local[*], this machine)",
+        help="Spark master URL (default: local[*], this machine)",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code: 0 ended, 1 failed, 2 wrong settings or no Spark."""
+    """Run the command; returns the exit status: 0 finished, 1 failed, 2 invalid settings."""
     check_environment()
     from trionet.spark.pipeline.run._job import run_job
     from trionet.spark.pipeline.run._settings import JobSettings, split
 
-    from ._pipeline_output import Teller
+    from ._pipeline_output import EventPrinter
 
     client, spark = split(_settings(arguments.set))
     folder = arguments.folder.rstrip("/")
@@ -131,9 +133,9 @@ def run(arguments: argparse.Namespace) -> int:
         spark=spark,
     )
     logging.basicConfig(stream=sys.stderr, level="WARNING", format="trionet pipeline: %(message)s")
-    # A warning of PySpark at each query, about a library that nothing here uses.
+    # PySpark warns at each query about pandas, which is not used here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    run_job(settings, Teller(as_json=arguments.json))
+    run_job(settings, EventPrinter(as_json=arguments.json))
     return 0
 
 
@@ -148,35 +150,36 @@ def _settings(given: Sequence[str]) -> dict[str, str]:
 
 
 def check_environment() -> None:
-    """Find out, before anything is started, whether Spark can be.
+    """Check that Spark can be started.
 
     Raises:
-        ConfigError: PySpark, what it needs, or Java is missing; the message says what to do.
+        ConfigError: PySpark, one of its requirements, or Java is missing; the message says how to
+            install it.
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
+    missing = [name for name in _REQUIRED if find_spec(name) is None]
     if missing:
         raise ConfigError(f"{', '.join(missing)} not found: pip install 'trionet[pipeline]'")
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=os.path.join(home, "bin") if home else None) is None:
         where = f"in JAVA_HOME, {home}" if home else "on the PATH"
         raise ConfigError(
-            f"no java {where}: Spark needs Java 17 or newer, as of apt-get install "
-            "openjdk-17-jre-headless; or set JAVA_HOME"
+            f"no java {where}: Spark needs Java 17 or newer; install it (apt-get install "
+            "openjdk-17-jre-headless) or set JAVA_HOME"
         )
 
 
 def duration(text: str) -> float:
-    """Seconds, of a text such as ``90s``."""
+    """Parse a duration such as ``90s``. Returns seconds."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a time: a number with ms, s, m or h behind it, as in 90s"
+            f"invalid duration {text!r}: expected a number followed by ms, s, m or h, as in 90s"
         )
     return float(found[1]) * _UNITS[found[2]]
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on."""
+    """Parse a positive integer."""
     if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}: expected a whole number from 1")
     return int(text)

@@ -1,4 +1,4 @@
-"""``trionet produce``: records from standard input, or from files, to a topic."""
+"""``trionet produce``: send records from standard input or files to a topic."""
 
 from __future__ import annotations
 
@@ -26,70 +26,72 @@ from ..records._options import (
     optional_delimiter,
     shows_bar,
 )
-from ..terminal._output import tell
+from ..terminal._output import print_message
 
 if TYPE_CHECKING:
     from trionet.client.producer._settings import ProducerSettings
 
     from ..records._columns import Input
     from ..records._lines import Shape
-    from ._run import Production
+    from ._run import ProduceOptions
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-#: What suits pipes: librdkafka's batches, which are as large as a request may be, and time to wait
-#: as long as a record may take.
+#: Suited to pipes: batches as large as a request may be, as librdkafka's, and blocking for as long
+#: as a record may take to be delivered.
 _DEFAULTS: Final = {"batch.size": "1000000", "max.block.ms": "130000"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Send records to a topic: each line of standard input is one, or each file that is named. "
-        "The exit status is 0 when the brokers have acknowledged all of them."
+        "Send records to a topic: one per line of standard input, or one per FILE. The exit status "
+        "is 0 if the brokers have acknowledged all of them."
     )
     parser.add_argument(
-        "name", metavar="TOPIC", nargs="?", help="the topic, unless -t or %%t of -f tell it"
+        "name", metavar="TOPIC", nargs="?", help="the topic, unless -t or %%t in -f gives it"
     )
     parser.add_argument(
-        "files", metavar="FILE", nargs="*", help="a file that is one record; - is standard input"
+        "files", metavar="FILE", nargs="*", help="a file to send as one record; - is standard input"
     )
-    parser.add_argument("-t", "--topic", help="the topic; all names are files then")
+    parser.add_argument("-t", "--topic", help="the topic; all positional arguments are then files")
     parser.add_argument(
         "-l",
         "--lines",
         metavar="FILE",
         action="append",
         default=[],
-        help="a file of lines, each a record; may be given many times",
+        help="a file with one record per line; may be repeated",
     )
-    parser.add_argument("-k", "--key", metavar="TEXT", help="the key of records without one")
+    parser.add_argument("-k", "--key", metavar="TEXT", help="key for records without one")
     parser.add_argument(
         "-H",
         "--header",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a header of each record; without = its value is null; may be given many times",
+        help="a header for each record; without = its value is null; may be repeated",
     )
     parser.add_argument(
-        "-p", "--partition", metavar="N", type=_partition, help="the partition; -1 is any"
+        "-p", "--partition", metavar="N", type=_partition, help="the partition; -1 for any"
     )
     parser.add_argument("-z", "--compression", choices=CODECS, help="compress batches")
-    parser.add_argument("--acks", choices=["all", "-1", "1", "0"], help="who has to have a record")
     parser.add_argument(
-        "-Z", "--null", action="store_true", help="empty keys and values are null (tombstones)"
+        "--acks", choices=["all", "-1", "1", "0"], help="acknowledgements to wait for"
+    )
+    parser.add_argument(
+        "-Z", "--null", action="store_true", help="send empty keys and values as null (tombstones)"
     )
     parser.add_argument(
         "-f",
         "--format",
         metavar="FORMAT",
-        help="how records are read, as in '%%k %%v\\n'; the verbs are those of trionet consume -f",
+        help="format of the input, as in '%%k %%v\\n'; the verbs are those of trionet consume -f",
     )
     parser.add_argument(
         "-c", "-n", "--count", metavar="N", type=number_from_1, help="send at most N records"
     )
     parser.add_argument(
-        "-T", "--tee", action="store_true", help="write what is sent to standard output, too"
+        "-T", "--tee", action="store_true", help="also write what is sent to standard output"
     )
     parser.add_argument(
         "-o",
@@ -98,28 +100,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write this for each acknowledged record, as in '%%t [%%p] at offset %%o\\n'",
     )
     add_record_arguments(
-        parser, "go on after a record that cannot be sent; the exit status is 1 all the same"
+        parser, "continue after a record that cannot be sent; the exit status is still 1"
     )
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code."""
+    """Run the command; returns the exit status."""
     import trio
 
     from ._run import produce
 
     with logging_to_stderr(arguments):
-        return trio.run(produce, _wanted(arguments))
+        return trio.run(produce, _options(arguments))
 
 
 def _partition(text: str) -> int:
     return -1 if text == "-1" else number(text)
 
 
-def _wanted(arguments: argparse.Namespace) -> Production:
+def _options(arguments: argparse.Namespace) -> ProduceOptions:
     from ..terminal._progress import Progress
-    from ._run import Production
+    from ._run import ProduceOptions
     from ._sources import STDIN, Sources
 
     servers, settings = _settings(arguments)
@@ -137,7 +139,7 @@ def _wanted(arguments: argparse.Namespace) -> Production:
     if writes_output:
         check_open(sys.stdout, "output")
     is_typed = (reads_input and sys.stdin.isatty()) or (writes_output and sys.stdout.isatty())
-    return Production(
+    return ProduceOptions(
         servers=servers,
         settings=settings,
         topic=topic,
@@ -147,21 +149,21 @@ def _wanted(arguments: argparse.Namespace) -> Production:
         shape=shape,
         records_max=arguments.count,
         keeps_going=arguments.keep_going,
-        known_seconds=arguments.timeout,
+        timeout_seconds=arguments.timeout,
         tee=optional_delimiter(arguments.delimiter) if arguments.tee else None,
         written=_written(arguments),
         progress=Progress(),
         is_quiet=arguments.quiet,
         shows_bar=shows_bar(arguments, is_typed=is_typed),
-        tell=partial(tell, arguments),
+        report=partial(print_message, arguments),
     )
 
 
 def _check_whole(arguments: argparse.Namespace) -> None:
-    """Files that are a record each are not divided."""
+    """Reject options that split the input, which do not apply to files sent as one record."""
     is_divided = arguments.format is not None or arguments.key_delimiter is not None
     if is_divided or (arguments.delimiter != NEWLINE and not arguments.tee):
-        raise ConfigError("a FILE is one record as a whole; -f, -K and -D are for lines: -l FILE")
+        raise ConfigError("a FILE is sent as one record; -f, -K and -D apply to lines: -l FILE")
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[str, ProducerSettings]:
@@ -190,10 +192,10 @@ def _topic_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[st
     if topic:
         return topic, files
     if topic is not None:
-        raise ConfigError("the name of the topic is empty")
+        raise ConfigError("the topic name is empty")
     parts = layout(arguments.format or "")
     if not any(isinstance(part, Verb) and part.letter == "t" for part in parts):
-        raise ConfigError("there is no topic: trionet produce TOPIC")
+        raise ConfigError("no topic given: trionet produce TOPIC")
     return None, []
 
 
@@ -221,7 +223,7 @@ def _input(arguments: argparse.Namespace, shape: Shape, size_max: int) -> Input:
     if arguments.format is None:
         return LineInput(delimiter(arguments.delimiter), key_delimiter, shape, size_max)
     if key_delimiter is not None or arguments.delimiter != NEWLINE:
-        raise ConfigError("-f says where everything ends; leave out -K and -D")
+        raise ConfigError("-f cannot be combined with -K or -D")
     parts = layout(arguments.format)
     match parts:
         case [Verb("v" | "s", None), bytes() as end]:

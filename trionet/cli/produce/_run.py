@@ -1,4 +1,4 @@
-"""What ``trionet produce`` does once it is known what is wanted."""
+"""Run ``trionet produce``: read records from the sources and send them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from trionet._util._single_error import raise_single_error
 from trionet.client.producer._open_producer import open_producer
 from trionet.errors import TrionetError
 
-from ..records._columns import Input, Taken
+from ..records._columns import Input, RecordColumns
 from ..records._lines import Shape
 from ..records._packing import PackError
 from ..records._splitting import InputError
 from ..terminal._pipes import write_all
 from ..terminal._progress import Progress, keep_showing
 from ..terminal._signals import SIGNALS, Stop, watch_signals
-from ._sending import Sending
-from ._sources import EndOfFile, Piece, Sources, WholeFile, open_pieces
+from ._sending import RecordSender
+from ._sources import Chunk, EndOfFile, Sources, WholeFile, open_chunks
 
 if TYPE_CHECKING:
     from trionet.client.consumer.records._record import ConsumerBatch
@@ -33,26 +33,26 @@ OUTPUT: Final = 1
 
 
 @attrs.frozen(kw_only=True)
-class Production:
-    """What is wanted.
+class ProduceOptions:
+    """The options of ``trionet produce``.
 
     Attributes:
-        servers: where to begin.
+        servers: bootstrap servers.
         settings: of the producer.
-        topic: of records that name none; None if all do.
-        partition: of records that name none.
-        sources: where records come from.
-        input: makes records of it.
-        shape: what records of whole files have in common.
-        records_max: so many are sent; None for all.
-        keeps_going: whether others are sent after one that was not.
-        known_seconds: how long the topic may take to be known.
-        tee: written behind each value that was taken; None writes none.
-        written: makes text of records that were written; None for none.
+        topic: of records without their own; None if all have one.
+        partition: of records without their own.
+        sources: where the input comes from.
+        input: parses the input into records.
+        shape: what records of whole files share.
+        records_max: most records to send; None for all.
+        keeps_going: whether to continue after a record that failed.
+        timeout_seconds: time limit for the topic's metadata.
+        tee: written after each value that was sent; None writes no values.
+        written: formats acknowledged records; None for no output.
         progress: counts.
-        shows_bar: whether a bar or lines tell of progress; None if nothing does.
-        is_quiet: whether only errors are told.
-        tell: writes a line for people.
+        shows_bar: whether to show progress as a bar, or as lines (False); None for neither.
+        is_quiet: whether to report only errors.
+        report: prints a message.
     """
 
     servers: str
@@ -64,132 +64,131 @@ class Production:
     shape: Shape
     records_max: int | None
     keeps_going: bool
-    known_seconds: float
+    timeout_seconds: float
     tee: bytes | None
     written: Callable[[ConsumerBatch], bytes] | None
     progress: Progress
     shows_bar: bool | None
     is_quiet: bool
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
 
 
-async def produce(wanted: Production) -> int:
-    """Send what is read; returns the exit status."""
+async def produce(options: ProduceOptions) -> int:
+    """Read and send records. Returns the exit status."""
     stop = Stop()
-    run = _Run(wanted, stop)
-    wanted.progress.begin()
+    run = _Run(options, stop)
+    options.progress.begin()
     with raise_single_error(), trio.open_signal_receiver(*SIGNALS) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch_signals, signals, stop, nursery.cancel_scope)
-            if wanted.shows_bar is not None:
-                nursery.start_soon(_show, wanted, wanted.shows_bar)
+            if options.shows_bar is not None:
+                nursery.start_soon(_show, options, options.shows_bar)
             await run.run()
-            nursery.cancel_scope.cancel(reason="all is sent")
+            nursery.cancel_scope.cancel(reason="all records were sent")
     run.count_the_rest()
-    if not wanted.is_quiet:
-        wanted.tell(wanted.progress.line())
+    if not options.is_quiet:
+        options.report(options.progress.line())
     return run.status()
 
 
-async def _show(wanted: Production, is_bar: bool) -> None:
-    await keep_showing(wanted.progress, wanted.tell, is_bar=is_bar)
+async def _show(options: ProduceOptions, is_bar: bool) -> None:
+    await keep_showing(options.progress, options.report, is_bar=is_bar)
 
 
 class _Run:
     """One run of the command."""
 
-    def __init__(self, wanted: Production, stop: Stop) -> None:
-        self._wanted = wanted
+    def __init__(self, options: ProduceOptions, stop: Stop) -> None:
+        self._options = options
         self._stop = stop
-        self._left = wanted.records_max
+        self._left = options.records_max
         self._files = 0
         self._error: Exception | None = None
-        self._sending: Sending | None = None
+        self._sender: RecordSender | None = None
 
     def status(self) -> int:
-        """The exit status: 1 if something was not written, or what shells tell of a signal."""
-        sending = self._sending
-        failed = 0 if sending is None else sending.failed
+        """Return the exit status: 1 if a record failed, or 128 plus the number of a signal."""
+        sender = self._sender
+        failed = 0 if sender is None else sender.failed
         if failed:
-            noun = "record was" if failed == 1 else "records were"
-            self._wanted.tell(f"{failed:,} {noun} not written, or nobody knows")
+            self._options.report(f"{counted(failed, 'record')} failed or not known to be written")
         if self._error is not None:
             raise self._error
         return 1 if failed else self._stop.status
 
     def count_the_rest(self) -> None:
-        """After the end of the producer it is decided what became of all."""
-        if self._sending is not None:
-            self._sending.give_up()
+        """Count the outcomes of all remaining records, once the producer is closed."""
+        if self._sender is not None:
+            self._sender.give_up()
 
     async def run(self) -> None:
-        """Read and send; what was taken is sent also when the input fails."""
-        wanted = self._wanted
-        # Failures are reported record by record, also after the block: not by its end as well.
+        """Read and send. Records that were read are sent even if the input fails later."""
+        options = self._options
+        # Failures are reported per record, also after the block, so its end must not raise them.
         async with open_producer(
-            wanted.servers, wanted.settings, on_acknowledgement=_ignore
+            options.servers, options.settings, on_acknowledgement=_ignore
         ) as producer:
-            self._sending = sending = Sending(
+            self._sender = sender = RecordSender(
                 producer,
-                topic=wanted.topic,
-                partition=wanted.partition,
-                servers=wanted.servers,
-                known_seconds=wanted.known_seconds,
-                keeps_going=wanted.keeps_going,
-                tell=wanted.tell,
-                progress=wanted.progress,
-                written=wanted.written,
+                topic=options.topic,
+                partition=options.partition,
+                servers=options.servers,
+                timeout_seconds=options.timeout_seconds,
+                keeps_going=options.keeps_going,
+                report=options.report,
+                progress=options.progress,
+                written=options.written,
                 output=OUTPUT,
             )
             try:
                 with raise_single_error():
                     async with trio.open_nursery() as nursery:
-                        nursery.start_soon(sending.keep_looking)
-                        await self._read(sending)
-                        await sending.finish()
-                        nursery.cancel_scope.cancel(reason="all is decided")
+                        nursery.start_soon(sender.watch_outcomes)
+                        await self._read(sender)
+                        await sender.finish()
+                        nursery.cancel_scope.cancel(reason="the outcome of all records is known")
             except (TrionetError, OSError) as error:
                 self._error = self._error or error
 
-    async def _read(self, sending: Sending) -> None:
-        """What cannot be read or sent is told when what was taken before is sent."""
+    async def _read(self, sender: RecordSender) -> None:
+        """Read and send all input; an error is raised after the earlier records were sent."""
         await trio.lowlevel.checkpoint()
         try:
-            if self._wanted.topic is not None:
+            if self._options.topic is not None:
                 with self._stop.ending_waits():
-                    await sending.look_up(self._wanted.topic)
+                    await sender.look_up(self._options.topic)
             with raise_single_error():
-                await self._read_all(sending)
+                await self._read_all(sender)
         except TrionetError as error:
             self._error = error
 
-    async def _read_all(self, sending: Sending) -> None:
-        send, receive = open_pieces()
+    async def _read_all(self, sender: RecordSender) -> None:
+        send, receive = open_chunks()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._reading, send)
-            while (piece := await self._next(sending, receive)) is not None:
-                if not await self._take(sending, piece):
+            while (chunk := await self._next(sender, receive)) is not None:
+                if not await self._process(sender, chunk):
                     break
-            nursery.cancel_scope.cancel(reason="enough is read")
+            nursery.cancel_scope.cancel(reason="no more input is needed")
         receive.close()
         if self._stop.number is None:
             return
-        if kept := self._wanted.input.kept:
-            self._wanted.tell(f"not sent, being no whole record yet: {counted(kept, 'byte')}")
-        if count := sending.under_way:
-            self._wanted.tell(
-                f"waiting for {counted(count, 'record')}; another signal does not wait"
+        if kept := self._options.input.kept:
+            self._options.report(f"not sent: {counted(kept, 'byte')} of an incomplete record")
+        if count := sender.in_flight:
+            self._options.report(
+                f"waiting for {counted(count, 'record')}; a second signal stops at once"
             )
 
     async def _next(
-        self, sending: Sending, receive: trio.MemoryReceiveChannel[Piece]
-    ) -> Piece | None:
-        """The next piece; None at the end, or when a record that was sent before has failed."""
+        self, sender: RecordSender, receive: trio.MemoryReceiveChannel[Chunk]
+    ) -> Chunk | None:
+        """Return the next chunk; None at the end, or when an earlier record has failed."""
         await trio.lowlevel.checkpoint()
-        if not sending.may_go_on:
+        if not sender.may_go_on:
             return None
         with trio.CancelScope() as waiting:
-            sending.when_failed = waiting.cancel
+            sender.when_failed = waiting.cancel
             await trio.lowlevel.checkpoint()
             try:
                 return await receive.receive()
@@ -197,77 +196,79 @@ class _Run:
                 return None
         return None
 
-    async def _reading(self, send: trio.MemorySendChannel[Piece]) -> None:
-        """Read until the end, a signal, or an error, which is told when all before it is sent."""
+    async def _reading(self, send: trio.MemorySendChannel[Chunk]) -> None:
+        """Read until the end, a signal, or an error, which is raised after earlier records."""
         await trio.lowlevel.checkpoint()
         try:
             with self._stop.ending_waits():
-                await self._wanted.sources.read(send)
+                await self._options.sources.read(send)
         except InputError as error:
             self._error = error
         finally:
             send.close()
 
-    async def _take(self, sending: Sending, piece: Piece) -> bool:
-        """Send the records of a piece of input; whether more is wanted."""
-        reader = self._wanted.input
-        match piece:
+    async def _process(self, sender: RecordSender, chunk: Chunk) -> bool:
+        """Send the records of a chunk of input. Returns whether to read more."""
+        reader = self._options.input
+        match chunk:
             case EndOfFile():
-                taken = reader.end()
+                records = reader.end()
             case WholeFile(data):
-                return await self._send_whole(sending, data)
+                return await self._send_whole(sender, data)
             case _:
-                self._wanted.progress.size += len(piece)
-                taken = reader.feed(piece)
+                self._options.progress.size += len(chunk)
+                records = reader.feed(chunk)
         while True:
-            if not await self._send(sending, taken):
+            if not await self._send(sender, records):
                 return False
             error = reader.take_error()
             if error is None:
                 return True
-            sending.refuse(None, error)
-            if not (sending.may_go_on and reader.can_go_on):
+            sender.reject(None, error)
+            if not (sender.may_go_on and reader.can_go_on):
                 return False
-            taken = reader.feed(b"")
+            records = reader.feed(b"")
 
-    async def _send_whole(self, sending: Sending, data: bytes) -> bool:
+    async def _send_whole(self, sender: RecordSender, data: bytes) -> bool:
         await trio.lowlevel.checkpoint()
         self._files += 1
-        self._wanted.progress.size += len(data)
+        self._options.progress.size += len(data)
         try:
-            taken = self._wanted.shape.columns([self._files], [data])
+            records = self._options.shape.columns([self._files], [data])
         except PackError as error:
-            sending.refuse(self._files, error)
-            return sending.may_go_on
-        return await self._send(sending, [taken])
+            sender.reject(self._files, error)
+            return sender.may_go_on
+        return await self._send(sender, [records])
 
-    async def _send(self, sending: Sending, all_taken: list[Taken]) -> bool:
+    async def _send(self, sender: RecordSender, unsent: list[RecordColumns]) -> bool:
         await trio.lowlevel.checkpoint()
-        while all_taken and self._left != 0:
-            wanted, all_taken = self._divided(all_taken)
-            for taken in wanted:
-                sent = await sending.send(taken)
-                if self._wanted.tee is not None:
-                    await write_all(OUTPUT, _ended(taken, self._wanted.tee))
+        while unsent and self._left != 0:
+            allowed, unsent = self._split_at_limit(unsent)
+            for records in allowed:
+                sent = await sender.send(records)
+                if self._options.tee is not None:
+                    await write_all(OUTPUT, _with_ends(records, self._options.tee))
                 if self._left is not None:
                     self._left -= sent
-                if not sending.may_go_on:
+                if not sender.may_go_on:
                     return False
         return self._left != 0
 
-    def _divided(self, all_taken: list[Taken]) -> tuple[list[Taken], list[Taken]]:
-        """As many as may be sent still, also where they go to several topics, and the others.
+    def _split_at_limit(
+        self, unsent: list[RecordColumns]
+    ) -> tuple[list[RecordColumns], list[RecordColumns]]:
+        """Split records of several topics in input order: up to ``--count``, and the rest.
 
-        Those come next where some of the first cannot be sent.
+        The rest is sent if some of the first part are rejected.
         """
         if self._left is None:
-            return all_taken, []
-        numbers = sorted(number for each in all_taken for number in each.numbers)
+            return unsent, []
+        numbers = sorted(number for each in unsent for number in each.numbers)
         if len(numbers) <= self._left:
-            return all_taken, []
+            return unsent, []
         end = numbers[self._left]
-        places = [bisect_left(each.numbers, end) for each in all_taken]
-        both = list(zip(all_taken, places, strict=True))
+        places = [bisect_left(each.numbers, end) for each in unsent]
+        both = list(zip(unsent, places, strict=True))
         return (
             [each.some(0, place) for each, place in both if place],
             [
@@ -282,5 +283,5 @@ def _ignore(_: Acknowledgement) -> None:
     pass
 
 
-def _ended(taken: Taken, end: bytes) -> bytes:
-    return end.join([*(each or b"" for each in taken.values), b""])
+def _with_ends(records: RecordColumns, end: bytes) -> bytes:
+    return end.join([*(each or b"" for each in records.values), b""])

@@ -1,4 +1,10 @@
-"""Sends records that were read, and knows what became of each."""
+"""Send records through a producer and account for the outcome of each.
+
+The exit status must say whether every record was written, and failures are reported in the order of
+the input. A task of its own therefore waits for the deliveries in the order they were enqueued,
+while reading and sending go on. Acting on each acknowledgement as it arrives would be simpler, but
+would report records of different partitions out of order.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +15,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from trionet._util._counted import counted
-from trionet.client.producer.delivery._waiting import until_done
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
 from trionet.net.tls._wall_clock import now_ms
 
-from ..clients._connection_errors import is_answered, unreached
-from ..records._columns import NO_TIMESTAMP, Taken
+from ..clients._connection_errors import is_connected, timeout_error
+from ..records._columns import NO_TIMESTAMP, RecordColumns
 from ..records._splitting import InputError
 from ..terminal._pipes import write_all
 from ..terminal._progress import Progress
@@ -24,36 +29,36 @@ if TYPE_CHECKING:
     from trionet.client.producer._producer import Producer
     from trionet.client.producer.delivery._deliveries import Deliveries
 
-#: So many records that were not written are told of one by one.
-TOLD_MAX: Final = 10
+#: Most failed records that are reported individually.
+REPORTED_MAX: Final = 10
 
 
-class _UnderWay(NamedTuple):
-    """Records that a producer has."""
+class _InFlight(NamedTuple):
+    """Records handed to the producer."""
 
     topic: str
-    taken: Taken
+    records: RecordColumns
     deliveries: Deliveries
 
 
-class Sending:
-    """See the module.
+class RecordSender:
+    """Sends records, reports those that fail, and prints those that were written.
 
     Args:
-        producer: sends.
-        topic: of records that name none; None if all have to.
-        partition: of records that name none.
-        servers: where the producer begins, for a message.
-        known_seconds: how long a topic may take to be known.
-        keeps_going: whether others are sent after one that was not.
-        tell: writes a line for people.
-        progress: counts what was written.
-        written: makes text of records that were; None for none.
-        output: where that goes, a descriptor.
+        producer: the producer to use.
+        topic: of records without their own; None if all must have one.
+        partition: of records without their own.
+        servers: bootstrap servers, for error messages.
+        timeout_seconds: time limit for a topic's metadata.
+        keeps_going: whether to continue after a record that failed.
+        report: prints a message.
+        progress: counts the records written.
+        written: formats acknowledged records; None for no output.
+        output: descriptor for that output.
 
     Attributes:
-        failed: how many were not, or nobody knows.
-        when_failed: called with the first of those, unless others are to be sent all the same.
+        failed: number of records that failed or whose outcome is unknown.
+        when_failed: called at the first of these, unless ``keeps_going``.
     """
 
     def __init__(
@@ -63,9 +68,9 @@ class Sending:
         topic: str | None,
         partition: int | None,
         servers: str,
-        known_seconds: float,
+        timeout_seconds: float,
         keeps_going: bool,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         progress: Progress,
         written: Callable[[ConsumerBatch], bytes] | None = None,
         output: int = 1,
@@ -74,16 +79,16 @@ class Sending:
         self._topic = topic
         self._partition = partition
         self._servers = servers
-        self._known_seconds = known_seconds
+        self._timeout_seconds = timeout_seconds
         self._partitions: dict[str, int] = {}
         self._keeps_going = keeps_going
-        self._tell = tell
+        self._report = report
         self._progress = progress
-        self._under_way: deque[_UnderWay] = deque()
-        self._told = 0
-        self._is_telling = False
-        self._news = trio.Event()
-        self._all_decided = trio.Event()
+        self._in_flight: deque[_InFlight] = deque()
+        self._reported = 0
+        self._is_reporting = False
+        self._has_records = trio.Event()
+        self._all_done = trio.Event()
         self.when_failed: Callable[[], object] = _nothing
         self._written = written
         self._output = output
@@ -91,109 +96,112 @@ class Sending:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether more is to be sent."""
+        """Whether to send more records."""
         return self._keeps_going or not self.failed
 
     @property
-    def under_way(self) -> int:
-        """Of how many records it is not decided yet what becomes of them."""
-        return sum(len(each.deliveries) for each in self._under_way)
+    def in_flight(self) -> int:
+        """Number of records whose outcome is not known yet."""
+        return sum(len(each.deliveries) for each in self._in_flight)
 
     async def look_up(self, topic: str) -> int:
-        """How many partitions a topic has; asked once.
+        """Return the number of partitions of a topic, cached.
 
         Raises:
-            CallTimedOutError: nobody has told in time.
-            TrionetError: there can be no such topic, or the brokers do not let us in.
+            CallTimedOutError: no metadata arrived in time.
+            TrionetError: the topic name is invalid, or access is denied.
         """
         await trio.lowlevel.checkpoint()
         if topic not in self._partitions:
-            with trio.move_on_after(self._known_seconds) as late:
+            with trio.move_on_after(self._timeout_seconds) as late:
                 self._partitions[topic] = await self._producer.key_partitions(topic)
             if late.cancelled_caught:
-                if not is_answered(self._producer):
-                    raise unreached(self._servers, self._known_seconds, self._producer, longer="-m")
+                if not is_connected(self._producer):
+                    raise timeout_error(
+                        self._servers, self._timeout_seconds, self._producer, option="-m"
+                    )
                 raise CallTimedOutError(
-                    f"no broker at {self._servers} has told of topic {topic} within "
-                    f"{self._known_seconds:g} seconds: is the address right (-b), and is there "
-                    "such a topic? -m waits longer"
+                    f"no metadata for topic {topic} from {self._servers} within "
+                    f"{self._timeout_seconds:g} s: check the address (-b) and the topic name, or "
+                    "raise the limit with -m"
                 )
         return self._partitions[topic]
 
-    async def send(self, taken: Taken) -> int:
-        """Have the producer take records.
+    async def send(self, records: RecordColumns) -> int:
+        """Hand records to the producer.
 
         Returns:
-            How many it has taken; of the others it was told.
+            The number of records accepted; the others were reported as failed.
 
         Raises:
-            TrionetError: the producer can take no more.
+            TrionetError: the producer has failed.
         """
         await trio.lowlevel.checkpoint()
-        topic = self._topic if taken.topic is None else taken.topic
-        partition = self._partition if taken.partition is None else taken.partition
+        topic = self._topic if records.topic is None else records.topic
+        partition = self._partition if records.partition is None else records.partition
         try:
             if not topic:
-                raise InputError("it has no topic")
+                raise InputError("no topic")
             count = await self.look_up(topic)
             if partition is not None and partition >= count > 0:
                 raise InputError(
-                    f"topic {topic} has {counted(count, 'partition')}, and no {partition}"
+                    f"partition {partition} does not exist; topic {topic} has "
+                    f"{counted(count, 'partition')}"
                 )
         except (ApiError, CallTimedOutError, InputError, ValueError) as error:
-            for number in taken.numbers:
-                self.refuse(number, error)
+            for number in records.numbers:
+                self.reject(number, error)
                 if not self.may_go_on:
                     break
             return 0
         try:
-            await self._enqueue(topic, taken)
+            await self._enqueue(topic, records)
         except (RecordTooLargeError, ValueError):
-            return await self._one_by_one(topic, taken)
-        return len(taken.values)
+            return await self._one_by_one(topic, records)
+        return len(records.values)
 
-    async def _enqueue(self, topic: str, taken: Taken) -> None:
+    async def _enqueue(self, topic: str, records: RecordColumns) -> None:
         deliveries = await self._producer.enqueue_batch(
             topic,
-            taken.values,
-            keys=taken.keys,
-            headers=taken.headers,
-            partition=self._partition if taken.partition is None else taken.partition,
-            timestamps=taken.timestamps and _timestamps(taken.timestamps),
+            records.values,
+            keys=records.keys,
+            headers=records.headers,
+            partition=self._partition if records.partition is None else records.partition,
+            timestamps=records.timestamps and _timestamps(records.timestamps),
         )
-        self._under_way.append(_UnderWay(topic, taken, deliveries))
-        self._news.set()
+        self._in_flight.append(_InFlight(topic, records, deliveries))
+        self._has_records.set()
 
-    async def _one_by_one(self, topic: str, taken: Taken) -> int:
-        """One of them cannot be sent: those before it are, and with -E those behind."""
+    async def _one_by_one(self, topic: str, records: RecordColumns) -> int:
+        """Send records of which one is invalid: those before it, and with -E those after it."""
         await trio.lowlevel.checkpoint()
         count = 0
-        for place in range(len(taken.values)):
+        for place in range(len(records.values)):
             try:
-                await self._enqueue(topic, taken.some(place, place + 1))
+                await self._enqueue(topic, records.some(place, place + 1))
                 count += 1
             except (RecordTooLargeError, ValueError) as error:
-                self.refuse(taken.numbers[place], error)
+                self.reject(records.numbers[place], error)
                 if not self.may_go_on:
                     break
         return count
 
-    def refuse(self, number: int | None, error: Exception) -> None:
-        """A record was not sent, or not written.
+    def reject(self, number: int | None, error: Exception) -> None:
+        """Count and report a record that was not sent or not written.
 
         Args:
-            number: which; None if the error says it.
-            error: why.
+            number: its number; None if the error names it.
+            error: the reason.
         """
         self.failed += 1
         if not self._keeps_going:
             self.when_failed()
-        if self._told < TOLD_MAX:
-            self._told += 1
-            self._tell(str(error) if number is None else f"record {number}: {error}")
+        if self._reported < REPORTED_MAX:
+            self._reported += 1
+            self._report(str(error) if number is None else f"record {number}: {error}")
 
     async def finish(self) -> None:
-        """Wait until it is decided what became of all, and :meth:`keep_looking` has told it.
+        """Wait until :meth:`watch_outcomes` has processed the outcome of every record.
 
         Raises:
             TrionetError: the producer has failed.
@@ -203,53 +211,52 @@ class Sending:
         try:
             await self._producer.flush()
         except TrionetError as error:
-            failure = error  # it is decided all the same
-        if self._under_way or self._is_telling:
-            self._all_decided = trio.Event()
-            await self._all_decided.wait()
+            failure = error  # the outcomes are known all the same
+        if self._in_flight or self._is_reporting:
+            self._all_done = trio.Event()
+            await self._all_done.wait()
         if failure is not None:
             raise failure
 
-    async def keep_looking(self) -> None:
-        """Tell of records when it is decided what became of them, in their order.
+    async def watch_outcomes(self) -> None:
+        """Report failures and print written records as their outcomes become known, in order.
 
         Raises:
-            OutputError, BrokenPipeError: what was written cannot be told.
+            OutputError, BrokenPipeError: the output cannot be written.
         """
         while True:
-            while self._under_way:
-                batch = self._under_way[0]
-                for outcome in batch.deliveries.outcomes:
-                    await until_done(outcome)
-                self._under_way.popleft()
-                self._is_telling = True
+            while self._in_flight:
+                batch = self._in_flight[0]
+                await batch.deliveries.wait()
+                self._in_flight.popleft()
+                self._is_reporting = True
                 self._failures(batch)
-                await self._tell_written(batch)
-                self._is_telling = False
-            self._all_decided.set()
-            self._news = trio.Event()
-            await self._news.wait()
+                await self._print_written(batch)
+                self._is_reporting = False
+            self._all_done.set()
+            self._has_records = trio.Event()
+            await self._has_records.wait()
 
     def give_up(self) -> None:
-        """Count what was not looked at, after the end of the producer."""
-        while self._under_way:
-            self._failures(self._under_way.popleft())
+        """Count the remaining outcomes, after the producer was closed."""
+        while self._in_flight:
+            self._failures(self._in_flight.popleft())
 
-    async def _tell_written(self, batch: _UnderWay) -> None:
+    async def _print_written(self, batch: _InFlight) -> None:
         await trio.lowlevel.checkpoint()
         if self._written is not None:
             text = b"".join(map(self._written, _acknowledged(batch)))
             await write_all(self._output, text)
 
-    def _failures(self, batch: _UnderWay) -> None:
+    def _failures(self, batch: _InFlight) -> None:
         failures = batch.deliveries.failures()
         self._progress.records += len(batch.deliveries) - len(failures)
         for place, error in failures:
-            self.refuse(batch.taken.numbers[place], error)
+            self.reject(batch.records.numbers[place], error)
 
 
 def _timestamps(timestamps: list[int]) -> list[int]:
-    """Those of records; it is now for one that has none, as it is for Kafka's own copiers.
+    """Replace missing timestamps by the current time, as Kafka's own copiers do.
 
     (Kafka: ConnectUtils.checkAndConvertTimestamp.)
     """
@@ -263,13 +270,13 @@ def _nothing() -> None:
     pass
 
 
-def _acknowledged(batch: _UnderWay) -> list[ConsumerBatch]:
-    """The records that were written, as a consumer would get them."""
-    # Here, since a consumer takes long to import, and few want this.
+def _acknowledged(batch: _InFlight) -> list[ConsumerBatch]:
+    """Return the written records as a consumer would receive them."""
+    # Imported here because the consumer is slow to import and this is rarely used.
     from trionet.client.consumer.records._record import ConsumerBatch
 
     found = []
-    taken = batch.taken
+    records = batch.records
     for place, delivery in enumerate(batch.deliveries):
         try:
             written = delivery.result()
@@ -281,9 +288,9 @@ def _acknowledged(batch: _UnderWay) -> list[ConsumerBatch]:
                 partition=written.partition,
                 offsets=[written.offset],
                 timestamps=[written.timestamp],
-                keys=[None if taken.keys is None else taken.keys[place]],
-                values=[taken.values[place]],
-                headers=[() if taken.headers is None else taken.headers[place]],
+                keys=[None if records.keys is None else records.keys[place]],
+                values=[records.values[place]],
+                headers=[() if records.headers is None else records.headers[place]],
                 timestamp_type=0,
                 leader_epoch=-1,
             )

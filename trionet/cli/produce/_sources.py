@@ -1,4 +1,4 @@
-"""Where records come from: standard input, files of lines, files that are one record each."""
+"""Sources of records: standard input, files of lines, files that are one record each."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..records._splitting import InputError
 from ..terminal._pipes import read_some, widen
 
 STDIN: Final = "-"
-#: So many pieces wait to be made records of.
-_PIECES_MAX: Final = 2
+#: Most chunks read ahead.
+_CHUNKS_MAX: Final = 2
 
 
 class EndOfFile:
-    """What follows belongs to another file."""
+    """Marks the end of a file."""
 
 
 END_OF_FILE: Final = EndOfFile()
@@ -27,48 +27,48 @@ END_OF_FILE: Final = EndOfFile()
 
 @attrs.frozen
 class WholeFile:
-    """All of a file."""
+    """The content of a file that is one record."""
 
     data: bytes
 
 
-Piece = bytes | EndOfFile | WholeFile
+Chunk = bytes | EndOfFile | WholeFile
 
 
 @attrs.frozen(kw_only=True)
 class Sources:
-    """Files in their order; ``-`` is standard input.
+    """Input files in order; ``-`` is standard input.
 
     Attributes:
-        lines: of records.
-        whole: each is a record.
-        size_max: of a whole one, in bytes.
+        lines: files with records.
+        whole: files that are one record each.
+        size_max: most bytes of the latter.
     """
 
     lines: Sequence[str] = ()
     whole: Sequence[str] = ()
     size_max: int
 
-    async def read(self, send: trio.MemorySendChannel[Piece]) -> None:
-        """Send all pieces.
+    async def read(self, send: trio.MemorySendChannel[Chunk]) -> None:
+        """Send all chunks.
 
         Raises:
             InputError: a file cannot be read.
         """
         await trio.lowlevel.checkpoint()
         for path in self.lines:
-            with _telling_of(path):
+            with _naming(path):
                 async with _opened(path) as descriptor:
                     while data := await read_some(descriptor):
                         await send.send(data)
             await send.send(END_OF_FILE)
         for path in self.whole:
-            with _telling_of(path):
+            with _naming(path):
                 data = await self._whole(path)
             await send.send(WholeFile(data))
 
     async def _whole(self, path: str) -> bytes:
-        """A file, and a byte more than may be in it if there is more."""
+        """Read a file, but not much more than ``size_max`` bytes of it."""
         found = bytearray()
         async with _opened(path) as descriptor:
             while len(found) <= self.size_max and (data := await read_some(descriptor)):
@@ -76,13 +76,13 @@ class Sources:
         return bytes(found)
 
 
-def open_pieces() -> tuple[trio.MemorySendChannel[Piece], trio.MemoryReceiveChannel[Piece]]:
-    """A channel for pieces, so that the next is read while one is worked on."""
-    return trio.open_memory_channel[Piece](_PIECES_MAX)
+def open_chunks() -> tuple[trio.MemorySendChannel[Chunk], trio.MemoryReceiveChannel[Chunk]]:
+    """Return a channel for chunks, so that the next is read while one is processed."""
+    return trio.open_memory_channel[Chunk](_CHUNKS_MAX)
 
 
 @contextmanager
-def _telling_of(path: str) -> Iterator[None]:
+def _naming(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -97,7 +97,7 @@ async def _opened(path: str) -> AsyncIterator[int]:
         await trio.lowlevel.checkpoint()
         yield 0
         return
-    # In a thread: opening a named pipe waits for who writes to it.
+    # In a thread, because opening a named pipe blocks until it has a writer.
     descriptor = await trio.to_thread.run_sync(_open, path, abandon_on_cancel=True)
     try:
         yield descriptor

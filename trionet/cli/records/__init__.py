@@ -1,5 +1,5 @@
-"""Records as people write and read them on a command line: formats, offsets, times, pipes.
+"""Formats of records on a command line.
 
-What is written is what is read: a format that ``trionet consume`` writes with, ``trionet produce``
-reads with.
+The same formats serve for output and input: ``trionet produce`` reads what ``trionet consume``
+writes with the same format.
 """

@@ -1,4 +1,4 @@
-"""Records that were read and are to be sent, as columns."""
+"""Records to send, as columns."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import attrs
 
 from ._splitting import InputError
 
-#: What a consumer gives for a record without a timestamp (Kafka: RecordBatch.NO_TIMESTAMP).
+#: The timestamp of a record without one (Kafka: RecordBatch.NO_TIMESTAMP).
 NO_TIMESTAMP: Final = -1
 
 Headers = Sequence[tuple[str, bytes | None]]
 
 
 @attrs.frozen(kw_only=True)
-class Taken:
-    """Records for one topic, in their order.
+class RecordColumns:
+    """Records for one topic, in order.
 
     Attributes:
-        numbers: their places among all that were read, from 1.
-        topic: None for the one of the command line.
-        partition: None for the one of the command line.
-        values: None for null.
-        keys: None for null; without, none has one.
-        headers: without, none has any.
-        timestamps: in milliseconds since 1970; without, and of one that has none, it is now.
+        numbers: their numbers in the input, from 1.
+        topic: None for that of the command line.
+        partition: None for that of the command line.
+        values: None elements are null.
+        keys: None elements are null; None if no record has a key.
+        headers: None if no record has any.
+        timestamps: milliseconds since 1970; None, or -1 elements, for the current time.
     """
 
     numbers: Sequence[int]
@@ -37,8 +37,8 @@ class Taken:
     headers: list[Headers] | None = None
     timestamps: list[int] | None = None
 
-    def some(self, start: int, end: int) -> Taken:
-        """Those from one place up to another."""
+    def some(self, start: int, end: int) -> RecordColumns:
+        """Return a slice."""
         if start == 0 and end >= len(self.values):
             return self
         return attrs.evolve(
@@ -52,23 +52,23 @@ class Taken:
 
 
 class Input(Protocol):
-    """Makes records of input in pieces of any size.
+    """Parses input in chunks of any size into records.
 
     Attributes:
-        can_go_on: whether what comes behind something that is no record can be read.
+        can_go_on: whether parsing can continue after an invalid record.
     """
 
     can_go_on: bool
 
-    def feed(self, data: bytes) -> list[Taken]:
-        """What is complete now, up to what is no record."""
+    def feed(self, data: bytes) -> list[RecordColumns]:
+        """Return the records that are complete now, up to the first invalid one."""
 
-    def end(self) -> list[Taken]:
-        """What is complete since nothing follows."""
+    def end(self) -> list[RecordColumns]:
+        """Return the records that the end of the input completes."""
 
     def take_error(self) -> InputError | None:
-        """What is no record; feeding nothing goes on behind it, where that can be done."""
+        """Remove and return the next error; ``feed(b"")`` continues after it if possible."""
 
     @property
     def kept(self) -> int:
-        """How many bytes wait for the rest of their record."""
+        """Number of buffered bytes of an incomplete record."""

@@ -1,4 +1,4 @@
-"""Records as JSON, one a line, in the shape that kcat gives them."""
+"""Records as JSON lines in kcat's schema."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TIMESTAMP_TYPES: Final = {0: "create", 1: "logappend"}
 
 
 class JsonLines:
-    """Writes batches of records as lines of JSON.
+    """Formats batches of records as lines of JSON.
 
-    What is no UTF-8 is null, and stands beside it as base64: ``payload_base64``.
+    A value that is not valid UTF-8 becomes null, with its base64 in ``payload_base64``.
 
     Args:
-        showing: what keys and values are made of, and whether a terminal shows it.
-        with_value: whether the value is told, or only its size.
-        end: behind each document.
+        showing: types of keys and values, and whether the output is a terminal.
+        with_value: whether to include the value, or only its size.
+        end: follows each document.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class JsonLines:
         self._quote = _quoted_for_terminals if showing.is_terminal else encode_basestring
 
     def render(self, batch: ConsumerBatch) -> bytes:
-        """All records of a batch, one document after the other."""
+        """Format all records of a batch."""
         kind = _TIMESTAMP_TYPES.get(batch.timestamp_type, "unknown")
         head = f'{{"topic":{self._quote(batch.topic)},"partition":{batch.partition},"offset":'
         time = f',"tstype":"{kind}","ts":'
@@ -66,7 +66,7 @@ class JsonLines:
 
 
 def _quoted_for_terminals(text: str) -> str:
-    # Escapes in quotes are harmless; what is printable may stay as it is.
+    # Printable text stays as it is; JSON escapes make the rest safe for a terminal.
     return encode_basestring(text) if text.isprintable() else encode_basestring_ascii(text)
 
 
@@ -83,8 +83,8 @@ def _field(
         try:
             return f'"{name}":{packing.document(data)}'
         except PackError as error:
-            told = f'"{name}_error":{encode_basestring_ascii(str(error))}'
-            return f'"{name}":null,"{name}_base64":"{_base64(data)}",{told}'
+            reason = f'"{name}_error":{encode_basestring_ascii(str(error))}'
+            return f'"{name}":null,"{name}_base64":"{_base64(data)}",{reason}'
     try:
         return f'"{name}":{quote(data.decode())}'
     except UnicodeDecodeError:
@@ -92,7 +92,7 @@ def _field(
 
 
 def _headers(headers: Sequence[tuple[str, bytes | None]], quote: Callable[[str], str]) -> str:
-    """Names and values by turns; if a value is no text, all values as base64 beside that."""
+    """Format names and values alternately; if a value is not UTF-8, also all values as base64."""
     texts = []
     is_text = True
     for name, value in headers:

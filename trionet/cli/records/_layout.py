@@ -1,6 +1,6 @@
-"""Formats of records: text with escapes, and verbs of a percent sign and a letter.
+"""Formats of records: text with escapes, and verbs such as ``%k``.
 
-The letters are kcat's, and beside them those of rpk that mean nothing else to kcat.
+The letters are kcat's, plus those of rpk that do not conflict.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from typing import Final, NamedTuple
 
 from trionet.errors import ConfigError
 
-#: What a backslash and a letter stand for; a number in hex follows ``\\x``.
+#: Escapes by the letter after the backslash; ``\\x`` is followed by a hexadecimal number.
 _ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\", "%": b"%"}
 _HEX: Final = re.compile(r"[0-9a-fA-F]{1,2}")
 _CLOSING: Final = {"{": "}", "[": "]", "(": ")"}
 
 
 class Verb(NamedTuple):
-    """One thing of a record, and how it is written.
+    """A field of a record and its format.
 
     Attributes:
-        letter: what.
-        modifier: what stood in braces behind it; None without.
+        letter: the field.
+        modifier: the text in braces after it; None without.
     """
 
     letter: str
@@ -35,7 +35,7 @@ Part = bytes | Verb
 
 
 def layout(text: str) -> list[Part]:
-    """The parts of a format, in order; texts that follow one another are one.
+    """Parse a format into its parts, adjacent literals merged.
 
     Raises:
         ConfigError: an escape is unknown, or a brace is not closed.
@@ -46,8 +46,8 @@ def layout(text: str) -> list[Part]:
     while position < len(text):
         character = text[position]
         if character == "\\":
-            piece, position = _escape(text, position)
-            literal += piece
+            escaped, position = _escape(text, position)
+            literal += escaped
         elif character == "%":
             part, position = _percent(text, position)
             if isinstance(part, bytes):
@@ -64,46 +64,46 @@ def layout(text: str) -> list[Part]:
 
 
 def delimiter(text: str) -> bytes:
-    """What an option names as the end of something: text with the same escapes.
+    """Parse a delimiter: text with the same escapes.
 
     Raises:
-        ConfigError: an escape is unknown, or there is nothing.
+        ConfigError: an escape is unknown, or the delimiter is empty.
     """
     found = b""
     position = 0
     while position < len(text):
         if text[position] == "\\":
-            piece, position = _escape(text, position)
+            escaped, position = _escape(text, position)
         else:
-            piece, position = as_bytes(text[position]), position + 1
-        found += piece
+            escaped, position = as_bytes(text[position]), position + 1
+        found += escaped
     if not found:
-        raise ConfigError("a delimiter is at least one character")
+        raise ConfigError("a delimiter must not be empty")
     return found
 
 
 def as_bytes(text: str) -> bytes:
-    """The bytes that somebody has typed, whatever the system took them for."""
+    """Return the bytes of a command-line argument, as typed."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def printed(data: bytes) -> str:
-    """Bytes as a message shows them."""
+    """Format bytes for a message."""
     return repr(data)[1:]
 
 
 def inside(text: str, of: str) -> str:
-    """What is between brackets, or whatever else a text begins and ends with.
+    """Return the text between brackets or other delimiters.
 
-    As in rpk, any character may be repeated to begin with, and as many end it: ``[%F]``,
-    ``##%F##``.
+    As in rpk, any character may open the text, once or repeated, and the same number closes it:
+    ``[%F]``, ``##%F##``.
 
     Args:
-        text: all of it.
-        of: whose it is, for the error.
+        text: with its delimiters.
+        of: the verb, for the error message.
 
     Raises:
-        ConfigError: it does not end as it begins.
+        ConfigError: the text does not end with the delimiter it starts with.
     """
     if text:
         begin = text[0]
@@ -119,14 +119,14 @@ def _escape(text: str, position: int) -> tuple[bytes, int]:
     if letter == "x" and (digits := _HEX.match(text, position + 2)):
         return bytes([int(digits[0], 16)]), digits.end()
     if letter not in _ESCAPES:
-        raise ConfigError(f"\\{letter} is no escape; there are \\n, \\r, \\t, \\0, \\\\ and \\xNN")
+        raise ConfigError(f"unknown escape \\{letter}; allowed: \\n, \\r, \\t, \\0, \\\\ and \\xNN")
     return _ESCAPES[letter], position + 2
 
 
 def _percent(text: str, position: int) -> tuple[Part, int]:
     letter = text[position + 1 : position + 2]
     if not letter:
-        raise ConfigError("a format ends with %; a percent sign itself is %%")
+        raise ConfigError("the format ends with a single %; write %% for a percent sign")
     position += 2
     if letter in "%{}":
         return letter.encode(), position
@@ -137,13 +137,13 @@ def _percent(text: str, position: int) -> tuple[Part, int]:
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the brace that opens at ``start`` is closed; pairs inside and escapes are not it."""
+    """Return the position of the brace that closes the one at ``start``."""
     depth = 0
     position = start
     while position < len(text):
         character = text[position]
         if character in "%\\":
-            position += 1  # whatever comes next is escaped, or a letter
+            position += 1  # skip the escaped character or the verb's letter
         elif character == "{":
             depth += 1
         elif character == "}":
@@ -152,5 +152,5 @@ def _closing(text: str, start: int) -> int:
                 return position
         position += 1
     raise ConfigError(
-        f"{text[start - 2 : start + 10]}: the brace is not closed; a brace itself is %{{ or %}}"
+        f"{text[start - 2 : start + 10]}: unclosed brace; write %{{ or %}} for a literal brace"
     )

@@ -1,4 +1,4 @@
-"""Lines as records: a value, or a key, a delimiter and a value."""
+"""Input lines as records: a value, or a key, a delimiter and a value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from ._columns import Headers, Taken
+from ._columns import Headers, RecordColumns
 from ._layout import printed
 from ._packing import PackError, Packing, each_or_null
 from ._splitting import InputError, Splitter
@@ -15,14 +15,14 @@ from ._splitting import InputError, Splitter
 
 @attrs.frozen(kw_only=True)
 class Shape:
-    """What all records have in common.
+    """What all records of the input share.
 
     Attributes:
-        key: of those that have none of their own.
-        headers: of all.
-        is_empty_null: whether an empty key or value is null.
-        key_packing: what keys are made of; None for the bytes as they are.
-        value_packing: what values are made of.
+        key: of records without their own key.
+        headers: of all records.
+        is_empty_null: whether an empty key or value is sent as null.
+        key_packing: the type of keys; None for raw bytes.
+        value_packing: the type of values.
     """
 
     key: bytes | None = None
@@ -36,11 +36,11 @@ class Shape:
         numbers: Sequence[int],
         values: Sequence[bytes | None],
         keys: Sequence[bytes | None] | None = None,
-    ) -> Taken:
-        """Records of these values and keys.
+    ) -> RecordColumns:
+        """Return records of these values and keys.
 
         Raises:
-            PackError: one is not made of what was said.
+            PackError: one cannot be encoded as its type.
         """
         count = len(values)
         if keys is None and self.key is not None:
@@ -52,7 +52,7 @@ class Shape:
             values = each_or_null(self.value_packing.packed, values)
         if self.key_packing is not None and keys is not None:
             keys = each_or_null(self.key_packing.packed, keys)
-        return Taken(
+        return RecordColumns(
             numbers=numbers,
             values=_listed(values),
             keys=None if keys is None else _listed(keys),
@@ -65,13 +65,13 @@ def _listed(column: Sequence[bytes | None]) -> list[bytes | None]:
 
 
 class LineInput:
-    """See the module.
+    """Splits input into lines and parses each as a record.
 
     Args:
-        delimiter: behind each record.
+        delimiter: follows each record.
         key_delimiter: between key and value; a line without it has no key. None for no keys.
-        shape: what all have in common.
-        size_max: of one line, in bytes.
+        shape: what all records share.
+        size_max: most bytes of a line.
     """
 
     can_go_on = True
@@ -85,27 +85,27 @@ class LineInput:
         self._key_delimiter = key_delimiter
         self._shape = shape
         self._number = 1
-        # What was read and not given away yet, in its order.
-        self._found: deque[Taken | InputError] = deque()
+        # Records and errors that were read but not returned yet, in order.
+        self._found: deque[RecordColumns | InputError] = deque()
 
     @property
     def kept(self) -> int:
-        """How many bytes wait for the end of their line."""
+        """Number of buffered bytes of an incomplete line."""
         return self._splitter.kept
 
     def take_error(self) -> InputError | None:
-        """What is wrong with a line, once."""
+        """Remove and return the next error, if it comes before any record."""
         first = self._found[0] if self._found else None
         if not isinstance(first, InputError):
             return None
         self._found.popleft()
         return first
 
-    def feed(self, data: bytes) -> list[Taken]:
-        """The lines that are complete now."""
-        passed_over = self._splitter.passed_over
+    def feed(self, data: bytes) -> list[RecordColumns]:
+        """Return the records that are complete now."""
+        skipped = self._splitter.skipped
         self._find(self._splitter.feed(data))
-        if self._splitter.passed_over > passed_over:
+        if self._splitter.skipped > skipped:
             self._found.append(
                 InputError(
                     f"record {self._number}: more than {self._size_max} bytes (max.request.size) "
@@ -115,17 +115,17 @@ class LineInput:
             self._number += 1
         return self._up_to_error()
 
-    def end(self) -> list[Taken]:
-        """The last line, if nothing ends it."""
+    def end(self) -> list[RecordColumns]:
+        """Return the last record, if the input does not end with a delimiter."""
         self._find(self._splitter.end())
         return self._up_to_error()
 
-    def _up_to_error(self) -> list[Taken]:
-        taken = []
-        while self._found and isinstance(first := self._found[0], Taken):
-            taken.append(first)
+    def _up_to_error(self) -> list[RecordColumns]:
+        records = []
+        while self._found and isinstance(first := self._found[0], RecordColumns):
+            records.append(first)
             self._found.popleft()
-        return taken
+        return records
 
     def _find(self, lines: list[bytes]) -> None:
         if not lines:
@@ -136,7 +136,7 @@ class LineInput:
             self._find_errors(lines)
         self._number += len(lines)
 
-    def _columns(self, number: int, lines: list[bytes]) -> Taken:
+    def _columns(self, number: int, lines: list[bytes]) -> RecordColumns:
         numbers = range(number, number + len(lines))
         if self._key_delimiter is None:
             return self._shape.columns(numbers, lines)
@@ -144,7 +144,7 @@ class LineInput:
         return self._shape.columns(numbers, values, keys)
 
     def _find_errors(self, lines: list[bytes]) -> None:
-        """Lines of which at least one is wrong: what is between those stays together."""
+        """Parse lines of which at least one is invalid; valid ones in between stay together."""
         start = 0
         for place, line in enumerate(lines):
             try:

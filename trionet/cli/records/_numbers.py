@@ -1,4 +1,4 @@
-"""Numbers in formats: decimal, hexadecimal, and bytes in either order."""
+"""Numbers in formats: decimal, hexadecimal, and binary in either byte order."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NUMBER_MODIFIERS: Final = ("ascii", "hex", "bool", *_HEX_DIGITS, *_BYTES)
 
 
 def written(modifier: str) -> Callable[[int], bytes]:
-    """A function that writes a number; what does not fit is cut off.
+    """Return a function that formats a number; excess bits are truncated.
 
     Raises:
-        ConfigError: there is no such way to write one.
+        ConfigError: the modifier is unknown.
     """
     if modifier in _HEX_DIGITS:
         return partial(_hex, _HEX_DIGITS[modifier])
@@ -39,16 +39,16 @@ def written(modifier: str) -> Callable[[int], bytes]:
 
 
 def unknown_number(modifier: str) -> ConfigError:
-    """The error about a way to write numbers that there is not."""
+    """Return the error about an unknown modifier."""
     return ConfigError(
-        f"{{{modifier}}}: a number is written as one of {', '.join(NUMBER_MODIFIERS)}"
+        f"{{{modifier}}}: unknown number format; allowed: {', '.join(NUMBER_MODIFIERS)}"
     )
 
 
 def size_and_reader(modifier: str) -> tuple[int, Callable[[bytes], int]] | None:
-    """How many bytes a number of fixed size takes, and how it is read; None for others.
+    """Return the size of a fixed-size number and its parser; None for other formats.
 
-    The reader raises ``ValueError`` for what is no number.
+    The parser raises ``ValueError`` for invalid digits.
     """
     if modifier in _HEX_DIGITS:
         return _HEX_DIGITS[modifier], _of_hex
@@ -89,6 +89,6 @@ def _unpacked(order: Literal["big", "little"], data: bytes) -> int:
 
 
 def _signed(number: int, bits: int) -> int:
-    # From two bytes on: a length of -1 is null. A single byte counts to 255, as it says.
+    # Signed from two bytes on, because a length of -1 is null; a single byte is unsigned.
     is_negative = bits > 8 and number >> (bits - 1)
     return number - (1 << bits) if is_negative else number

@@ -1,4 +1,4 @@
-"""What ``trionet produce`` and ``trionet consume`` have in common on the command line."""
+"""Options common to ``trionet produce`` and ``trionet consume``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from trionet.errors import ConfigError
 
 from ._layout import delimiter
 
-#: How long a first answer of a broker may take: somebody waits who may have mistyped its address.
-KNOWN_SECONDS: Final = 10.0
+#: Time limit for the first response of a broker. Short, because the address may be mistyped.
+TIMEOUT_SECONDS: Final = 10.0
 NEWLINE: Final = "\\n"
 
 
 def add_record_arguments(parser: argparse.ArgumentParser, keep_going: str) -> None:
-    """Describe the options of both.
+    """Add the options of both.
 
     Args:
         parser: of the command.
-        keep_going: what ``--keep-going`` does there.
+        keep_going: help text of ``--keep-going``.
     """
     parser.set_defaults(prog=parser.prog)
     parser.add_argument(
@@ -29,13 +29,13 @@ def add_record_arguments(parser: argparse.ArgumentParser, keep_going: str) -> No
         "--delimiter",
         metavar="TEXT",
         default=NEWLINE,
-        help=r"behind each record (default: \n); \n, \r, \t, \0, \\ and \xNN are escapes",
+        help=r"ends each record (default: \n); \n, \r, \t, \0, \\ and \xNN are escapes",
     )
     parser.add_argument(
         "-K",
         "--key-delimiter",
         metavar="TEXT",
-        help="records have a key in front, and this between key and value",
+        help="records start with a key, and this separates it from the value",
     )
     parser.add_argument(
         "-s",
@@ -43,7 +43,7 @@ def add_record_arguments(parser: argparse.ArgumentParser, keep_going: str) -> No
         metavar="[key=|value=]TYPE",
         action="append",
         default=[],
-        help="what keys and values are made of: string, boolean, short, integer, long, float, "
+        help="types of keys and values: string, boolean, short, integer, long, float, "
         "double, json, or a pack-string such as '>iq$'",
     )
     parser.add_argument("-E", "--keep-going", action="store_true", help=keep_going)
@@ -52,34 +52,34 @@ def add_record_arguments(parser: argparse.ArgumentParser, keep_going: str) -> No
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
-        default=KNOWN_SECONDS,
-        help="how long a first answer of a broker may take (default: %(default)g)",
+        default=TIMEOUT_SECONDS,
+        help="time limit for the first response of a broker (default: %(default)g)",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="tell errors only")
+    parser.add_argument("-q", "--quiet", action="store_true", help="report only errors")
     parser.add_argument(
         "--progress",
         action="store_true",
-        help="tell each second how far it is, where standard error is no terminal, too",
+        help="report progress each second even if standard error is not a terminal",
     )
 
 
 def optional_delimiter(text: str | None) -> bytes | None:
-    """A delimiter that may not be there."""
+    """Parse an optional delimiter."""
     return None if text is None else delimiter(text)
 
 
 def number(text: str) -> int:
-    """A number from 0 on, for argparse."""
+    """Parse an integer of at least 0, for argparse."""
     if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}: expected a whole number from 0")
     return int(text)
 
 
 def number_from_1(text: str) -> int:
-    """A number from 1 on, for argparse."""
+    """Parse an integer of at least 1, for argparse."""
     found = number(text)
     if not found:
-        raise argparse.ArgumentTypeError("it is at least 1")
+        raise argparse.ArgumentTypeError("must be at least 1")
     return found
 
 
@@ -89,26 +89,26 @@ def _seconds(text: str) -> float:
     except ValueError:
         found = -1.0
     if not 0 < found < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"invalid time {text!r}: expected seconds above 0")
     return found
 
 
 def check_open(file: IO[str] | None, name: str) -> None:
-    """Whether a standard stream is there: else its number is soon that of a connection.
+    """Check that a standard stream is open; otherwise a socket would get its descriptor.
 
     Raises:
-        ConfigError: whoever started us has closed it.
+        ConfigError: the stream is closed.
     """
     if file is None:
         raise ConfigError(f"standard {name} is closed")
 
 
 def shows_bar(arguments: argparse.Namespace, *, is_typed: bool) -> bool | None:
-    """Whether a bar is shown, or lines (False), or neither (None).
+    """Whether to show a progress bar, or lines (False), or neither (None).
 
     Args:
-        arguments: with those of :func:`add_record_arguments`.
-        is_typed: whether somebody reads or writes records on the terminal.
+        arguments: parsed with :func:`add_record_arguments`.
+        is_typed: whether records are read from or written to the terminal.
     """
     if arguments.quiet:
         return None
@@ -118,15 +118,15 @@ def shows_bar(arguments: argparse.Namespace, *, is_typed: bool) -> bool | None:
 
 
 def headers(texts: list[str]) -> list[tuple[str, bytes | None]]:
-    """The headers of ``NAME=VALUE``; a name alone has null.
+    """Parse headers of the form ``NAME=VALUE``; a name alone has null as its value.
 
     Raises:
-        ConfigError: there is no name, or it is not UTF-8.
+        ConfigError: the name is missing or not valid UTF-8.
     """
     found: list[tuple[str, bytes | None]] = []
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or (not name.isascii() and "\udc80" <= max(name) <= "\udcff"):
-            raise ConfigError(f"-H {text!a}: must have the form NAME=VALUE, the name in UTF-8")
+            raise ConfigError(f"-H {text!a}: must have the form NAME=VALUE with the name in UTF-8")
         found.append((name, value.encode("utf-8", "surrogateescape") if equals else None))
     return found

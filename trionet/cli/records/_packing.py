@@ -1,4 +1,4 @@
-"""Bytes as numbers and texts, and back: pack-strings as kcat and rpk have them, and names."""
+"""Types of keys and values: the pack-strings of kcat and rpk, and named types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 from trionet._util._counted import counted
 from trionet.errors import ConfigError, TrionetError
 
-#: Kafka's own serializers, by the names that Kafka and kaskade give their types.
+#: Kafka's built-in serializers by type name.
 NAMED: Final = {
     "string": "s",
     "boolean": "?$",
@@ -28,20 +28,20 @@ _LETTERS: Final = f"< > {' '.join(_NUMBERS)} c . s $"
 
 
 class PackError(TrionetError):
-    """Bytes are not what a pack-string says, or a text is not; says which."""
+    """Raised when bytes or a text do not match a type; names the mismatch."""
 
 
 Value = int | float | str
 
 
 class Packing:
-    """What bytes are made of.
+    """Converts between bytes and text of a type.
 
     Args:
-        text: a pack-string, such as ``>iq$``, or a name of :data:`NAMED`, or ``json``.
+        text: a pack-string such as ``>iq$``, a name of :data:`NAMED`, or ``json``.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: the type is unknown.
     """
 
     def __init__(self, text: str) -> None:
@@ -53,10 +53,10 @@ class Packing:
             self._steps.pop()
 
     def values(self, data: bytes) -> list[Value]:
-        """What is in bytes.
+        """Decode bytes to values.
 
         Raises:
-            PackError: they are too short, or too long.
+            PackError: there are too few or too many bytes.
         """
         found: list[Value] = []
         position = 0
@@ -66,10 +66,9 @@ class Packing:
                 return found
             size = struct.calcsize(step)
             if len(data) - position < size:
-                there = counted(len(data), "byte")
                 raise PackError(
-                    f"{there}, too few for {self.text!r}: {step[-1]!r} needs {size} from byte "
-                    f"{position} on"
+                    f"{counted(len(data), 'byte')}, too few for {self.text!r}: {step[-1]!r} needs "
+                    f"{size} at byte {position}"
                 )
             found.append(_shown(struct.unpack_from(step, data, position)[0]))
             position += size
@@ -79,16 +78,16 @@ class Packing:
         return found
 
     def as_text(self, data: bytes) -> bytes:
-        """What is in bytes, as text with spaces between."""
+        """Decode bytes to text, the values separated by spaces."""
         if self._is_json:
             return compact(data)
         return " ".join(map(_text, self.values(data))).encode()
 
     def document(self, data: bytes) -> str:
-        """What is in bytes, as JSON in ASCII: one value by itself, or a list.
+        """Decode bytes to ASCII JSON: a single value, or a list.
 
         Raises:
-            PackError: see :meth:`values`; or it is no JSON.
+            PackError: as for :meth:`values`, or invalid JSON.
         """
         if self._is_json:
             return _NO_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], compact(data).decode())
@@ -96,10 +95,10 @@ class Packing:
         return json.dumps(values[0] if len(values) == 1 else values)
 
     def packed(self, data: bytes) -> bytes:
-        """The bytes for a text: the values with spaces between, as :meth:`as_text` writes them.
+        """Encode a text of values separated by spaces, the inverse of :meth:`as_text`.
 
         Raises:
-            PackError: a value is missing, or is not what it has to be.
+            PackError: a value is missing or invalid.
         """
         if self._is_json:
             return compact(data)
@@ -128,8 +127,8 @@ def _steps(whole: str, text: str) -> Sequence[str]:
             steps.append(letter)
         elif letter not in " x":
             raise ConfigError(
-                f"{whole!r} is none of {', '.join((*NAMED, JSON))}, and no pack-string: these have "
-                f"{_LETTERS}, of which s and $ may only be the last"
+                f"unknown type {whole!r}: expected {', '.join((*NAMED, JSON))}, or a pack-string "
+                f"of {_LETTERS}, with s and $ only at the end"
             )
     return steps
 
@@ -156,7 +155,7 @@ def _packed(step: str, word: bytes) -> bytes:
     if letter == "?":
         value = _BOOLEANS.get(word.strip().lower())
         if value is None:
-            raise ValueError("true or false")
+            raise ValueError("expected true or false")
     else:
         value = float(word) if letter in "fd" else int(word)
     return struct.pack(step, value)
@@ -167,39 +166,39 @@ _BOOLEANS: Final = {b"true": True, b"false": False, b"1": True, b"0": False}
 
 def _finite(value: Value) -> Value:
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no such numbers
+        return str(value)  # JSON cannot represent these
     return value
 
 
 def compact(data: bytes) -> bytes:
-    """A JSON document without the blanks between its parts, and otherwise as it was written.
+    """Remove the whitespace between the tokens of a JSON document.
 
-    Numbers keep their digits, and objects their fields, also where Python's would lose some.
+    Does not reserialise it, which would change numbers with many digits and drop duplicate fields.
 
     Raises:
-        PackError: it is no JSON.
+        PackError: the data is not valid JSON.
     """
     try:
         json.loads(data.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise PackError(f"not JSON: {error}") from error
+        raise PackError(f"invalid JSON: {error}") from error
     return _BLANKS.sub(rb"\1", data)
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
-#: A string, which is kept, or blanks.
+#: A string, which is kept, or whitespace.
 _BLANKS: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")|[ \t\r\n]+', re.DOTALL)
 _NO_ASCII: Final = re.compile(r"[^ -~]")
 
 
 def packings(texts: Sequence[str]) -> tuple[Packing | None, Packing | None]:
-    """What ``-s`` says of keys and of values: ``key=...``, ``value=...``, or one for both.
+    """Parse ``-s``: ``key=...``, ``value=...``, or one type for both. Returns both types.
 
     Raises:
-        ConfigError: a pack-string is malformed.
+        ConfigError: a type is unknown.
     """
     key = value = None
     for text in texts:
@@ -211,12 +210,14 @@ def packings(texts: Sequence[str]) -> tuple[Packing | None, Packing | None]:
         elif what == "value":
             value = Packing(pack)
         else:
-            raise ConfigError(f"-s {text}: must be key=..., value=..., or what holds for both")
+            raise ConfigError(
+                f"-s {text}: must have the form key=TYPE, value=TYPE, or TYPE for both"
+            )
     return key, value
 
 
 def each_or_null(
     function: Callable[[bytes], bytes], column: Sequence[bytes | None]
 ) -> list[bytes | None]:
-    """A function of each that is not null."""
+    """Apply a function to each element that is not null."""
     return [None if each is None else function(each) for each in column]

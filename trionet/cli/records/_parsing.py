@@ -1,7 +1,7 @@
-"""Records read by a format: what ``trionet consume -f`` writes, this reads.
+"""Parse records by a format, the inverse of ``trionet consume -f``.
 
-What is of no fixed length ends where the text behind it in the format begins, or has its length in
-front of it.
+A field of variable length ends at the literal that follows it in the format, or is preceded by its
+length.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import attrs
 
 from trionet.errors import ConfigError
 
-from ._columns import NO_TIMESTAMP, Headers, Taken
+from ._columns import NO_TIMESTAMP, Headers, RecordColumns
 from ._layout import Part, Verb, layout
 from ._lines import Shape
 from ._packing import PackError
 from ._parsing_steps import (
     Fields,
-    NotYet,
+    IncompleteError,
     Step,
     literal_step,
     number_step,
@@ -28,22 +28,22 @@ from ._parsing_steps import (
 )
 from ._splitting import InputError
 
-#: Letters of lengths, and of what they are the lengths.
+#: Letters of lengths, and of the fields that they measure.
 _SIZES: Final = {"K": "k", "S": "v", "V": "v", "R": "v", "H": "h"}
 _TEXTS: Final = {"t": "t", "k": "k", "v": "v", "s": "v"}
 _NUMBERS: Final = {"p": "p", "T": "d", "d": "d"}
-#: What a broker or a consumer decides is read, and of no consequence.
-_PASSED_OVER: Final = "oei"
+#: Values assigned by the broker or the consumer: parsed and ignored.
+_IGNORED: Final = "oei"
 _VERBS: Final = "%t %p %k %K %v %V %s %S %R %T %d %h %H %o %e %i"
-#: A record has no more headers than that.
+#: Most headers of a record.
 _HEADERS_MAX: Final = 100_000
 
 
-def reading_steps(parts: Sequence[Part]) -> list[Step]:
-    """The steps that read a format.
+def parsing_steps(parts: Sequence[Part]) -> list[Step]:
+    """Return the steps that parse a format.
 
     Raises:
-        ConfigError: nothing says where something ends, or a verb is unknown or there twice.
+        ConfigError: the end of a field is undefined, or a verb is unknown or repeated.
     """
     steps: list[Step] = []
     seen: set[str] = set()
@@ -56,17 +56,17 @@ def reading_steps(parts: Sequence[Part]) -> list[Step]:
             steps.append(literal_step(part, is_last=place == len(parts)))
             continue
         letter = part.letter
-        behind = parts[place] if place < len(parts) else b""
+        following = parts[place] if place < len(parts) else b""
         if letter in _TEXTS or letter == "h":
             field = _TEXTS.get(letter, "h")
             _once(part, field, seen)
-            step, takes_end = _text(part, field, field in sized, behind)
+            step, consumes_end = _text(part, field, field in sized, following)
             steps.append(step)
-            place += takes_end
+            place += consumes_end
         elif letter in _SIZES:
             field = _SIZES[letter]
             if field in seen:
-                raise ConfigError(f"{part}: a length has to stand in front of what it measures")
+                raise ConfigError(f"{part}: a length must precede the field it measures")
             _once(part, f"size of {field}", seen)
             sized.add(field)
             steps.append(_size(part, field))
@@ -77,21 +77,23 @@ def reading_steps(parts: Sequence[Part]) -> list[Step]:
 
 def _once(verb: Verb, field: str, seen: set[str]) -> None:
     if field in seen:
-        raise ConfigError(f"{verb}: it is in the format twice")
+        raise ConfigError(f"{verb} occurs twice in the format")
     seen.add(field)
 
 
-def _text(verb: Verb, field: str, is_sized: bool, behind: Part) -> tuple[Step, bool]:
-    """The step, and whether it reads the text behind it, too."""
+def _text(verb: Verb, field: str, is_sized: bool, following: Part) -> tuple[Step, bool]:
+    """Return the step, and whether it consumes the literal that follows."""
     if field == "h" and verb.modifier is not None:
         if not is_sized:
-            raise ConfigError(f"{verb}: %H in front of it has to say how many headers there are")
+            raise ConfigError(f"{verb} must be preceded by %H, the number of headers")
         return _nested_headers(verb), False
     if is_sized and field != "h":
         return sized_text_step(verb, field), False
-    if isinstance(behind, Verb):
-        raise ConfigError(f"{verb}: nothing says where it ends; put text or a length around it")
-    return text_step(verb, field, behind), bool(behind)
+    if isinstance(following, Verb):
+        raise ConfigError(
+            f"{verb}: its end is undefined; add a text after it or a length before it"
+        )
+    return text_step(verb, field, following), bool(following)
 
 
 def _size(verb: Verb, field: str) -> Step:
@@ -100,20 +102,22 @@ def _size(verb: Verb, field: str) -> Step:
 
     def keep(fields: Fields, number: int) -> None:
         if number < -1 or (field == "h" and not 0 <= number <= _HEADERS_MAX):
-            raise InputError(f"{number} is no length for {verb}")
+            raise InputError(f"invalid length {number} for {verb}")
         fields.sizes[field] = number
 
     return number_step(verb, keep)
 
 
 def _number(verb: Verb, seen: set[str]) -> Step:
-    if verb.letter in _PASSED_OVER:
+    if verb.letter in _IGNORED:
         return number_step(verb, lambda _fields, _number: None)
     if verb.letter not in _NUMBERS:
-        raise ConfigError(f"{verb}: there is no such verb to read; there are {_VERBS}")
+        raise ConfigError(f"{verb}: unknown verb; allowed for input: {_VERBS}")
     field = _NUMBERS[verb.letter]
     if verb.modifier and verb.modifier.startswith("strftime"):
-        raise ConfigError(f"{verb}: a time is read as milliseconds since 1970")
+        raise ConfigError(
+            f"{verb}: strftime is not supported for input; use milliseconds since 1970"
+        )
     _once(verb, field, seen)
 
     smallest = NO_TIMESTAMP if field == "d" else 0
@@ -130,8 +134,8 @@ def _nested_headers(verb: Verb) -> Step:
     inner = layout(verb.modifier or "")
     for part in inner:
         if isinstance(part, Verb) and part.letter not in "kKvVsS":
-            raise ConfigError(f"{part}: of a header there are %k, %K, %v and %V")
-    steps = reading_steps(inner)
+            raise ConfigError(f"{part}: unknown verb; allowed in headers: %k, %K, %v and %V")
+    steps = parsing_steps(inner)
 
     def read(data: bytes, position: int, fields: Fields, is_end: bool) -> int:
         for _ in range(fields.sizes["h"]):
@@ -148,11 +152,11 @@ def _name(data: bytes | None) -> str:
     try:
         return (data or b"").decode()
     except UnicodeDecodeError:
-        raise InputError(f"{data!r}: the name of a header is UTF-8") from None
+        raise InputError(f"header name {data!r} is not valid UTF-8") from None
 
 
 def listed_headers(data: bytes | None) -> list[tuple[str, bytes | None]]:
-    """The headers of kcat's list: ``name=value,name=value``, with NULL for null."""
+    """Parse kcat's list of headers: ``name=value,name=value``, with NULL for null."""
     headers: list[tuple[str, bytes | None]] = []
     for each in data.split(b",") if data else ():
         name, equals, value = each.partition(b"=")
@@ -161,23 +165,23 @@ def listed_headers(data: bytes | None) -> list[tuple[str, bytes | None]]:
 
 
 class FormatInput:
-    """Reads records by a format from input in pieces of any size.
+    """Parses records by a format from chunks of input of any size.
 
     Args:
         parts: the format.
-        shape: what all records have in common.
-        size_max: of one record, in bytes.
+        shape: what all records share.
+        size_max: most bytes of a record.
 
     Raises:
-        ConfigError: nothing can be read by it.
+        ConfigError: the format cannot be parsed.
     """
 
-    can_go_on = False  # where the next record would begin, nothing says
+    can_go_on = False  # the start of the next record is unknown
 
     def __init__(self, parts: Sequence[Part], shape: Shape, size_max: int) -> None:
-        self._steps = reading_steps(parts)
+        self._steps = parsing_steps(parts)
         if not any(isinstance(part, Verb) for part in parts):
-            raise ConfigError("a format to read with has at least one verb, such as %v")
+            raise ConfigError("an input format needs at least one verb, such as %v")
         self._packings = {"k": shape.key_packing, "v": shape.value_packing}
         self._shape = attrs.evolve(shape, key_packing=None, value_packing=None)
         self._size_max = size_max
@@ -187,23 +191,23 @@ class FormatInput:
 
     @property
     def kept(self) -> int:
-        """How many bytes wait for the rest of their record."""
+        """Number of buffered bytes of an incomplete record."""
         return len(self._kept)
 
     def take_error(self) -> InputError | None:
-        """What is no record, once."""
+        """Remove and return the error, if parsing failed."""
         error, self._error = self._error, None
         return error
 
-    def feed(self, data: bytes) -> list[Taken]:
-        """The records that are complete now."""
+    def feed(self, data: bytes) -> list[RecordColumns]:
+        """Return the records that are complete now."""
         return self._read(self._kept + data, is_end=False)
 
-    def end(self) -> list[Taken]:
-        """The last record, if the end of the input ends it."""
+    def end(self) -> list[RecordColumns]:
+        """Return the last record, if the end of the input completes it."""
         return self._read(self._kept, is_end=True)
 
-    def _read(self, data: bytes, *, is_end: bool) -> list[Taken]:
+    def _read(self, data: bytes, *, is_end: bool) -> list[RecordColumns]:
         rows = _Rows(self._shape)
         position = begin = 0
         try:
@@ -213,25 +217,25 @@ class FormatInput:
                 for step in self._steps:
                     position = step(data, position, fields, is_end)
                 if position <= begin:
-                    raise InputError("the format takes nothing of the input")
+                    raise InputError("the format consumes no input")
                 self._pack(fields)
                 rows.add(self._number, fields)
                 self._number += 1
             self._kept = b""
-        except NotYet:
+        except IncompleteError:
             self._kept = data[begin:]
-            self._look_at_kept(is_end=is_end)
+            self._check_kept(is_end=is_end)
         except (InputError, PackError) as error:
             self._kept = b""
             self._error = InputError(f"record {self._number}: {error}")
-        return rows.taken()
+        return rows.columns()
 
-    def _look_at_kept(self, *, is_end: bool) -> None:
+    def _check_kept(self, *, is_end: bool) -> None:
         size = len(self._kept)
         if is_end:
-            why = "the input ends in the middle of it"
+            why = "the input ends before the record does"
         elif size > self._size_max:
-            why = f"it is more than {self._size_max} bytes (max.request.size)"
+            why = f"larger than {self._size_max} bytes (max.request.size)"
         else:
             return
         self._kept = b""
@@ -245,7 +249,7 @@ class FormatInput:
 
 
 class _Rows:
-    """Records that were read, divided by where they go."""
+    """Parsed records, grouped by topic and partition."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
@@ -255,7 +259,7 @@ class _Rows:
         place = fields.texts.get("t"), fields.numbers.get("p")
         self._by_place.setdefault(place, {})[number] = fields
 
-    def taken(self) -> list[Taken]:
+    def columns(self) -> list[RecordColumns]:
         return [
             attrs.evolve(
                 self._columns(list(rows), list(rows.values())),
@@ -265,8 +269,8 @@ class _Rows:
             for (topic, partition), rows in self._by_place.items()
         ]
 
-    def _columns(self, numbers: Sequence[int], rows: Sequence[Fields]) -> Taken:
-        """The columns; all rows have the same fields, those of the format."""
+    def _columns(self, numbers: Sequence[int], rows: Sequence[Fields]) -> RecordColumns:
+        """Return the columns; all rows have the fields of the format."""
         first = rows[0]
         values = [each.texts.get("v") for each in rows]
         keys = [each.texts["k"] for each in rows] if "k" in first.texts else None

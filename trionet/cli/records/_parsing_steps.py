@@ -1,7 +1,7 @@
-"""How each part of a format reads: a function from bytes and a position to the next position.
+"""Parsing steps of a format: functions from bytes and a position to the next position.
 
-A step that has not enough raises :class:`NotYet`; at the end of the input that is an error, but for
-what ends with the input itself.
+A step without enough input raises :class:`IncompleteError`, which is an error at the end of the
+input, except for a field that ends with the input.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from ._splitting import InputError
 
 _DIGITS: Final = re.compile(rb"-?\d+")
 _BOOLEANS: Final = ((b"true", 1), (b"false", 0))
-#: A number is not longer; what is, is none.
+#: Most digits of a number, sign included.
 _DIGITS_MAX: Final = 20
 _INT64: Final = 1 << 63
 
 
-class NotYet(Exception):
-    """The rest of a record is still to come."""
+class IncompleteError(Exception):
+    """Raised when a record needs more input."""
 
 
 @attrs.define
 class Fields:
-    """What was read of one record.
+    """Parsed fields of one record.
 
     Attributes:
-        texts: topic, key and value by their letters.
-        sizes: of those, and the number of headers; -1 is null.
-        numbers: what numbers were read, by their letters.
+        texts: topic, key and value by letter.
+        sizes: their lengths, and the number of headers; -1 is null.
+        numbers: partition and timestamp by letter.
         headers: names and values.
     """
 
@@ -48,12 +48,12 @@ class Fields:
     headers: list[tuple[str, bytes | None]] = attrs.field(factory=list)
 
 
-#: Reads at a position, whether nothing follows the bytes; returns where the next step reads.
+#: Takes bytes, a position, the fields, and whether the input has ended; returns the next position.
 Step = Callable[[bytes, int, Fields, bool], int]
 
 
 def literal_step(text: bytes, *, is_last: bool) -> Step:
-    """Pass over text that has to be there; the last one, as a line's end, not at the very end."""
+    """Skip a required literal; the last one, such as a newline, may be missing at the end."""
 
     def read(data: bytes, position: int, _fields: Fields, is_end: bool) -> int:
         end = position + len(text)
@@ -63,14 +63,14 @@ def literal_step(text: bytes, *, is_last: bool) -> Step:
         if is_last and is_end and not found:
             return len(data)
         if text.startswith(found):
-            raise NotYet
-        raise InputError(f"{text!r} should follow, not {data[position : position + 20]!r}")
+            raise IncompleteError
+        raise InputError(f"expected {text!r}, found {data[position : position + 20]!r}")
 
     return read
 
 
 def sized_text_step(verb: Verb, letter: str) -> Step:
-    """Read text whose length was read before."""
+    """Parse text whose length precedes it."""
     change = text_change(verb)
 
     def read(data: bytes, position: int, fields: Fields, _is_end: bool) -> int:
@@ -79,7 +79,7 @@ def sized_text_step(verb: Verb, letter: str) -> Step:
             fields.texts[letter] = None
             return position
         if len(data) < position + size:
-            raise NotYet
+            raise IncompleteError
         fields.texts[letter] = change(data[position : position + size])
         return position + size
 
@@ -87,14 +87,14 @@ def sized_text_step(verb: Verb, letter: str) -> Step:
 
 
 def text_step(verb: Verb, letter: str, end: bytes) -> Step:
-    """Read text up to what ends it, and that; without an end, all the input."""
+    """Parse text up to a literal, which is consumed; without one, up to the end of the input."""
     change = text_change(verb)
 
     def read(data: bytes, position: int, fields: Fields, is_end: bool) -> int:
         found = data.find(end, position) if end else -1
         if found < 0:
             if not is_end:
-                raise NotYet
+                raise IncompleteError
             found = len(data)
         fields.texts[letter] = change(data[position:found])
         return found + len(end)
@@ -103,18 +103,18 @@ def text_step(verb: Verb, letter: str, end: bytes) -> Step:
 
 
 def number_step(verb: Verb, keep: Callable[[Fields, int], object]) -> Step:
-    """Read a number: decimal, unless a modifier says otherwise."""
+    """Parse a number in the modifier's form, decimal by default."""
     modifier = verb.modifier or "ascii"
     if modifier.isdecimal():
         if verb.letter not in "KSVH":
-            raise ConfigError(f"{verb}: only a length or a count may be given in the format")
-        given = int(modifier)
+            raise ConfigError(f"{verb}: only lengths and counts can be fixed in the format")
+        fixed = int(modifier)
 
-        def give(_data: bytes, position: int, fields: Fields, _is_end: bool) -> int:
-            keep(fields, given)
+        def use_fixed(_data: bytes, position: int, fields: Fields, _is_end: bool) -> int:
+            keep(fields, fixed)
             return position
 
-        return give
+        return use_fixed
     if modifier == "ascii":
         return _decimal_step(verb, keep)
     if modifier == "bool":
@@ -128,13 +128,13 @@ def _decimal_step(verb: Verb, keep: Callable[[Fields, int], object]) -> Step:
         if found is None:
             rest = data[position : position + _DIGITS_MAX]
             if rest in {b"", b"-"}:
-                raise NotYet
-            _no_number(verb, rest)
+                raise IncompleteError
+            _invalid_number(verb, rest)
         if found.end() == len(data) and not is_end:
-            raise NotYet
+            raise IncompleteError
         number = int(found[0])
         if not -_INT64 <= number < _INT64:
-            _no_number(verb, found[0])
+            _invalid_number(verb, found[0])
         keep(fields, number)
         return found.end()
 
@@ -149,8 +149,8 @@ def _bool_step(verb: Verb, keep: Callable[[Fields, int], object]) -> Step:
                 keep(fields, number)
                 return position + len(text)
             if text.startswith(found):
-                raise NotYet
-        return _no_number(verb, data[position : position + 5])
+                raise IncompleteError
+        return _invalid_number(verb, data[position : position + 5])
 
     return read
 
@@ -164,28 +164,28 @@ def _fixed_step(verb: Verb, modifier: str, keep: Callable[[Fields, int], object]
     def read(data: bytes, position: int, fields: Fields, _is_end: bool) -> int:
         piece = data[position : position + size]
         if len(piece) < size:
-            raise NotYet
+            raise IncompleteError
         try:
             keep(fields, convert(piece))
         except ValueError:
-            _no_number(verb, piece)
+            _invalid_number(verb, piece)
         return position + size
 
     return read
 
 
-def _no_number(verb: Verb, data: bytes) -> NoReturn:
-    raise InputError(f"{data!r} is no number for {verb}")
+def _invalid_number(verb: Verb, data: bytes) -> NoReturn:
+    raise InputError(f"invalid number {data!r} for {verb}")
 
 
 def text_change(verb: Verb) -> Callable[[bytes], bytes]:
-    """What becomes of text that was read."""
+    """Return the function that decodes a text by its modifier."""
     modifier = verb.modifier
     if modifier is None:
         return bytes
     changes = {"hex": _of_hex, "base64": _of_base64, "base64raw": _of_base64, "json": _compact}
     if modifier not in changes:
-        raise ConfigError(f"{verb}: text is read as one of {', '.join(changes)}")
+        raise ConfigError(f"{verb}: unknown modifier; allowed: {', '.join(changes)}")
     return changes[modifier]
 
 
@@ -193,7 +193,7 @@ def _of_hex(data: bytes) -> bytes:
     try:
         return binascii.unhexlify(data)
     except ValueError as error:
-        raise InputError(f"{data[:40]!r} is not hexadecimal: {error}") from error
+        raise InputError(f"invalid hexadecimal {data[:40]!r}: {error}") from error
 
 
 def _of_base64(data: bytes) -> bytes:
@@ -201,11 +201,11 @@ def _of_base64(data: bytes) -> bytes:
         padded = data.rstrip(b"=")
         return binascii.a2b_base64(padded + b"=" * (-len(padded) % 4), strict_mode=True)
     except ValueError as error:
-        raise InputError(f"{data[:40]!r} is not base64: {error}") from error
+        raise InputError(f"invalid base64 {data[:40]!r}: {error}") from error
 
 
 def _compact(data: bytes) -> bytes:
     try:
         return compact(data)
     except PackError as error:
-        raise InputError(f"{data[:40]!r} is {error}") from error
+        raise InputError(f"{data[:40]!r}: {error}") from error

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from trionet.errors import ConfigError
 
-from ..arguments._config_changes import Changes, add_change_arguments, changes, told_changes
+from ..arguments._config_changes import Changes, add_change_arguments, change_labels, changes
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
-from ..terminal._output import Table, add_format_arguments, tell, write_results
+from ..terminal._output import Table, add_format_arguments, print_message, write_results
 from ._resources import add_resource_arguments, resources, shown_name
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Change some settings, and leave the others. The level of a logger is one of FATAL, ERROR, "
-        "WARN, INFO, DEBUG, TRACE."
+        "Change the given settings and leave the others. Logger levels are FATAL, ERROR, WARN, "
+        "INFO, DEBUG and TRACE."
     )
     add_resource_arguments(parser, "+", "")
     add_change_arguments(parser)
@@ -31,39 +31,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-f",
         "--set-file",
         metavar="FILE",
-        help="a properties file with settings and their values",
+        help="set the settings in this properties file",
     )
     parser.add_argument(
-        "-d", "--dry-run", action="store_true", help="only look whether that could be done"
+        "-d", "--dry-run", action="store_true", help="validate the change without applying it"
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all was changed, 1 not all."""
-    wanted = changes(arguments)
+    """Run the command; returns the exit status: 0 all were changed, 1 some were not."""
+    requested = changes(arguments)
     if arguments.set_file is not None:
         from trionet.broker.config._properties import read_properties
 
-        # What is named on the command line wins.
-        wanted = {**read_properties(arguments.set_file), **wanted}
-    if not wanted:
+        # Options override the file.
+        requested = {**read_properties(arguments.set_file), **requested}
+    if not requested:
         raise ConfigError(
-            "nothing to change; allowed: --set, --delete, --append, --subtract and --set-file"
+            "nothing to change: use --set, --delete, --append, --subtract or --set-file"
         )
-    return run_with_admin(arguments, partial(_alter, arguments, resources(arguments), wanted))
+    return run_with_admin(arguments, partial(_alter, arguments, resources(arguments), requested))
 
 
 async def _alter(
-    arguments: argparse.Namespace, named: list[ConfigResource], wanted: Changes, admin: Admin
+    arguments: argparse.Namespace, named: list[ConfigResource], requested: Changes, admin: Admin
 ) -> int:
     results = await admin.incremental_alter_configs(
-        dict.fromkeys(named, wanted), validate_only=arguments.dry_run
+        dict.fromkeys(named, requested), validate_only=arguments.dry_run
     )
-    told = told_changes(wanted)
-    rows = [(shown_name(each), told) for each, error in results.items() if error is None]
+    changed = change_labels(requested)
+    rows = [(shown_name(each), changed) for each, error in results.items() if error is None]
     status = write_results(arguments, Table(("name", "changed"), rows), results.errors.values())
     if arguments.dry_run:
-        tell(arguments, "nothing was changed (--dry-run)")
+        print_message(arguments, "nothing was changed (--dry-run)")
     return status

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trionet.errors import ConfigError
 
-from ..clients._connection import Setting, kafkas_setting
+from ..clients._connection import Setting, kafka_setting
 from ..terminal._output import Table, add_format_arguments, write
-from ._kinds import BROKER, CLIENTS, KINDS, WITHOUT_MEANING, client_keys, keys_of
+from ._kinds import BROKER, CLIENTS, KINDS, NO_EFFECT, client_keys, keys_of
 
 if TYPE_CHECKING:
-    from trionet.client.network._opening import ClientSettings
+    from trionet.client.network._settings import ClientSettings
 
 ERROR, NOTE = "error", "note"
-# Keys that only brokers must have: a file with one is a broker's.
-_OF_BROKERS: Final = frozenset(
+# Keys that only brokers have: a file with one of them is a broker's.
+_BROKER_ONLY: Final = frozenset(
     {
         "advertised.listeners",
         "broker.id",
@@ -33,12 +33,12 @@ _OF_BROKERS: Final = frozenset(
 
 
 class Finding(NamedTuple):
-    """Something to know about a file.
+    """An error or a note about a file.
 
     Attributes:
-        kind: ``error``, with which nothing starts, or ``note``.
-        key: the key it is about; empty for several.
-        text: what it is.
+        kind: ``error``, which prevents a start, or ``note``.
+        key: the key concerned; empty for several.
+        text: the message.
     """
 
     kind: str
@@ -47,37 +47,37 @@ class Finding(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Look whether a file of settings is right: all errors at once, and what has no effect. A "
-        "file with listeners, log.dirs and the like is a broker's, any other one for clients."
+        "Check a file of settings: report all errors at once, and settings without effect. A file "
+        "with listeners, log.dirs and the like is taken for a broker's, any other for clients."
     )
     parser.add_argument("file", metavar="FILE", help="a server.properties or client.properties")
     parser.add_argument(
         "--as",
         dest="kind",
         choices=KINDS,
-        help="for whom it is (default: found out; a client's may be for clients of all kinds)",
+        help="what the file configures (default: detected; a client file may serve all kinds)",
     )
     add_format_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 the file is right, 1 it has errors."""
+    """Run the command; returns the exit status: 0 valid, 1 errors."""
     from trionet.broker.config._properties import read_properties
 
     given = read_properties(arguments.file)
-    is_brokers = bool(_OF_BROKERS & set(given)) if arguments.kind is None else False
-    if arguments.kind == BROKER or is_brokers:
-        findings = _of_broker(given)
+    is_for_broker = bool(_BROKER_ONLY & set(given)) if arguments.kind is None else False
+    if arguments.kind == BROKER or is_for_broker:
+        findings = _check_broker(given)
     else:
-        findings = _of_clients(given, CLIENTS if arguments.kind is None else (arguments.kind,))
+        findings = _check_clients(given, CLIENTS if arguments.kind is None else (arguments.kind,))
     errors = [each for each in findings if each.kind == ERROR]
     write(arguments.format, Table(Finding._fields, sorted(findings)))
     return 1 if errors else 0
 
 
-def _of_broker(given: Mapping[str, str]) -> list[Finding]:
+def _check_broker(given: Mapping[str, str]) -> list[Finding]:
     from trionet.broker.config._broker_config import BrokerConfig, find_key
     from trionet.protocol._config_types import parse_value
 
@@ -93,17 +93,17 @@ def _of_broker(given: Mapping[str, str]) -> list[Finding]:
     except ConfigError as error:
         return [Finding(ERROR, "", str(error))]
     notes = {
-        "changes nothing on one node": config.without_meaning,
-        "belongs to no listener": config.of_no_listener,
-        "asks for what this version does not do": [
+        "has no effect on a single node": config.without_effect,
+        "refers to an unknown listener": config.unknown_listener_keys,
+        "requests a feature that this version does not support": [
             text.partition("=")[0] for text in config.not_applied
         ],
     }
     return [Finding(NOTE, key, text) for text, keys in notes.items() for key in keys]
 
 
-def _of_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Finding]:
-    """A key has to be one of these kinds' at least; the values have to fit each other."""
+def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Finding]:
+    """Check that each key applies to at least one of the kinds, and that values are consistent."""
     findings: list[Finding] = []
     own: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
     for key, value in given.items():
@@ -112,25 +112,25 @@ def _of_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Findin
         is_idle = True
         for kind in kinds:
             try:
-                found = kafkas_setting(setting, client_keys(kind))
+                found = kafka_setting(setting, client_keys(kind))
             except ConfigError as error:
                 errors.append(str(error))
                 continue
             if found is not None:
                 own[kind][found.key] = found.value
-                is_idle &= keys_of(kind)[found.key].use == WITHOUT_MEANING
+                is_idle &= keys_of(kind)[found.key].use == NO_EFFECT
         if len(errors) == len(kinds):
             findings.append(Finding(ERROR, key, errors[0]))
         elif is_idle:
-            findings.append(Finding(NOTE, key, "changes nothing here"))
+            findings.append(Finding(NOTE, key, "has no effect here"))
     if any(each.kind == ERROR for each in findings):
         return findings
     return [*findings, *_conflicts(own)]
 
 
 def _conflicts(own: Mapping[str, Mapping[str, str]]) -> list[Finding]:
-    """What does not fit each other, for those clients of which the file has keys of their own."""
-    from trionet.client.admin._config import admin_settings
+    """Check values for consistency, for each kind of client that the file has its own keys of."""
+    from trionet.client.admin.calls._settings import admin_settings
     from trionet.client.consumer._config import consumer_settings
     from trionet.client.producer._config import producer_settings
     from trionet.net.tls._tls_client_context import client_context

@@ -1,4 +1,4 @@
-"""What the settings of clients mean, as the page about them has it."""
+"""Descriptions of client settings, the same as in docs/reference/client-settings.md."""
 
 from __future__ import annotations
 
@@ -9,205 +9,185 @@ from typing import Final
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "acks": (
-            "who has a record before it counts as sent: all replicas in sync, 1 for the leader "
-            "alone, 0 for nobody"
+            "acknowledgements to wait for: all in-sync replicas, 1 for the leader only, 0 for none"
         ),
         "allow.auto.create.topics": (
-            "whether asking for a topic may make it, where the broker lets it"
+            "whether a metadata request may create a topic, if the broker allows it"
         ),
-        "auto.commit.interval.ms": (
-            "how often the records that the loop has finished with are committed"
-        ),
+        "auto.commit.interval.ms": "how often the offsets of processed records are committed",
         "auto.offset.reset": (
-            "where to begin without an offset: latest, earliest, none for an error, or "
-            "by_duration:PT1H for so long ago"
+            "where to start without an offset: latest, earliest, none to raise an error, or "
+            "by_duration:PT1H for a time ago"
         ),
-        "batch.size": (
-            "bytes of one batch of one partition, before compression; 0 sends each record by itself"
-        ),
+        "batch.size": "most bytes of a batch before compression; 0 sends each record by itself",
         "bootstrap.controllers": (
-            "controllers that are asked in place of brokers (KIP-919); bootstrap_servers is left "
-            "out then"
+            "controllers to contact instead of brokers (KIP-919); bootstrap_servers is then omitted"
         ),
-        "buffer.memory": "bytes of records that are not acknowledged yet; who has more waits",
-        "check.crcs": "whether the checksum of each batch is looked at",
+        "buffer.memory": "bytes of unacknowledged records; further sends wait until space is free",
+        "check.crcs": "whether the checksum of each batch is verified",
         "client.dns.lookup": (
             "all addresses of a name are tried; Kafka's other value is not supported"
         ),
-        "client.id": "what the client calls itself, in the brokers' logs and metrics",
-        "client.rack": "where the client is: replicas of the same rack are read from (KIP-392)",
-        "compression.gzip.level": "-1 (as 6), or from 1 to 9",
-        "compression.lz4.level": "from 1 to 17",
+        "client.id": "the client's name in the brokers' logs and metrics",
+        "client.rack": "the client's rack: it fetches from replicas of the same rack (KIP-392)",
+        "compression.gzip.level": "-1 (same as 6), or 1 to 9",
+        "compression.lz4.level": "1 to 17",
         "compression.type": "none, gzip, snappy, lz4 or zstd",
-        "compression.zstd.level": "from -131072 to 22",
-        "connections.max.idle.ms": (
-            "a connection that was not used for so long is closed; -1 is no limit"
-        ),
-        "default.api.timeout.ms": (
-            "how long a question to the cluster is asked again while it cannot be answered"
-        ),
+        "compression.zstd.level": "-131072 to 22",
+        "connections.max.idle.ms": "close a connection after this idle time; -1 for no limit",
+        "default.api.timeout.ms": "how long a call is retried",
         "delivery.timeout.ms": (
-            "how long a record may take to be acknowledged, all attempts together; at least "
+            "time limit for the acknowledgement of a record, all attempts together; at least "
             "linger.ms + request.timeout.ms, which the default follows"
         ),
-        "enable.auto.commit": (
-            "whether offsets are committed without being told; without group.id they are not"
-        ),
+        "enable.auto.commit": "whether offsets are committed automatically; never without group.id",
         "enable.idempotence": (
-            "each record is written once and in order, whatever is tried again; off if it was "
-            "not asked for and acks is not all or retries is 0"
+            "write each record once and in order despite retries; off by default if acks is not "
+            "all or retries is 0"
         ),
         "enable.metrics.push": (
-            "whether the client's metrics go to brokers that ask for them (KIP-714)"
+            "whether to push client metrics to brokers that subscribe to them (KIP-714)"
         ),
-        "exclude.internal.topics": "no pattern matches Kafka's own topics",
-        "fetch.max.bytes": "bytes of one answer to a fetch, and of all that is fetched ahead",
+        "exclude.internal.topics": "exclude Kafka's internal topics from patterns",
+        "fetch.max.bytes": "most bytes of a fetch response, and of all prefetched records",
         "fetch.max.wait.ms": (
-            "how long a node may wait for fetch.min.bytes; less than request.timeout.ms"
+            "how long a broker waits for fetch.min.bytes; less than request.timeout.ms"
         ),
-        "fetch.min.bytes": "a node answers when it has so much",
+        "fetch.min.bytes": "a broker responds to a fetch when this many bytes are available",
         "group.id": (
-            "the consumer group; without, partitions are assigned by hand and nothing is committed"
+            "the consumer group; without it, partitions are assigned manually and nothing is "
+            "committed"
         ),
         "group.instance.id": (
-            "the name of a static member, which keeps its partitions over a restart (KIP-345)"
+            "id of a static member, which keeps its partitions across a restart (KIP-345)"
         ),
-        "heartbeat.interval.ms": "between two heartbeats; less than session.timeout.ms",
-        "isolation.level": (
-            "read_committed leaves out records of transactions that were aborted or are undecided"
-        ),
+        "heartbeat.interval.ms": "interval of heartbeats; less than session.timeout.ms",
+        "isolation.level": "read_committed omits records of aborted and open transactions",
         "linger.ms": "how long a batch that is not full waits for more records",
-        "max.block.ms": (
-            "how long a call waits for room in buffer.memory, or until a topic is known"
-        ),
+        "max.block.ms": "how long a call waits for buffer.memory or for the metadata of a topic",
         "max.in.flight.requests.per.connection": (
-            "requests to one node that are not answered yet; with idempotence up to 5"
+            "most requests in flight per broker; at most 5 with idempotence"
         ),
-        "max.partition.fetch.bytes": "bytes of one partition in an answer, and of it fetched ahead",
+        "max.partition.fetch.bytes": (
+            "most bytes per partition in a fetch response, and prefetched of it"
+        ),
         "max.poll.interval.ms": (
-            "who does not ask for the next record for so long leaves the group; a rebalance "
-            "waits for a member as long"
+            "a consumer that does not request the next record within this time leaves the group;"
+            " a rebalance waits as long for a member"
         ),
-        "max.poll.records": "records in one batch of batches()",
-        "max.request.size": "bytes of one request, and so of one record",
-        "metadata.max.age.ms": (
-            "after so long the cluster is asked again for its nodes, topics and leaders, even if "
-            "nothing went wrong"
-        ),
-        "metadata.max.idle.ms": "a topic that nothing was sent to for so long is forgotten",
+        "max.poll.records": "most records in a batch of batches()",
+        "max.request.size": "most bytes of a request, and so of a record",
+        "metadata.max.age.ms": "refresh metadata after this time even without errors",
+        "metadata.max.idle.ms": "drop the metadata of a topic that was not sent to for this long",
         "metadata.recovery.rebootstrap.trigger.ms": (
-            "so long without an answer about the cluster, the client begins again with the "
-            "servers it was given (KIP-1102)"
+            "after this long without metadata, the client starts again from the bootstrap "
+            "servers (KIP-1102)"
         ),
         "metadata.recovery.strategy": "none turns that off",
-        "metrics.num.samples": "windows that rates and averages in statistics() are taken over",
-        "metrics.sample.window.ms": "the length of one",
+        "metrics.num.samples": "number of windows for rates and averages in statistics()",
+        "metrics.sample.window.ms": "length of such a window",
         "partition.assignment.strategy": (
-            "range, roundrobin, sticky and cooperative-sticky, or Kafka's classes of them, in "
-            "the order of preference"
+            "range, roundrobin, sticky and cooperative-sticky, or Kafka's classes, in order of "
+            "preference"
         ),
         "partitioner.adaptive.partitioning.enable": (
-            "records without a key go more often to partitions that are quick (KIP-794)"
+            "send more records without a key to faster partitions (KIP-794)"
         ),
         "partitioner.availability.timeout.ms": (
-            "a partition that took nothing for so long gets no records without a key; 0 is no "
-            "such limit"
+            "send no records without a key to a partition that accepted nothing for this long; 0"
+            " for no limit"
         ),
-        "partitioner.ignore.keys": "records with a key go anywhere, as those without",
-        "receive.buffer.bytes": "the socket's buffer for receiving; -1 is the system's default",
+        "partitioner.ignore.keys": "distribute records with a key like those without",
+        "receive.buffer.bytes": "the socket's buffer for receiving; -1 for the system's default",
         "receive.message.max.bytes": (
-            "the largest response that is taken, a larger one is an error of its request; "
-            "librdkafka's key"
+            "largest accepted response; a larger one fails its request; librdkafka's key"
         ),
-        "reconnect.backoff.max.ms": "the most of the wait below",
+        "reconnect.backoff.max.ms": "upper limit of reconnect.backoff.ms",
         "reconnect.backoff.ms": (
-            "the wait before a lost connection is made anew, doubled with each failure in a row; "
-            "if only this one is set, it does not grow"
+            "wait before reconnecting, doubled after each consecutive failure; constant if only "
+            "this key is set"
         ),
-        "request.timeout.ms": "how long an answer may take; its connection is closed then",
-        "retries": "how often a batch is sent again; delivery.timeout.ms ends it in any case",
-        "retry.backoff.max.ms": "the most of the wait below",
-        "retry.backoff.ms": (
-            "the wait before a request that failed is sent again, doubled with each failure"
-        ),
+        "request.timeout.ms": "time limit for a response; the connection is then closed",
+        "retries": "most retries of a batch; limited by delivery.timeout.ms in any case",
+        "retry.backoff.max.ms": "upper limit of retry.backoff.ms",
+        "retry.backoff.ms": "wait before a failed request is retried, doubled after each failure",
         "sasl.jaas.config": (
             "user name and password in Kafka's form: a login module of PLAIN, SCRAM or "
             'OAUTHBEARER, with username and password; tokenauth="true" for a delegation token'
         ),
         "sasl.login.connect.timeout.ms": (
-            "how long connecting to the token endpoint may take; 10 seconds if it is not set"
+            "time limit for connecting to the token endpoint; 10 seconds if not set"
         ),
-        "sasl.login.read.timeout.ms": "how long its answer may take, the same",
+        "sasl.login.read.timeout.ms": "time limit for its response; 10 seconds if not set",
         "sasl.login.refresh.buffer.seconds": (
-            "how long before its end a token is replaced at the latest"
+            "how long before its expiry a token is refreshed at the latest"
         ),
-        "sasl.login.refresh.min.period.seconds": "how long the next refresh waits at least",
+        "sasl.login.refresh.min.period.seconds": "least time between refreshes",
         "sasl.login.refresh.window.factor": (
-            "after what part of its life a token is replaced, 0.5 to 1"
+            "fraction of a token's lifetime after which it is refreshed, 0.5 to 1"
         ),
-        "sasl.login.refresh.window.jitter": "by what part of its life that is blurred, 0 to 0.25",
-        "sasl.login.retry.backoff.max.ms": (
-            "for so long a token endpoint that cannot be reached is asked again"
+        "sasl.login.refresh.window.jitter": (
+            "random part of a token's lifetime added to that, 0 to 0.25"
         ),
-        "sasl.login.retry.backoff.ms": "the wait before that, doubled with each failure",
+        "sasl.login.retry.backoff.max.ms": "how long an unreachable token endpoint is retried",
+        "sasl.login.retry.backoff.ms": "wait before that retry, doubled after each failure",
         "sasl.mechanism": (
-            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; Kafka's default has to be replaced"
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; Kafka's default is not supported"
         ),
         "sasl.oauthbearer.client.credentials.client.id": (
-            "who the client is to the token endpoint; or clientId in sasl.jaas.config"
+            "client id for the token endpoint; or clientId in sasl.jaas.config"
         ),
-        "sasl.oauthbearer.client.credentials.client.secret": "its secret; or clientSecret there",
+        "sasl.oauthbearer.client.credentials.client.secret": "client secret; or clientSecret there",
         "sasl.oauthbearer.header.urlencode": (
-            "both are URL-encoded before they go into the header Authorization"
+            "whether both are URL-encoded for the Authorization header"
         ),
-        "sasl.oauthbearer.scope": "what the token is to be good for; or scope there",
+        "sasl.oauthbearer.scope": "scope of the token; or scope there",
         "sasl.oauthbearer.token.endpoint.url": (
-            "the OAuth server that gives tokens for these, https:// or http://; or file://, a "
-            "file with a token that something else keeps fresh"
+            "OAuth server that issues tokens for these, https:// or http://; or file://, a file "
+            "with a token that is kept up to date externally"
         ),
-        "sasl.password": "the password of PLAIN or SCRAM; librdkafka's key",
-        "sasl.username": "the user name; librdkafka's key",
+        "sasl.password": "password for PLAIN or SCRAM; librdkafka's key",
+        "sasl.username": "user name; librdkafka's key",
         "security.protocol": "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL",
-        "send.buffer.bytes": "the socket's buffer for sending; -1 is the system's default",
+        "send.buffer.bytes": "the socket's buffer for sending; -1 for the system's default",
         "session.timeout.ms": (
-            "a member that was not heard of for so long is thrown out of the group"
+            "a member whose heartbeats stop for this long is removed from the group"
         ),
-        "socket.connection.setup.timeout.max.ms": "the most of the time below",
+        "socket.connection.setup.timeout.max.ms": (
+            "upper limit of socket.connection.setup.timeout.ms"
+        ),
         "socket.connection.setup.timeout.ms": (
-            "how long connecting may take, doubled with each failure in a row"
+            "time limit for connecting, doubled after each consecutive failure"
         ),
         "ssl.ca.location": (
-            "a file of trusted certificates in PEM, or a folder of such files; librdkafka's key"
+            "file of trusted certificates in PEM, or a folder of such files; librdkafka's key"
         ),
         "ssl.ca.pem": "the same as text",
         "ssl.certificate.location": (
-            "a file with the client's certificate and those between it and its authority, in "
-            "PEM; librdkafka's key"
+            "file with the client's certificate and the intermediate ones, in PEM; librdkafka's key"
         ),
         "ssl.certificate.pem": "the same as text",
-        "ssl.cipher.suites": "by their standard names; empty is OpenSSL's choice",
-        "ssl.enabled.protocols": "versions of TLS",
+        "ssl.cipher.suites": "standard names of cipher suites; empty for OpenSSL's choice",
+        "ssl.enabled.protocols": "TLS versions",
         "ssl.endpoint.identification.algorithm": (
-            "https compares the name of the broker with its certificate; empty does not, and "
-            "lets anybody with a certificate of the same authority pass for the broker"
+            "https verifies the broker's host name against its certificate; empty does not, so "
+            "any certificate of the same authority passes for the broker's"
         ),
-        "ssl.key.location": "a file with the client's private key, in PEM; librdkafka's key",
-        "ssl.key.password": "of an encrypted private key",
+        "ssl.key.location": "file with the client's private key, in PEM; librdkafka's key",
+        "ssl.key.password": "password of an encrypted private key",
         "ssl.key.pem": "the same as text",
         "ssl.keystore.certificate.chain": (
-            "the client's certificates as text in PEM, with ssl.keystore.type=PEM"
+            "the client's certificates as PEM text, with ssl.keystore.type=PEM"
         ),
-        "ssl.keystore.key": "the client's private key as text in PEM",
-        "ssl.keystore.location": "a file with the client's key and certificates",
-        "ssl.keystore.password": "its password",
-        "ssl.keystore.type": "PEM, PKCS12, or JKS for a file that is PKCS12 all the same",
+        "ssl.keystore.key": "the client's private key as PEM text",
+        "ssl.keystore.location": "file with the client's key and certificates",
+        "ssl.keystore.password": "password of ssl.keystore.location",
+        "ssl.keystore.type": "PEM, PKCS12, or JKS for a file with PKCS12 content",
         "ssl.truststore.certificates": (
-            "trusted certificates as text in PEM, with ssl.truststore.type=PEM"
+            "trusted certificates as PEM text, with ssl.truststore.type=PEM"
         ),
-        "ssl.truststore.location": (
-            "a file of trusted certificates; without any, those of the system are trusted"
-        ),
-        "ssl.truststore.password": "its password",
-        "ssl.truststore.type": "as ssl.keystore.type",
+        "ssl.truststore.location": "file of trusted certificates; those of the system if not set",
+        "ssl.truststore.password": "password of ssl.truststore.location",
+        "ssl.truststore.type": "PEM, PKCS12, or JKS, as for ssl.keystore.type",
     }
 )

@@ -6,8 +6,9 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..arguments._name_patterns import split_names
 from ..clients._admin import run_with_admin
-from ..clients._connection import add_connection_arguments, names_of
+from ..clients._connection import add_connection_arguments
 from ..terminal._output import Table, add_format_arguments, write_results
 from ._resources import add_resource_arguments, all_resources, resources, shown_name
 
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
-    add_resource_arguments(parser, "*", " (default: all there are)")
+    """Add the command's arguments to ``parser``."""
+    add_resource_arguments(parser, "*", " (default: all)")
     parser.add_argument(
-        "-a", "--all", action="store_true", help="also settings that nobody has set"
+        "-a", "--all", action="store_true", help="include settings that have their default"
     )
     parser.add_argument(
         "-k",
@@ -28,27 +29,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY,...",
-        help="these settings only, set or not",
+        help="only these settings, including those with their default",
     )
     parser.add_argument(
-        "--synonyms", action="store_true", help="also where a value was looked for, in this order"
+        "--synonyms", action="store_true", help="include where each value was looked up, in order"
     )
     parser.add_argument(
-        "--documentation", action="store_true", help="also what a setting is for, if it is told"
+        "--documentation",
+        action="store_true",
+        help="include each setting's documentation, if the broker provides it",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all is shown, 1 something could not be."""
+    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
     return run_with_admin(arguments, partial(_describe, arguments, resources(arguments)))
 
 
 async def _describe(
     arguments: argparse.Namespace, named: list[ConfigResource], admin: Admin
 ) -> int:
-    keys = names_of(arguments.keys)
+    keys = split_names(arguments.keys)
     results = await admin.describe_configs(
         named or await all_resources(arguments, admin),
         keys=keys or None,
@@ -88,7 +91,7 @@ def _row(arguments: argparse.Namespace, resource: ConfigResource, entry: ConfigE
 
 
 def _for_people(table: Table) -> Table:
-    """A secret says that it is one; three more columns would only be in the way."""
+    """Mark secrets in the value column, and leave out three columns."""
     rows = [
         [row[0], row[1], "(hidden)" if row[5] and row[2] is None else row[2], row[3], *row[7:]]
         for row in table.rows

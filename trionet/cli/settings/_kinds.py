@@ -1,4 +1,4 @@
-"""The four kinds of settings: of brokers, and of each kind of client."""
+"""The keys of each kind of settings: those of brokers, producers, consumers and admin clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BROKER: Final = "broker"
 CLIENTS: Final = ("producer", "consumer", "admin")
 KINDS: Final = (BROKER, *CLIENTS)
 
-APPLIED, WITHOUT_MEANING, REFUSED, NOT_APPLIED = (
+APPLIED, NO_EFFECT, REJECTED, NOT_APPLIED = (
     "applied",
     "without meaning",
     "refused",
@@ -21,14 +21,14 @@ APPLIED, WITHOUT_MEANING, REFUSED, NOT_APPLIED = (
 
 
 class Key(NamedTuple):
-    """A key of one kind.
+    """A key and how it is used.
 
     Attributes:
         name: Kafka's dotted key.
         default: as text; None for none.
         type: Kafka's name of the type of its values.
-        use: what becomes of it: :data:`APPLIED` and the like.
-        meaning: what it is for; empty where nothing becomes of it.
+        use: how it is handled: :data:`APPLIED`, :data:`NO_EFFECT` and so on.
+        meaning: its description; empty where it has no effect.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Key(NamedTuple):
 
 
 def client_keys(kind: str) -> ClientKeys:
-    """The keys of one kind of client."""
+    """Return the keys of one kind of client."""
     from trionet.client.config import _keys as keys
 
     return {
@@ -50,7 +50,7 @@ def client_keys(kind: str) -> ClientKeys:
 
 
 def keys_of(kind: str) -> dict[str, Key]:
-    """All keys of a kind, by name."""
+    """Return all keys of a kind by name, sorted."""
     return dict(sorted((_broker_keys() if kind == BROKER else _client_keys(kind)).items()))
 
 
@@ -58,40 +58,40 @@ def _client_keys(kind: str) -> dict[str, Key]:
     from ._client_key_docs import MEANINGS
 
     keys = client_keys(kind)
-    refused = {name: each.row for name, each in keys.refused.items()}
+    refused = {name: each.row for name, each in keys.unsupported.items()}
     return {
-        **_made(keys.applied.values(), APPLIED, MEANINGS),
-        **_made(keys.without_meaning.values(), WITHOUT_MEANING, {}),
-        **_made(refused.values(), REFUSED, {n: e.advice for n, e in keys.refused.items()}),
+        **_rows(keys.applied.values(), APPLIED, MEANINGS),
+        **_rows(keys.without_effect.values(), NO_EFFECT, {}),
+        **_rows(refused.values(), REJECTED, {n: e.advice for n, e in keys.unsupported.items()}),
     }
 
 
 def _broker_keys() -> dict[str, Key]:
     from trionet.broker.config._broker_config import BROKER_KEYS, is_not_applied
     from trionet.broker.config._broker_keys import APPLIED as APPLIED_ROWS
-    from trionet.broker.config._broker_keys import OURS
+    from trionet.broker.config._broker_keys import TRIONET_KEYS
 
     from ._broker_key_docs import MEANINGS
 
-    applied = {row[0] for row in (*APPLIED_ROWS, *OURS)}
+    applied = {row[0] for row in (*APPLIED_ROWS, *TRIONET_KEYS)}
     return {
-        **_made(
+        **_rows(
             (row for name, row in BROKER_KEYS.items() if is_not_applied(name)), NOT_APPLIED, {}
         ),
-        **_made(
+        **_rows(
             (
                 row
                 for name, row in BROKER_KEYS.items()
                 if name not in applied and not is_not_applied(name)
             ),
-            WITHOUT_MEANING,
+            NO_EFFECT,
             {},
         ),
-        **_made((BROKER_KEYS[name] for name in applied), APPLIED, MEANINGS),
+        **_rows((BROKER_KEYS[name] for name in applied), APPLIED, MEANINGS),
     }
 
 
-def _made(
+def _rows(
     rows: Iterable[tuple[object, ...]], use: str, meanings: Mapping[str, str]
 ) -> dict[str, Key]:
     from trionet.protocol import _config_types as config_types

@@ -1,4 +1,4 @@
-"""What has settings, as a command line names it: ``topic orders``, ``broker 1``, ``logger 1``."""
+"""Resources that have settings, on a command line: ``topic orders``, ``broker 1``, ``logger 1``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
     from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType
 
-#: The word of a command line, and Kafka's name of it.
+#: The word on a command line and Kafka's name of the type.
 TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "topic": "TOPIC",
@@ -25,40 +25,40 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType(
         "client-metrics": "CLIENT_METRICS",
     }
 )
-#: In place of a broker's id: what holds for all brokers (Kafka: ``--entity-default``).
+#: In place of a broker id: the defaults of all brokers (Kafka: ``--entity-default``).
 DEFAULT: Final = "default"
 
 
 def add_resource_arguments(parser: argparse.ArgumentParser, names: str, without: str) -> None:
-    """Describe the type and the names; ``names`` is how many: ``*`` or ``+``."""
+    """Add the type and the names; ``names`` is their number for argparse: ``*`` or ``+``."""
     parser.add_argument("type", metavar="TYPE", choices=TYPES, help=f"one of {', '.join(TYPES)}")
     parser.add_argument(
         "names",
         metavar="NAME",
         nargs=names,
-        help="names of topics, groups or subscriptions; ids of brokers, of which loggers are, too; "
-        f"'{DEFAULT}' for what holds for all brokers{without}",
+        help="names of topics, groups or client metrics subscriptions; broker ids for brokers and "
+        f"loggers, '{DEFAULT}' for the defaults of all brokers{without}",
     )
 
 
 def resource_type(word: str) -> ConfigResourceType:
-    """Kafka's type."""
+    """Return Kafka's resource type for a word."""
     from trionet.client.admin.topics._configs import ConfigResourceType
 
     return ConfigResourceType[TYPES[word]]
 
 
 def type_word(type: ConfigResourceType) -> str:
-    """The word for one of Kafka's types."""
+    """Return the word for a Kafka resource type."""
     words = {name: word for word, name in TYPES.items()}
     return words.get(type.name, type.name.lower())
 
 
 def resources(arguments: argparse.Namespace) -> list[ConfigResource]:
-    """What was named, each once.
+    """Return the given resources without duplicates.
 
     Raises:
-        ConfigError: a broker's id is none.
+        ConfigError: a broker id is not a number.
     """
     from trionet.client.admin.topics._configs import ConfigResource
 
@@ -69,18 +69,18 @@ def resources(arguments: argparse.Namespace) -> list[ConfigResource]:
         is_id = is_natural(text, INT32_MAX)
         if arguments.type in {"broker", "logger"} and text and not is_id:
             raise ConfigError(
-                f"{name!r} is no broker; allowed: a broker's id"
-                + (f", or '{DEFAULT}' for all of them" if arguments.type == "broker" else "")
+                f"invalid broker {name!r}: expected a broker id"
+                + (f", or '{DEFAULT}' for all brokers" if arguments.type == "broker" else "")
             )
         found.append(ConfigResource(kind, text))
     return found
 
 
 async def all_resources(arguments: argparse.Namespace, admin: Admin) -> list[ConfigResource]:
-    """All of a type that the cluster has.
+    """Return all of the cluster's resources of the given type.
 
     Raises:
-        TrionetError: they could not be listed.
+        TrionetError: the resources could not be listed.
     """
     from trionet.client.admin.topics._configs import ConfigResource
 
@@ -95,5 +95,5 @@ async def all_resources(arguments: argparse.Namespace, admin: Admin) -> list[Con
 
 
 def shown_name(resource: ConfigResource) -> str:
-    """As a command line names it."""
+    """Return the resource's name on a command line."""
     return resource.name or DEFAULT

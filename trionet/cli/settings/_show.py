@@ -7,13 +7,13 @@ from typing import Final
 
 from trionet.errors import ConfigError
 
+from ..arguments._config_changes import key_value
 from ..clients._connection import (
     SERVERS,
     Setting,
     add_connection_arguments,
-    given_settings,
-    key_value,
     logging_to_stderr,
+    resolve_settings,
 )
 from ..terminal._output import Table, add_format_arguments, write
 from ._kinds import APPLIED, BROKER, KINDS, client_keys, keys_of
@@ -22,11 +22,11 @@ _DEFAULT: Final = "default"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Show the settings that hold, and where each was given: for a client by the options, the "
-        "environment, or a file; for a broker by -X (as --set of `trionet broker`) or a "
-        "server.properties. Nothing is connected to, and secrets are hidden."
+        "Show the effective settings and the origin of each: for a client an option, the "
+        "environment, or a file; for a broker -X (like --set of `trionet broker`) or a "
+        "server.properties file. No connection is made, and secrets are hidden."
     )
     parser.add_argument(
         "kind",
@@ -36,16 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=KINDS[-1],
         help=f"one of {', '.join(KINDS)} (default: {KINDS[-1]})",
     )
-    parser.add_argument("-g", "--given", action="store_true", help="only what was given somewhere")
+    parser.add_argument(
+        "-g", "--given", action="store_true", help="only settings without their default"
+    )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 shown, 2 something given is wrong."""
+    """Run the command; returns the exit status: 0 shown, 2 a setting is invalid."""
     with logging_to_stderr(arguments):
-        of = _of_broker if arguments.kind == BROKER else _of_client
-        given, values = of(arguments)
+        resolve = _broker_settings if arguments.kind == BROKER else _client_settings
+        given, values = resolve(arguments)
     keys = keys_of(arguments.kind)
     origins = {name: each.origin for name, each in given.items()}
     names = sorted(origins) if arguments.given else sorted({*keys, *values})
@@ -58,14 +60,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _of_client(
+def _client_settings(
     arguments: argparse.Namespace,
 ) -> tuple[dict[str, Setting], dict[str, str | None]]:
     from trionet.client.config._client_config import read_config
     from trionet.protocol._config_types import value_text
 
     keys = client_keys(arguments.kind)
-    given = given_settings(arguments, keys)
+    given = resolve_settings(arguments, keys)
     config = read_config(keys, {name: each.value for name, each in given.items()}, {})
     values = {name: value_text(config[name]) for name in keys.applied}
     values |= {name: value_text(value) for name, value in config.given.items()}
@@ -74,7 +76,7 @@ def _of_client(
     return given, values
 
 
-def _of_broker(
+def _broker_settings(
     arguments: argparse.Namespace,
 ) -> tuple[dict[str, Setting], dict[str, str | None]]:
     from trionet.broker.config._broker_config import BROKER_KEYS, BrokerConfig
@@ -82,7 +84,9 @@ def _of_broker(
     from trionet.protocol._config_types import value_text
 
     if arguments.brokers is not None:
-        raise ConfigError("--brokers is for clients; where a broker listens says -X listeners=...")
+        raise ConfigError(
+            "--brokers applies to clients; set where a broker listens with -X listeners=..."
+        )
     given: dict[str, Setting] = {}
     if arguments.config is not None:
         for key, value in read_properties(arguments.config).items():
@@ -91,5 +95,5 @@ def _of_broker(
         key, value = key_value(text, "-X")
         given[key] = Setting(key, value, "-X")
     config = BrokerConfig.from_settings({key: each.value for key, each in given.items()})
-    values = {name: value_text(config[name]) for name in (*BROKER_KEYS, *config.given)}
+    values = {name: value_text(config[name]) for name in (*BROKER_KEYS, *config.originals)}
     return {name: each for name, each in given.items() if name in values}, values

@@ -1,4 +1,4 @@
-"""What may be typed where, read from the parsers."""
+"""What can be completed where, read from the parsers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _FILES: Final = re.compile(r"FILE|DIR|PATH|FOLDER|INPUT")
 
 
 class Value(NamedTuple):
-    """What stands behind an option, or by itself.
+    """The value of an option, or a positional argument.
 
     Attributes:
-        choices: the words that are allowed; none for any.
-        is_file: it names a file or a folder.
+        choices: the allowed words; empty for any.
+        is_file: whether it names a file or a folder.
     """
 
     choices: tuple[str, ...]
@@ -26,9 +26,9 @@ class Option(NamedTuple):
     """An option.
 
     Attributes:
-        flags: how it is written: ``-b``, ``--brokers``.
+        flags: its spellings: ``-b``, ``--brokers``.
         help: what it does.
-        value: what stands behind it; None for nothing.
+        value: its value; None for a flag.
     """
 
     flags: tuple[str, ...]
@@ -37,13 +37,13 @@ class Option(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What may follow some words.
+    """A command, and what may follow it.
 
     Attributes:
-        words: the words behind ``trionet``: none, or a command and its subcommand.
-        commands: subcommands, and what they do.
+        words: the words after ``trionet``: none, or a command and its subcommand.
+        commands: subcommands with their summaries.
         options: the options.
-        value: what else is taken here; None for nothing.
+        value: the first positional argument; None if there is none.
     """
 
     words: tuple[str, ...]
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 
 def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[Place]:
-    """All places, those of a command before those of its subcommands."""
+    """Yield all places, each command before its subcommands."""
     options: list[Option] = []
     commands: dict[str, str] = {}
     below: dict[str, argparse.ArgumentParser] = {}
@@ -64,8 +64,8 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
             shown = action._choices_actions  # noqa: SLF001
             commands = {str(each.dest): _help(each) for each in shown}
         elif action.option_strings:
-            taken = None if action.nargs == 0 else _value(action)
-            options.append(Option(tuple(action.option_strings), _help(action), taken))
+            argument = None if action.nargs == 0 else _value(action)
+            options.append(Option(tuple(action.option_strings), _help(action), argument))
         else:
             value = value or _value(action)
     yield Place(words, tuple(commands.items()), tuple(options), value)
@@ -80,6 +80,6 @@ def _value(action: argparse.Action) -> Value:
 
 
 def _help(action: argparse.Action) -> str:
-    """The first clause of the help, short enough for a line beside others."""
+    """Return the first clause of the help text, short enough for one line."""
     text = "" if action.help in {None, argparse.SUPPRESS} else str(action.help)
     return re.split(r"[;(:]", text.replace("%%", "%"), maxsplit=1)[0].strip()

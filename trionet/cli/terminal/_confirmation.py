@@ -1,4 +1,4 @@
-"""Nothing is destroyed by accident: somebody says yes first, or ``--yes`` does."""
+"""Confirmation before anything is destroyed: on the terminal, or by ``--yes``."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import sys
 
 from trionet.errors import ConfigError
 
-from ._output import harmless
+from ._output import single_line
 
 
-def add_confirming_argument(parser: argparse.ArgumentParser) -> None:
-    """Describe ``--yes``."""
+def add_confirmation_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--yes``."""
     parser.add_argument(
         "-y",
         "--yes",
         "--no-confirm",
         dest="yes",
         action="store_true",
-        help="do not ask; needed where there is no terminal to ask on",
+        help="do not ask for confirmation; required without a terminal",
     )
 
 
@@ -27,7 +27,7 @@ def confirmed(arguments: argparse.Namespace, question: str) -> bool:
 
     Args:
         arguments: with ``yes``.
-        question: what is about to be done, without a question mark.
+        question: what is about to happen, without a question mark.
 
     Raises:
         ConfigError: there is no terminal.
@@ -35,8 +35,10 @@ def confirmed(arguments: argparse.Namespace, question: str) -> bool:
     if arguments.yes:
         return True
     if sys.stdin is None or not sys.stdin.isatty():
-        raise ConfigError(f"to {harmless(question)} needs --yes where there is no terminal")
-    print(f"{arguments.prog}: {harmless(question)}? [y/N] ", end="", file=sys.stderr, flush=True)
+        raise ConfigError(
+            f"confirmation required without a terminal: pass --yes to {single_line(question)}"
+        )
+    print(f"{arguments.prog}: {single_line(question)}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in {"y", "yes"}:
         return True
     print(f"{arguments.prog}: nothing was changed", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""What commands print: tables for people, JSON and CSV for programs.
+"""Output of commands: tables for people, JSON and CSV for programs.
 
-Data goes to standard output. Names come from whoever made a topic or a group: what a terminal might
-obey or hide is escaped in all that people read.
+Data goes to standard output, messages to standard error. Names of topics and groups come from
+other users, so everything shown on a terminal has control characters escaped.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _GAP: Final = "  "
 
 
 class Table(NamedTuple):
-    """Rows of values under names.
+    """Rows of values with named columns.
 
     Attributes:
-        fields: the names, as JSON and CSV have them: ``log_end_offset``.
-        rows: a value for each name; None is a ``-`` for people and nothing in CSV.
-        title: a line above it, where several tables stand below one another.
-        has_header: whether people see the names.
+        fields: column names, as used in JSON and CSV: ``log_end_offset``.
+        rows: one value per column; None is ``-`` in text and empty in CSV.
+        title: a line above the table, where several are printed together.
+        has_header: whether the text form shows the column names.
     """
 
     fields: Sequence[str]
@@ -43,25 +43,25 @@ class Table(NamedTuple):
     has_header: bool = True
 
     def documents(self) -> list[dict[str, Value]]:
-        """The rows as JSON has them."""
+        """Return the rows as JSON objects."""
         return [dict(zip(self.fields, row, strict=True)) for row in self.rows]
 
 
 def facts(values: Mapping[str, Value], title: str = "") -> Table:
-    """A table of two columns without a header: what something is called, and what it is."""
+    """Return a table of names and values, without a header."""
     rows = [(name.replace("_", " "), value) for name, value in values.items()]
     return Table(("name", "value"), rows, title, has_header=False)
 
 
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe ``--format`` and ``--json``."""
+    """Add ``--format`` and ``--json``."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--format",
         dest="format",
         choices=FORMATS,
         default=TEXT,
-        help="how to print: tables for people (default), JSON, or CSV with a header",
+        help="output format: text tables (default), JSON, or CSV with a header",
     )
     group.add_argument(
         "--json", dest="format", action="store_const", const=JSON, help="short for --format json"
@@ -75,13 +75,13 @@ def write(
     *,
     as_csv: Table | None = None,
 ) -> None:
-    """Print once, to standard output.
+    """Print to standard output.
 
     Args:
         form: one of :data:`FORMATS`.
-        tables: what people see.
-        document: what JSON has; by default the rows of the tables.
-        as_csv: what CSV has; by default the last table.
+        tables: the text form.
+        document: the JSON form; by default the rows of the tables.
+        as_csv: the CSV form; by default the last table.
     """
     shown = [tables] if isinstance(tables, Table) else list(tables)
     out = stdout()
@@ -104,32 +104,32 @@ def write_results(
     *,
     as_csv: Table | None = None,
 ) -> int:
-    """Print what was found or done, and tell what failed.
+    """Print results to standard output and errors to standard error.
 
-    Where nothing came of it people see why, and no headings above nothing; programs get a document
-    all the same.
+    If there are errors and no rows, the text form omits the empty table; JSON and CSV are always
+    printed.
 
     Args:
-        arguments: with ``format``, and what :func:`tell` needs.
-        tables: see :func:`write`, as the others.
-        errors: what failed.
-        document: see there.
-        as_csv: see there.
+        arguments: with ``format``, and what :func:`print_message` needs.
+        tables: as for :func:`write`.
+        errors: printed after the tables.
+        document: as for :func:`write`.
+        as_csv: as for :func:`write`.
 
     Returns:
         The exit status: 1 if something failed, else 0.
     """
-    told = list(errors)
+    found = list(errors)
     shown = [tables] if isinstance(tables, Table) else tables
-    if arguments.format != TEXT or not told or any(table.rows for table in shown):
+    if arguments.format != TEXT or not found or any(table.rows for table in shown):
         write(arguments.format, tables, document, as_csv=as_csv)
-    return tell_errors(arguments, told)
+    return print_errors(arguments, found)
 
 
 def stdout() -> IO[str]:
-    """Standard output; a character that its encoding lacks becomes its number there."""
+    """Return standard output, set to escape characters that its encoding lacks."""
     out = sys.stdout
-    if out is None:  # somebody has closed it, who wants nothing of it
+    if out is None:  # closed by the caller (>&-): discard the output
         return io.StringIO()
     reconfigure = getattr(out, "reconfigure", None)
     if reconfigure is not None:
@@ -138,31 +138,31 @@ def stdout() -> IO[str]:
 
 
 def is_terminal(file: IO[str]) -> bool:
-    """Whether somebody looks at it who understands escapes."""
+    """Whether the file is a terminal that understands escape sequences."""
     return file.isatty() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
 
 
-def tell(arguments: argparse.Namespace, text: str) -> None:
-    """A message, on standard error."""
-    print(f"{arguments.prog}: {harmless(text)}", file=sys.stderr, flush=True)
+def print_message(arguments: argparse.Namespace, text: str) -> None:
+    """Print a message on standard error, with the command's name."""
+    print(f"{arguments.prog}: {single_line(text)}", file=sys.stderr, flush=True)
 
 
-def tell_errors(arguments: argparse.Namespace, errors: Iterable[object]) -> int:
-    """Tell what failed; returns the exit status: 1, or 0 if nothing has."""
+def print_errors(arguments: argparse.Namespace, errors: Iterable[object]) -> int:
+    """Print errors on standard error. Returns the exit status: 1 if there were any, else 0."""
     status = 0
     for error in errors:
-        tell(arguments, str(error))
+        print_message(arguments, str(error))
         status = 1
     return status
 
 
-def harmless(text: str) -> str:
-    """A message in one line, without what a terminal might obey or hide."""
+def single_line(text: str) -> str:
+    """Return the text on one line, with control and invisible characters escaped."""
     return "".join(each if each.isprintable() else printable(each) for each in text)
 
 
 def table_text(table: Table, *, is_terminal: bool = False) -> str:
-    """A table with fixed columns; those of numbers are aligned to the right."""
+    """Format a table with aligned columns, numeric ones to the right."""
     rows = [[_cell(value) for value in row] for row in table.rows]
     headers = [name.replace("_", "-").upper() for name in table.fields]
     lines = [headers, *rows] if table.has_header else rows
@@ -176,7 +176,7 @@ def table_text(table: Table, *, is_terminal: bool = False) -> str:
 
 
 def json_text(document: object, out: IO[str]) -> str:
-    """A document in one line, or on a terminal in many; harmless there, too."""
+    """Format a document on one line, or indented on a terminal, control characters escaped."""
     text = json.dumps(
         document,
         ensure_ascii=not (getattr(out, "encoding", None) or "").lower().startswith("utf"),
@@ -193,12 +193,12 @@ def _json_character(character: str) -> str:
 
 
 def _plain(value: Any) -> object:
-    """What JSON knows no form of: sets, most of all."""
+    """Convert what JSON cannot represent: sets."""
     return sorted(value)
 
 
 def _write_csv(table: Table, out: IO[str]) -> None:
-    # A program wants names as they are; on a terminal they could do something to it.
+    # Programs get names unchanged; on a terminal they could act as control sequences.
     shown = printable if out.isatty() else str
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.fields)
@@ -241,9 +241,9 @@ def _line(cells: Sequence[str], widths: Sequence[int], is_right: Sequence[bool])
 
 
 def _width(text: str) -> int:
-    """How many cells of a terminal a text takes."""
+    """Return the number of terminal cells a text occupies."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len  # only where somebody's names need it
+    from rich.cells import cell_len  # imported only for names that need it
 
     return cell_len(text)

@@ -1,4 +1,4 @@
-"""Standard input and output that never hold the loop: a thread waits for whoever is slow."""
+"""Standard input and output that never block the loop: a thread does the waiting."""
 
 from __future__ import annotations
 
@@ -11,34 +11,33 @@ import trio
 
 from trionet.errors import TrionetError
 
-#: A pipe on Linux holds 64 KB unless it is told otherwise; with more, both sides are woken less
-#: often.
+#: A pipe on Linux holds 64 KB by default; with more, both sides are woken less often.
 PIPE_BYTES: Final = 1024 * 1024
 READ_BYTES: Final = 1024 * 1024
 
 
 class OutputError(TrionetError):
-    """Standard output cannot be written; whoever reads it may be there still."""
+    """Raised when standard output cannot be written for a reason other than a closed pipe."""
 
 
 def widen(descriptor: int) -> None:
-    """Let a pipe hold more, where the system lets it."""
+    """Enlarge the buffer of a pipe where the system allows it."""
     if sys.platform == "linux":
         import fcntl
 
         try:
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         except OSError:
-            pass  # no pipe, or the user's pipes are as large as they may be together
+            pass  # not a pipe, or the user's limit for all pipes is reached
 
 
 async def read_some(descriptor: int, size: int = READ_BYTES) -> bytes:  # noqa: ASYNC910
-    """What can be read next; nothing at the end.
+    """Read what is available; empty at the end.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: reading failed.
 
-    Cancellation: the thread stays behind until something comes, which is lost then.
+    Cancellation: the thread keeps waiting for data, which is then lost.
     """
     return await trio.to_thread.run_sync(_read, descriptor, size, abandon_on_cancel=True)
 
@@ -47,20 +46,20 @@ async def write_all(descriptor: int, data: bytes) -> None:  # noqa: ASYNC910
     """Write everything.
 
     Raises:
-        OutputError: it cannot be written.
-        BrokenPipeError: the reader has gone.
+        OutputError: writing failed.
+        BrokenPipeError: the reader has closed the pipe.
 
-    Cancellation: nobody knows how much was written.
+    Cancellation: an unknown part of the data was written.
     """
     await trio.to_thread.run_sync(_write, descriptor, data, abandon_on_cancel=True)
 
 
 def _read(descriptor: int, size: int) -> bytes:
-    trio.from_thread.check_cancelled()  # what is read for nobody is lost to whoever reads next
+    trio.from_thread.check_cancelled()  # what is read after a cancellation is lost
     while True:
         try:
             return os.read(descriptor, size)
-        except BlockingIOError:  # whoever started us has made it so
+        except BlockingIOError:  # the parent process made it non-blocking
             select.select([descriptor], [], [])
 
 
@@ -74,4 +73,4 @@ def _write(descriptor: int, data: bytes) -> None:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise OutputError(f"cannot write the output: {error.strerror}") from error
+            raise OutputError(f"cannot write to standard output: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""How far a command is: a bar on a terminal, lines for those who ask for them, a last line."""
+"""Progress of a command: a bar on a terminal, lines with ``--progress``, a final line."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import trio
 
 from trionet._util._counted import counted
 
-#: Between two looks at how far it is, on a terminal and without one.
+#: Refresh intervals of the bar and of lines.
 BAR_SECONDS: Final = 0.1
 LINE_SECONDS: Final = 1.0
-#: A command that is done sooner shows no bar.
+#: A command that finishes sooner shows no bar.
 QUICK_SECONDS: Final = 0.5
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
 
 @attrs.define
 class Progress:
-    """What was done so far.
+    """Counts of a running command.
 
     Attributes:
-        records: how many.
-        size: how many bytes of them.
-        records_total: how many there will be; None if nobody knows.
-        note: what else there is to say, such as how far behind a consumer is.
+        records: number of records processed.
+        size: number of bytes processed.
+        records_total: expected number of records; None if unknown.
+        note: appended to the line.
     """
 
     records: int = 0
@@ -38,11 +38,11 @@ class Progress:
     _start: float = 0.0
 
     def begin(self) -> None:
-        """The time runs from now on."""
+        """Start the clock."""
         self._start = trio.current_time()
 
     def line(self) -> str:
-        """What was done, and how quickly."""
+        """Return the counts and the rate as a line."""
         seconds = trio.current_time() - self._start
         records = counted(self.records, "record")
         rate = self.records / seconds if seconds > 0 else 0.0
@@ -51,7 +51,7 @@ class Progress:
 
 
 def sized(size: float) -> str:
-    """A number of bytes as people read it."""
+    """Format a number of bytes."""
     for unit in _UNITS[:-1]:
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
@@ -59,18 +59,18 @@ def sized(size: float) -> str:
     return f"{size:.1f} {_UNITS[-1]}"
 
 
-async def keep_showing(progress: Progress, tell: Callable[[str], None], *, is_bar: bool) -> None:
-    """Show the progress until this is cancelled.
+async def keep_showing(progress: Progress, report: Callable[[str], None], *, is_bar: bool) -> None:
+    """Show the progress until cancelled.
 
     Args:
-        progress: of others, who change it.
-        tell: writes a line where there is no bar.
-        is_bar: whether there is one.
+        progress: updated by the command.
+        report: prints a line; used without a bar.
+        is_bar: whether to show a bar.
     """
     if not is_bar:
         while True:
             await trio.sleep(LINE_SECONDS)
-            tell(progress.line())
+            report(progress.line())
     await trio.sleep(QUICK_SECONDS)
     with _bar(progress) as update:
         while True:

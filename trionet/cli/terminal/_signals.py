@@ -1,4 +1,4 @@
-"""Signals that end a command: the first one as it should, the second one at once."""
+"""Signals that stop a command: gracefully the first time, at once the second."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SIGNALS: Final = tuple(
 
 
 class Stop:
-    """Whether the command is to end.
+    """Whether the command was asked to stop.
 
     Attributes:
-        number: of the first signal; None as long as there was none.
+        number: number of the first signal; None before.
     """
 
     def __init__(self) -> None:
@@ -27,11 +27,11 @@ class Stop:
 
     @property
     def status(self) -> int:
-        """The exit status, as shells tell of signals; 0 without one."""
+        """The exit status after a signal, as in shells; 0 without one."""
         return 0 if self.number is None else 128 + self.number
 
     def stop(self, number: int) -> None:
-        """A signal came."""
+        """Record a signal, and end the blocks of :meth:`ending_waits`."""
         self.number = number
         now = trio.current_time()
         for scope, seconds in self._waits.items():
@@ -39,10 +39,10 @@ class Stop:
 
     @contextmanager
     def ending_waits(self, seconds: float = 0.0) -> Iterator[trio.CancelScope]:
-        """A signal ends what waits in this block, also one that came before.
+        """Cancel the block after a signal, including one received before.
 
         Args:
-            seconds: how long after it.
+            seconds: grace period after the signal.
         """
         with trio.CancelScope() as scope:
             if self.number is not None:
@@ -55,7 +55,7 @@ class Stop:
 
 
 async def watch_signals(signals: AsyncIterator[int], stop: Stop, scope: trio.CancelScope) -> None:
-    """Stop with the first signal; with the second one, cancel the scope."""
+    """Stop on the first signal; cancel the scope on the second."""
     async for number in signals:
         if stop.number is not None:
             scope.cancel(reason="a second signal")

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..arguments._subcommands import Subcommands, run
+from ..arguments._parser import Subcommands, Verb, run
+from . import _alter, _create, _delete, _describe, _list, _offsets, _producers, _trim
 
 COMMANDS: Final = {
-    "list": ("topics._list", "list topics"),
-    "describe": ("topics._describe", "show settings, partitions, leaders and offsets of topics"),
-    "create": ("topics._create", "make topics"),
-    "alter": ("topics._alter", "give topics more partitions, or other settings"),
-    "delete": ("topics._delete", "delete topics and all their records"),
-    "trim": ("topics._trim", "delete the records before an offset or a time"),
-    "offsets": (
-        "topics._offsets",
-        "show the first and last offsets of partitions, or those at a time",
+    "list": Verb("list topics", _list.add_arguments, _list.run),
+    "describe": Verb(
+        "show settings, partitions, leaders and offsets of topics",
+        _describe.add_arguments,
+        _describe.run,
     ),
-    "producers": ("topics._producers", "show which producers write to partitions"),
+    "create": Verb("create topics", _create.add_arguments, _create.run),
+    "alter": Verb(
+        "add partitions to topics or change their settings", _alter.add_arguments, _alter.run
+    ),
+    "delete": Verb("delete topics and all their records", _delete.add_arguments, _delete.run),
+    "trim": Verb("delete the records before an offset or a time", _trim.add_arguments, _trim.run),
+    "offsets": Verb(
+        "show the start and end offsets of partitions, or the offsets at a time",
+        _offsets.add_arguments,
+        _offsets.run,
+    ),
+    "producers": Verb("show the producers of partitions", _producers.add_arguments, _producers.run),
 }
 
 add_arguments = Subcommands(COMMANDS).add_arguments

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ..arguments._name_patterns import add_regex_argument
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
+from ..clients._topic_selection import describe_selected
 from ..terminal._output import Table, add_format_arguments, facts, write_results
-from ._topic_selection import describe_chosen
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
     from trionet.client.admin.topics._configs import ConfigEntry
-    from trionet.client.admin.topics._topic_descriptions import (
-        PartitionDescription,
-        TopicDescription,
-    )
+    from trionet.client.admin.topics._topics import PartitionDescription, TopicDescription
     from trionet.errors import TrionetError
 
     from ..clients._partition_offsets import Limits
@@ -41,37 +38,42 @@ _MIN_IN_SYNC: Final = "min.insync.replicas"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="these only (default: all)")
+    """Add the command's arguments to ``parser``."""
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)"
+    )
     add_regex_argument(parser, "topics")
     parser.add_argument(
-        "-i", "--internal", action="store_true", help="also Kafka's own topics, when all are shown"
+        "-i",
+        "--internal",
+        action="store_true",
+        help="include Kafka's internal topics if no TOPIC is given",
     )
     parser.add_argument(
         "-c",
         "--configs",
         action="store_true",
-        help="all settings (default: those that differ from the default)",
+        help="show all settings (default: only those set on the topic)",
     )
     parser.add_argument(
         "--only",
         choices=ONLY,
         default=_ALL,
-        help="only partitions with too few replicas in sync (under-replicated), without a leader "
-        "(unavailable), or with fewer replicas in sync than min.insync.replicas (under-min-isr), "
-        "or just as many (at-min-isr)",
+        help="only partitions with replicas out of sync (under-replicated), without a leader "
+        "(unavailable), with fewer in-sync replicas than min.insync.replicas (under-min-isr), or "
+        "exactly as many (at-min-isr)",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all is shown, 1 something could not be."""
+    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
     return run_with_admin(arguments, partial(_describe, arguments))
 
 
 class _Topic(NamedTuple):
-    """A topic, with what is known of its settings and its partitions' offsets."""
+    """A topic with its settings and the rows of its partitions."""
 
     about: TopicDescription
     entries: dict[str, ConfigEntry]
@@ -79,22 +81,22 @@ class _Topic(NamedTuple):
 
 
 async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
-    described, errors = await describe_chosen(arguments, admin)
+    described, errors = await describe_selected(arguments, admin)
     configs = await _configs(admin, [each.name for each in described], errors)
-    chosen = [
+    selected = [
         (
             topic,
-            [part for part in topic.partitions.values() if _is_chosen(arguments, part, entries)],
+            [part for part in topic.partitions.values() if _is_selected(arguments, part, entries)],
         )
         for topic in described
         for entries in (configs.get(topic.name, {}),)
     ]
     if arguments.only != _ALL:
-        chosen = [(topic, parts) for topic, parts in chosen if parts]
-    offsets = await _offsets(admin, chosen, errors)
+        selected = [(topic, parts) for topic, parts in selected if parts]
+    offsets = await _offsets(admin, selected, errors)
     topics = [
         _Topic(topic, configs.get(topic.name, {}), [_row(topic, part, offsets) for part in parts])
-        for topic, parts in chosen
+        for topic, parts in selected
     ]
     tables = [table for topic in topics for table in _tables(arguments, topic)]
     rows = [row for topic in topics for row in topic.rows]
@@ -115,17 +117,17 @@ async def _configs(
 
 async def _offsets(
     admin: Admin,
-    chosen: Iterable[tuple[TopicDescription, list[PartitionDescription]]],
+    selected: Iterable[tuple[TopicDescription, list[PartitionDescription]]],
     errors: list[TrionetError],
 ) -> Limits:
-    """The first offset and the end of each partition that has a leader, who would tell them."""
+    """Return the start and end offsets of the partitions that have a leader to list them."""
     from trionet.client._topic_partition import TopicPartition
 
     from ..clients._partition_offsets import start_and_end
 
     led = [
         TopicPartition(topic.name, part.number)
-        for topic, parts in chosen
+        for topic, parts in selected
         for part in parts
         if part.leader >= 0
     ]
@@ -134,7 +136,7 @@ async def _offsets(
     return found
 
 
-def _is_chosen(
+def _is_selected(
     arguments: argparse.Namespace, part: PartitionDescription, entries: dict[str, ConfigEntry]
 ) -> bool:
     in_sync = len(part.in_sync)

@@ -9,31 +9,36 @@ from typing import TYPE_CHECKING
 from ..arguments._name_patterns import add_regex_argument
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
+from ..clients._topic_selection import describe_selected
 from ..terminal._output import Table, add_format_arguments, write_results
-from ._topic_selection import describe_chosen
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="these only (default: all)")
+    """Add the command's arguments to ``parser``."""
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)"
+    )
     add_regex_argument(parser, "topics")
     parser.add_argument(
-        "-i", "--internal", action="store_true", help="also Kafka's own topics, when all are listed"
+        "-i",
+        "--internal",
+        action="store_true",
+        help="include Kafka's internal topics if no TOPIC is given",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed, 1 something could not be."""
+    """Run the command; returns the exit status: 0 listed, 1 some failed."""
     return run_with_admin(arguments, partial(_list, arguments))
 
 
 async def _list(arguments: argparse.Namespace, admin: Admin) -> int:
-    topics, errors = await describe_chosen(arguments, admin)
+    topics, errors = await describe_selected(arguments, admin)
     rows = [
         (
             each.name,

@@ -11,15 +11,15 @@ from ..arguments._name_patterns import add_regex_argument
 from ..arguments._times import HELP, allow_times, parse_time, time_text
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
+from ..clients._topic_selection import describe_selected
 from ..terminal._output import Table, add_format_arguments, write_results
-from ._topic_selection import describe_chosen
 
 if TYPE_CHECKING:
     from trionet.client._topic_partition import TopicPartition
     from trionet.client.admin._admin import Admin
     from trionet.errors import TrionetError
 
-# Kafka's GetOffsetShell has these, and -1 to -5 for them.
+# Those of Kafka's GetOffsetShell, which also accepts -1 to -5.
 SPECS: Final = (
     "latest",
     "earliest",
@@ -31,16 +31,21 @@ SPECS: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     allow_times(parser)
     parser.description = (
-        "Show where partitions begin and end, and how many offsets lie between; or, with --time, "
-        "the first offset of each from a time on."
+        "Show the start and end offsets of partitions and the number of offsets between them; or, "
+        "with --time, the first offset at or after a time."
     )
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="these only (default: all)")
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)"
+    )
     add_regex_argument(parser, "topics")
     parser.add_argument(
-        "-i", "--internal", action="store_true", help="also Kafka's own topics, when all are shown"
+        "-i",
+        "--internal",
+        action="store_true",
+        help="include Kafka's internal topics if no TOPIC is given",
     )
     parser.add_argument(
         "-p",
@@ -54,19 +59,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-t",
         "--time",
         metavar="TIME",
-        help=f"the first offset from this time on: {HELP}; or one of {', '.join(SPECS)}",
+        help=f"show the first offset at or after this time: {HELP}; or one of {', '.join(SPECS)}",
     )
     parser.add_argument(
         "--read-committed",
         action="store_true",
-        help="the end is that of what is not in an open transaction",
+        help="end at the last stable offset, before the first open transaction",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all is shown, 1 something could not be."""
+    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
     from ..arguments._topic_partitions import parse_partitions
 
     numbers = parse_partitions(arguments.partitions) if arguments.partitions else None
@@ -89,13 +94,13 @@ async def _offsets(
     from trionet.client._topic_partition import TopicPartition
     from trionet.protocol.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
 
-    topics, errors = await describe_chosen(arguments, admin)
+    topics, errors = await describe_selected(arguments, admin)
     led = []
     for topic in topics:
         for number in sorted(topic.partitions) if numbers is None else numbers:
             key = TopicPartition(topic.name, number)
             part = topic.partitions.get(number)
-            # A partition without a leader would be asked for until time is up.
+            # The request would be retried until it times out if a partition had no leader.
             if part is None or part.leader < 0:
                 code = UNKNOWN_TOPIC_OR_PARTITION if part is None else LEADER_NOT_AVAILABLE
                 errors.append(api_error(code, str(key)))

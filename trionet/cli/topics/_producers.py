@@ -10,34 +10,34 @@ from ..arguments._name_patterns import add_regex_argument
 from ..arguments._times import time_text
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
+from ..clients._topic_selection import describe_selected
 from ..terminal._output import Table, add_format_arguments, write_results
-from ._topic_selection import describe_chosen
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Show which idempotent and transactional producers partitions know of, and where their "
-        "open transactions begin."
+        "Show the idempotent and transactional producers of partitions, and where their open "
+        "transactions start."
     )
-    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="the names of the topics")
+    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="topic names")
     add_regex_argument(parser, "topics")
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all is shown, 1 something could not be."""
+    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
     return run_with_admin(arguments, partial(_producers, arguments))
 
 
 async def _producers(arguments: argparse.Namespace, admin: Admin) -> int:
     from trionet.client._topic_partition import TopicPartition
 
-    topics, errors = await describe_chosen(arguments, admin)
+    topics, errors = await describe_selected(arguments, admin)
     partitions = [
         TopicPartition(topic.name, part.number)
         for topic in topics

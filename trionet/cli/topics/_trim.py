@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from trionet._util._counted import counted
 from trionet.errors import ConfigError
 
 from ..arguments._numbers import INT64_MAX, is_natural
 from ..arguments._times import HELP, parse_time
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
-from ..terminal._confirmation import add_confirming_argument, confirmed
+from ..terminal._confirmation import add_confirmation_argument, confirmed
 from ..terminal._output import Table, add_format_arguments, write_results
 
 if TYPE_CHECKING:
@@ -25,27 +26,27 @@ _END: Final = "end"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Delete the records of a topic before an offset or a time, as delete-records of Kafka does."
+        "Delete the records of a topic before an offset or a time (Kafka: kafka-delete-records)."
     )
     parser.add_argument(
-        "topic", metavar="TOPIC", nargs="?", help="the topic; left out with --from-file"
+        "topic", metavar="TOPIC", nargs="?", help="the topic; omit with --from-file"
     )
     before = parser.add_mutually_exclusive_group(required=True)
     before.add_argument(
         "-o",
         "--offset",
         metavar="OFFSET",
-        help=f"the first offset that stays; '{_END}' leaves nothing, and @TIME what is from this "
-        f"time on: {HELP}",
+        help=f"the first offset to keep; '{_END}' keeps nothing, @TIME keeps the records at or "
+        f"after that time: {HELP}",
     )
     before.add_argument(
         "-f",
         "--from-file",
         metavar="FILE",
-        help="the first offsets that stay, as rows of topic, partition and offset, in CSV or JSON; "
-        "- is standard input",
+        help="a file with the first offsets to keep, as rows of topic, partition and offset in CSV "
+        "or JSON; - is standard input",
     )
     parser.add_argument(
         "-p",
@@ -55,20 +56,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="only these partitions (default: all)",
     )
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were deleted, 1 not all."""
+    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
     from ..arguments._topic_partitions import parse_partitions, read_offsets
 
     if (arguments.topic is None) != (arguments.from_file is not None):
-        raise ConfigError("either a TOPIC with --offset is wanted, or --from-file alone")
+        raise ConfigError("give either TOPIC with --offset, or --from-file alone")
     if arguments.from_file is not None:
         if arguments.partitions:
-            raise ConfigError("--partitions does not go with --from-file, which names them")
+            raise ConfigError("--partitions cannot be combined with --from-file, which names them")
         offsets = read_offsets(arguments.from_file)
         return run_with_admin(arguments, partial(_trim, arguments, offsets, []))
     numbers = parse_partitions(arguments.partitions) if arguments.partitions else None
@@ -77,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _parse(text: str) -> tuple[bool, int]:
-    """Whether it is a time, and the offset or the time; -1 is the end."""
+    """Return whether the text is a time, and the time or the offset; -1 is the end."""
     if text == _END:
         return False, -1
     if text.startswith("@"):
@@ -85,7 +86,7 @@ def _parse(text: str) -> tuple[bool, int]:
     if is_natural(text, INT64_MAX):
         return False, int(text)
     raise ConfigError(
-        f"--offset {text}: allowed: a number from 0 to {INT64_MAX}, '{_END}', or @TIME"
+        f"--offset {text}: expected a number from 0 to {INT64_MAX}, '{_END}', or @TIME"
     )
 
 
@@ -99,8 +100,8 @@ async def _trim_topic(
     described = (await admin.describe_topics([arguments.topic])).checked()[arguments.topic]
     if numbers is not None and (unknown := [n for n in numbers if n not in described.partitions]):
         raise ConfigError(
-            f"topic {arguments.topic} has no partition {unknown[0]}, but"
-            f" {len(described.partitions)} of them"
+            f"partition {unknown[0]} does not exist; topic {arguments.topic} has"
+            f" {counted(len(described.partitions), 'partition')}"
         )
     partitions = [
         TopicPartition(arguments.topic, number)

@@ -1,7 +1,7 @@
-"""Administrating a cluster: topics, groups, settings, access and the rest.
+"""The admin client: topics, groups, configurations, access control and more.
 
-A name is loaded when it is first used (PEP 562): who asks for groups alone need not wait for all
-that is known of access and transactions.
+Names are loaded when they are first used (PEP 562), so that a command that only needs groups does
+not load everything else.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from ..._util._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ._admin import Admin
-    from ._opening import open_admin
-    from .access._acl_operation import AclOperation
+    from ._open_admin import open_admin
     from .access._acls import AclBinding, AclFilter, AclPermission, PatternType, ResourceType
     from .access._delegation_tokens import DelegationToken
     from .access._quotas import QuotaEntity, QuotaFilter, QuotaMatch
     from .access._scram_credentials import ScramDeletion, ScramMechanism, ScramUpsertion
-    from .calls._results import Results
+    from .calls._calls import Results
+    from .calls._enums import AclOperation
     from .calls._settings import AdminSettings
     from .cluster._cluster import ClusterDescription
     from .cluster._features import Features, FeatureUpdate, UpgradeType
     from .cluster._log_dirs import LogDir, Replica, ReplicaInfo
     from .cluster._quorum import MetadataQuorum, QuorumReplica, RaftEndpoint
     from .groups._group_descriptions import GroupDescription, GroupMember
-    from .groups._group_offsets import CommittedOffset
-    from .groups._groups import GroupListing
-    from .groups._share_group_offsets import ShareOffset
+    from .groups._groups import CommittedOffset, GroupListing
+    from .groups._share_groups import ShareOffset
     from .groups._streams_groups import (
         InternalTopic,
         StreamsAssignment,
@@ -58,8 +57,14 @@ if TYPE_CHECKING:
         OffsetSpec,
         Reassignment,
     )
-    from .topics._topic_descriptions import PartitionDescription, TopicDescription
-    from .topics._topics import CreatedTopic, NewPartitions, NewTopic, TopicListing
+    from .topics._topics import (
+        CreatedTopic,
+        NewPartitions,
+        NewTopic,
+        PartitionDescription,
+        TopicDescription,
+        TopicListing,
+    )
 
 __all__ = [
     "HIGH_WATERMARK",
@@ -124,18 +129,18 @@ __all__ = [
     "open_admin",
 ]
 
-#: The module that each name comes from.
+#: The module that defines each name.
 _HOMES: Final = {
     "HIGH_WATERMARK": "topics._partitions",
     "AclBinding": "access._acls",
     "AclFilter": "access._acls",
-    "AclOperation": "access._acl_operation",
+    "AclOperation": "calls._enums",
     "AclPermission": "access._acls",
     "Admin": "_admin",
     "AdminSettings": "calls._settings",
     "Append": "topics._configs",
     "ClusterDescription": "cluster._cluster",
-    "CommittedOffset": "groups._group_offsets",
+    "CommittedOffset": "groups._groups",
     "ConfigEntry": "topics._configs",
     "ConfigResource": "topics._configs",
     "ConfigResourceType": "topics._configs",
@@ -158,7 +163,7 @@ _HOMES: Final = {
     "NewPartitions": "topics._topics",
     "NewTopic": "topics._topics",
     "OffsetSpec": "topics._partitions",
-    "PartitionDescription": "topics._topic_descriptions",
+    "PartitionDescription": "topics._topics",
     "PatternType": "access._acls",
     "ProducerState": "groups._transactions",
     "QuorumReplica": "cluster._quorum",
@@ -170,23 +175,23 @@ _HOMES: Final = {
     "Replica": "cluster._log_dirs",
     "ReplicaInfo": "cluster._log_dirs",
     "ResourceType": "access._acls",
-    "Results": "calls._results",
+    "Results": "calls._calls",
     "ScramDeletion": "access._scram_credentials",
     "ScramMechanism": "access._scram_credentials",
     "ScramUpsertion": "access._scram_credentials",
-    "ShareOffset": "groups._share_group_offsets",
+    "ShareOffset": "groups._share_groups",
     "StreamsAssignment": "groups._streams_groups",
     "StreamsGroupDescription": "groups._streams_groups",
     "StreamsMember": "groups._streams_groups",
     "Subtopology": "groups._streams_groups",
     "Subtract": "topics._configs",
-    "TopicDescription": "topics._topic_descriptions",
+    "TopicDescription": "topics._topics",
     "TopicListing": "topics._topics",
     "TransactionDescription": "groups._transactions",
     "TransactionListing": "groups._transactions",
     "UpgradeType": "cluster._features",
-    "open_admin": "_opening",
+    "open_admin": "_open_admin",
 }
 
-if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
+if not TYPE_CHECKING:  # a type checker would accept every misspelt name
     __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -1,68 +1,251 @@
-"""What a program may administrate: all calls under one roof (Kafka: Admin)."""
+"""The admin client (Kafka: Admin).
+
+Its calls are grouped by what they are about: ``admin.topics.create(...)``, ``admin.groups.list()``.
+Kafka's own Admin has them all in one flat interface of some seventy methods. Both have their use:
+the groups are what a reader finds a call by, and the flat names are what is documented for Kafka.
+So every call is defined once, in its group, and :class:`Admin` has the flat name as another name of
+it.
+"""
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast, final
 
+from ...protocol._wire import Message
+from .._node import Node
 from ..metrics._statistics import ClientStatistics
-from ._requests import RequestCalls
 from .access._acls import AclCalls
 from .access._delegation_tokens import DelegationTokenCalls
 from .access._quotas import QuotaCalls
 from .access._scram_credentials import ScramCredentialCalls
+from .calls._calls import AdminCalls, Calls
 from .cluster._cluster import ClusterCalls
 from .cluster._features import FeatureCalls
 from .cluster._log_dirs import LogDirCalls
 from .cluster._quorum import QuorumCalls
-from .groups._group_offsets import GroupOffsetCalls
 from .groups._groups import GroupCalls
-from .groups._share_group_offsets import ShareGroupOffsetCalls
+from .groups._share_groups import ShareGroupCalls
 from .groups._streams_groups import StreamsGroupCalls
 from .groups._transactions import TransactionCalls
 from .topics._configs import ConfigCalls
 from .topics._partitions import PartitionCalls
-from .topics._topic_descriptions import TopicDescriptionCalls
 from .topics._topics import TopicCalls
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", bound=AdminCalls)
+
+
+def _flat(
+    group: Callable[[Admin], C], call: Callable[Concatenate[C, P], Awaitable[R]]
+) -> Callable[Concatenate[Admin, P], Coroutine[Any, Any, R]]:
+    """Make a call of a group a method of :class:`Admin`, with its signature and docstring."""
+
+    @wraps(call)
+    async def method(self: Admin, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await call(group(self), *args, **kwargs)
+
+    # Its type shows the call's own parameters; mypy keeps `wraps` apart from plain functions.
+    return cast("Callable[Concatenate[Admin, P], Coroutine[Any, Any, R]]", method)
 
 
 @final
-class Admin(
-    TopicCalls,
-    TopicDescriptionCalls,
-    PartitionCalls,
-    ConfigCalls,
-    GroupCalls,
-    GroupOffsetCalls,
-    ShareGroupOffsetCalls,
-    StreamsGroupCalls,
-    TransactionCalls,
-    AclCalls,
-    QuotaCalls,
-    ScramCredentialCalls,
-    DelegationTokenCalls,
-    LogDirCalls,
-    FeatureCalls,
-    QuorumCalls,
-    ClusterCalls,
-    RequestCalls,
-):
-    """An admin client, made by :func:`._opening.open_admin`.
+class Admin:
+    """An admin client, opened by :func:`._open_admin.open_admin`.
 
-    Any number of tasks may call it at the same time. A call ends within ``default.api.timeout.ms``;
-    until then it asks again what may go better the next time. A call about several items gives
-    :class:`.Results`; it raises only what is wrong with all of them.
+    Any number of tasks may use it at the same time. A call retries until it succeeds or
+    ``default.api.timeout.ms`` has passed. A call about several items returns :class:`.Results`,
+    with a value or error for each item; it raises only errors that concern all of them.
 
-    A cancelled call may have been carried out, or not.
+    A cancelled call may have been carried out.
+
+    More than 25 methods: those below :meth:`request` are Kafka's flat names of the groups' calls.
+
+    Attributes:
+        topics: create, delete, list, describe and enlarge topics.
+        partitions: offsets, deletion of records, leader elections, reassignments.
+        configs: configurations of topics, brokers, groups and client metrics.
+        groups: groups and their committed offsets.
+        share_groups: share groups and their start offsets.
+        streams_groups: streams groups.
+        transactions: producers and transactions.
+        acls: access control lists.
+        quotas: client quotas.
+        scram_credentials: SCRAM credentials of users.
+        delegation_tokens: delegation tokens.
+        cluster: the cluster as a whole.
+        features: finalized and supported features.
+        quorum: the KRaft quorum.
+        log_dirs: brokers' log directories.
     """
 
-    def connection_problem(self) -> str:
-        """Why the cluster, or a broker of it, cannot be reached; empty if nothing is known of it.
+    topics: TopicCalls
+    partitions: PartitionCalls
+    configs: ConfigCalls
+    groups: GroupCalls
+    share_groups: ShareGroupCalls
+    streams_groups: StreamsGroupCalls
+    transactions: TransactionCalls
+    acls: AclCalls
+    quotas: QuotaCalls
+    scram_credentials: ScramCredentialCalls
+    delegation_tokens: DelegationTokenCalls
+    cluster: ClusterCalls
+    features: FeatureCalls
+    quorum: QuorumCalls
+    log_dirs: LogDirCalls
+    _calls: Calls
 
-        For after a ``trio.move_on_after`` of your own; a :class:`.CallTimedOutError` has it in its
-        text.
+    def __init__(self) -> None:
+        raise TypeError("use trionet.open_admin() to open an admin client")
+
+    @classmethod
+    def _create(cls, calls: Calls) -> Admin:
+        self = cls.__new__(cls)
+        self._calls = calls
+        self.topics = TopicCalls(calls)
+        self.partitions = PartitionCalls(calls)
+        self.configs = ConfigCalls(calls)
+        self.groups = GroupCalls(calls)
+        self.share_groups = ShareGroupCalls(calls)
+        self.streams_groups = StreamsGroupCalls(calls)
+        self.transactions = TransactionCalls(calls)
+        self.acls = AclCalls(calls)
+        self.quotas = QuotaCalls(calls)
+        self.scram_credentials = ScramCredentialCalls(calls)
+        self.delegation_tokens = DelegationTokenCalls(calls)
+        self.cluster = ClusterCalls(calls)
+        self.features = FeatureCalls(calls)
+        self.quorum = QuorumCalls(calls)
+        self.log_dirs = LogDirCalls(calls)
+        return self
+
+    def connection_problem(self) -> str:
+        """Why the cluster, or one of its brokers, cannot be reached; empty if that is not known.
+
+        Useful after a ``trio.move_on_after`` of your own; the message of a
+        :class:`.CallTimedOutError` includes it.
         """
         return self._calls.client.connection_problem()
 
     def statistics(self) -> ClientStatistics:
-        """What this client did and holds at the moment, by Kafka's names."""
+        """Return the client's current metrics by Kafka's names."""
         return self._calls.client.statistics()
+
+    async def nodes(self) -> dict[int, Node]:
+        """Return the known brokers by id.
+
+        Raises:
+            CallTimedOutError: no broker could be reached in time.
+            AuthenticationError, UnsupportedVersionError: the brokers rejected the client.
+        """
+        return dict(await self._calls.retry(self._calls.nodes.known))
+
+    async def request(
+        self, body: Message, *, broker_id: int | None = None, version_max: int | None = None
+    ) -> Any:
+        """Send any request of Kafka's protocol, once, and return its response unchecked.
+
+        Args:
+            body: a request from :mod:`trionet.protocol.messages`.
+            broker_id: the broker; None for any.
+            version_max: the newest version that the caller understands; None for no limit.
+
+        Raises:
+            ApiError: BROKER_NOT_AVAILABLE if there is no broker with this id.
+            CallTimedOutError: no broker could be reached in time.
+            TrionetError: as for :meth:`.NetworkClient.request`.
+        """
+        return await self._calls.request(body, broker_id=broker_id, version_max=version_max)
+
+    # Kafka's flat names of the calls.
+
+    create_topics = _flat(lambda self: self.topics, TopicCalls.create)
+    delete_topics = _flat(lambda self: self.topics, TopicCalls.delete)
+    create_partitions = _flat(lambda self: self.topics, TopicCalls.create_partitions)
+    list_topics = _flat(lambda self: self.topics, TopicCalls.list)
+    describe_topics = _flat(lambda self: self.topics, TopicCalls.describe)
+
+    list_offsets = _flat(lambda self: self.partitions, PartitionCalls.list_offsets)
+    delete_records = _flat(lambda self: self.partitions, PartitionCalls.delete_records)
+    elect_leaders = _flat(lambda self: self.partitions, PartitionCalls.elect_leaders)
+    alter_partition_reassignments = _flat(
+        lambda self: self.partitions, PartitionCalls.alter_reassignments
+    )
+    list_partition_reassignments = _flat(
+        lambda self: self.partitions, PartitionCalls.list_reassignments
+    )
+
+    describe_configs = _flat(lambda self: self.configs, ConfigCalls.describe)
+    incremental_alter_configs = _flat(lambda self: self.configs, ConfigCalls.alter)
+    list_config_resources = _flat(lambda self: self.configs, ConfigCalls.list_resources)
+
+    list_groups = _flat(lambda self: self.groups, GroupCalls.list)
+    describe_groups = _flat(lambda self: self.groups, GroupCalls.describe)
+    delete_groups = _flat(lambda self: self.groups, GroupCalls.delete)
+    remove_members = _flat(lambda self: self.groups, GroupCalls.remove_members)
+    list_group_offsets = _flat(lambda self: self.groups, GroupCalls.list_offsets)
+    alter_group_offsets = _flat(lambda self: self.groups, GroupCalls.alter_offsets)
+    delete_group_offsets = _flat(lambda self: self.groups, GroupCalls.delete_offsets)
+
+    describe_share_groups = _flat(lambda self: self.share_groups, ShareGroupCalls.describe)
+    list_share_group_offsets = _flat(lambda self: self.share_groups, ShareGroupCalls.list_offsets)
+    alter_share_group_offsets = _flat(lambda self: self.share_groups, ShareGroupCalls.alter_offsets)
+    delete_share_group_offsets = _flat(
+        lambda self: self.share_groups, ShareGroupCalls.delete_offsets
+    )
+
+    describe_streams_groups = _flat(lambda self: self.streams_groups, StreamsGroupCalls.describe)
+
+    list_transactions = _flat(lambda self: self.transactions, TransactionCalls.list)
+    describe_transactions = _flat(lambda self: self.transactions, TransactionCalls.describe)
+    describe_producers = _flat(lambda self: self.transactions, TransactionCalls.describe_producers)
+    fence_producers = _flat(lambda self: self.transactions, TransactionCalls.fence_producers)
+    abort_transaction = _flat(lambda self: self.transactions, TransactionCalls.abort)
+    terminate_transaction = _flat(lambda self: self.transactions, TransactionCalls.terminate)
+
+    create_acls = _flat(lambda self: self.acls, AclCalls.create)
+    describe_acls = _flat(lambda self: self.acls, AclCalls.describe)
+    delete_acls = _flat(lambda self: self.acls, AclCalls.delete)
+
+    describe_client_quotas = _flat(lambda self: self.quotas, QuotaCalls.describe)
+    alter_client_quotas = _flat(lambda self: self.quotas, QuotaCalls.alter)
+
+    describe_user_scram_credentials = _flat(
+        lambda self: self.scram_credentials, ScramCredentialCalls.describe
+    )
+    alter_user_scram_credentials = _flat(
+        lambda self: self.scram_credentials, ScramCredentialCalls.alter
+    )
+
+    create_delegation_token = _flat(
+        lambda self: self.delegation_tokens, DelegationTokenCalls.create
+    )
+    renew_delegation_token = _flat(lambda self: self.delegation_tokens, DelegationTokenCalls.renew)
+    expire_delegation_token = _flat(
+        lambda self: self.delegation_tokens, DelegationTokenCalls.expire
+    )
+    describe_delegation_tokens = _flat(
+        lambda self: self.delegation_tokens, DelegationTokenCalls.describe
+    )
+
+    describe_cluster = _flat(lambda self: self.cluster, ClusterCalls.describe)
+    unregister_broker = _flat(lambda self: self.cluster, ClusterCalls.unregister_broker)
+
+    describe_features = _flat(lambda self: self.features, FeatureCalls.describe)
+    update_features = _flat(lambda self: self.features, FeatureCalls.update)
+
+    describe_metadata_quorum = _flat(lambda self: self.quorum, QuorumCalls.describe)
+    add_raft_voter = _flat(lambda self: self.quorum, QuorumCalls.add_voter)
+    remove_raft_voter = _flat(lambda self: self.quorum, QuorumCalls.remove_voter)
+
+    describe_log_dirs = _flat(lambda self: self.log_dirs, LogDirCalls.describe)
+    alter_replica_log_dirs = _flat(lambda self: self.log_dirs, LogDirCalls.alter_replicas)
+
+
+# Warnings about coroutines that were never awaited, and tracebacks, have the name that was called.
+for _name, _method in vars(Admin).items():
+    if hasattr(_method, "__wrapped__"):
+        _method.__name__, _method.__qualname__ = _name, f"{Admin.__qualname__}.{_name}"

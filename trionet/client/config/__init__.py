@@ -1,1 +1,1 @@
-"""Kafka's client keys, read and checked: from texts and keywords to the settings of a client."""
+"""Parsing and validation of clients' configurations, by Kafka's keys."""

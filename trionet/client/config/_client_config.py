@@ -1,4 +1,4 @@
-"""What one client was given, read and checked key by key."""
+"""The configuration of one client, parsed and checked key by key."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _number_as_text(raw: object) -> object:
     return str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
 
 
-# Kafka compares these without regard to case (ConfigDef.CaseInsensitiveValidString), and `acks=1`
-# is what Python's users write.
+# Kafka compares these case-insensitively (ConfigDef.CaseInsensitiveValidString), and `acks=1` is
+# what Python users write.
 _BEFORE_PARSING: Mapping[str, Callable[[object], object]] = MappingProxyType(
     {
         "acks": _number_as_text,
@@ -40,14 +40,15 @@ _BEFORE_PARSING: Mapping[str, Callable[[object], object]] = MappingProxyType(
 
 
 class ClientConfig:
-    """An immutable configuration whose keys and values are allowed, each by itself.
+    """An immutable configuration of valid keys and values.
 
-    ``config[key]`` reads a value, or else its default, by Kafka's dotted key; the typed reads are
-    for keys that have such a value.
+    ``config[key]`` returns a value, or its default, by Kafka's dotted key. The typed accessors may
+    only be used for keys with values of that type. Each key is checked by itself; whether the
+    values fit each other is checked where settings are built from them.
 
     Attributes:
-        given: what was set, by dotted key.
-        keys: of the kind of client that this is for.
+        given: the explicitly set values by dotted key.
+        keys: the keys of this kind of client.
     """
 
     __slots__ = ("given", "keys")
@@ -66,12 +67,12 @@ class ClientConfig:
         return f"ClientConfig({settings})"
 
     @property
-    def without_meaning(self) -> tuple[str, ...]:
-        """The keys set that change nothing here."""
-        return tuple(key for key in self.given if key in self.keys.without_meaning)
+    def without_effect(self) -> tuple[str, ...]:
+        """The keys that were set although they have no effect."""
+        return tuple(key for key in self.given if key in self.keys.without_effect)
 
     def integer(self, key: str) -> int:
-        """An integer, in the unit of the key."""
+        """An integer, in the key's unit."""
         value = self[key]
         assert isinstance(value, int)
         return value
@@ -87,7 +88,7 @@ class ClientConfig:
         return value
 
     def optional(self, key: str) -> str | None:
-        """A text or a secret; None if it is not set, or empty."""
+        """A string or secret; None if it is not set or empty."""
         value = self[key]
         if isinstance(value, Password):
             value = value.text
@@ -100,32 +101,33 @@ class ClientConfig:
         return value
 
     def seconds(self, key: str) -> float:
-        """A duration that the key has in milliseconds; a negative one is for ever."""
+        """A duration that the key gives in milliseconds; infinite if it is negative."""
         milliseconds = self.integer(key)
         return milliseconds / 1000 if milliseconds >= 0 else math.inf
 
     def report(self) -> None:
-        """Tell in the log what has no effect: accepted is not the same as applied."""
-        if self.without_meaning:
+        """Log the keys that were accepted, but have no effect."""
+        if self.without_effect:
             logger.info(
-                "without meaning for this %s: %s", self.keys.client, ", ".join(self.without_meaning)
+                "settings without effect for this %s: %s",
+                self.keys.client,
+                ", ".join(self.without_effect),
             )
 
 
 def read_config(
     keys: ClientKeys, config: Mapping[str, object] | None, keywords: Mapping[str, object]
 ) -> ClientConfig:
-    """Check settings and make a configuration of them.
+    """Parse and check a client's settings.
 
     Args:
-        keys: of the kind of client.
-        config: by Kafka's dotted keys. Values are texts as in a properties file, or Python values
-            (durations in milliseconds where the key ends in ``.ms``); ``None`` leaves a key unset.
-        keywords: the same with underscores for dots; they win.
+        keys: the keys of this kind of client.
+        config: settings by Kafka's dotted keys. Values are strings as in a properties file, or
+            Python values (in milliseconds if the key ends in ``.ms``); ``None`` leaves a key unset.
+        keywords: settings with underscores for dots; they take precedence.
 
     Raises:
-        ConfigError: a key is unknown, asks for what trionet does not have, or its value is not
-            allowed; says which is.
+        ConfigError: a key is unknown or not supported, or its value is not allowed; names what is.
     """
     given: dict[str, Value] = {}
     for settings in (config or {}, keywords):
@@ -137,22 +139,22 @@ def read_config(
             if value is not None:
                 given[key] = value
     for key, value in given.items():
-        _refuse(keys, key, value)
+        _reject_unsupported(keys, key, value)
     return ClientConfig(keys, given)
 
 
-def _refuse(keys: ClientKeys, key: str, value: Value) -> None:
-    refusal = keys.refused.get(key)
-    if refusal is None or value == refusal.row[2] or value in refusal.harmless:
+def _reject_unsupported(keys: ClientKeys, key: str, value: Value) -> None:
+    unsupported = keys.unsupported.get(key)
+    if unsupported is None or value == unsupported.row[2] or value in unsupported.harmless:
         return
-    raise ConfigError(f"{key} = {value_text(value)!r} is not supported; allowed: {refusal.advice}")
+    raise ConfigError(f"{key} = {value_text(value)!r} is not supported; {unsupported.advice}")
 
 
 def check_nothing_beside(keywords: Mapping[str, object], *others: object) -> None:
-    """Settings that are made already are not changed by keywords.
+    """Check that a settings object is not combined with other settings.
 
     Raises:
-        TypeError: there are some.
+        TypeError: there are other settings.
     """
     if keywords or any(each is not None for each in others):
-        raise TypeError("settings that are made already take no keywords beside them")
+        raise TypeError("a settings object cannot be combined with keyword settings")

@@ -1,4 +1,4 @@
-"""From Kafka's keys to the settings of the NetworkClient below every client."""
+"""Build the settings of the NetworkClient below every client from Kafka's keys."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from ..connections._connections import ConnectionSettings
 from ..metadata._metadata import MetadataTimes
 from ..metrics._client_metrics import MetricsSettings
 from ..metrics._telemetry import TelemetrySettings
-from ..network._opening import ClientSettings
-from ..network._request_settings import RequestSettings
+from ..network._settings import ClientSettings, RequestSettings
 from ..security._settings import TokenProvider
 from ._client_config import ClientConfig
 from ._security_settings import security_settings
 
 # Kafka: ClientTelemetryProvider.
-_TOLD: Final = ("client.rack", "group.id", "group.instance.id", "transactional.id")
+_TELEMETRY_LABELS: Final = ("client.rack", "group.id", "group.instance.id", "transactional.id")
 
 logger = logging.getLogger("trionet.client")
 
@@ -27,15 +26,15 @@ logger = logging.getLogger("trionet.client")
 def client_settings(
     config: ClientConfig, *, in_flight_max: int, token_provider: TokenProvider | None = None
 ) -> ClientSettings:
-    """The settings of the NetworkClient.
+    """Build the settings of the NetworkClient.
 
     Args:
-        config: of any client.
-        in_flight_max: requests under way to one node.
-        token_provider: gives the tokens of OAUTHBEARER.
+        config: the configuration of any client.
+        in_flight_max: the limit of requests in flight per node.
+        token_provider: provides the tokens of OAUTHBEARER.
 
     Raises:
-        ConfigError: the settings of security do not fit each other.
+        ConfigError: the security settings are inconsistent.
     """
     return ClientSettings(
         connections=ConnectionSettings(
@@ -70,12 +69,12 @@ def client_settings(
 
 
 def retry_backoff(config: ClientConfig) -> ExponentialBackoff:
-    """The wait before what failed is tried again (KIP-580)."""
+    """The backoff between retries (KIP-580)."""
     return _backoff(config, "retry.backoff")
 
 
 def _reconnect_backoff(config: ClientConfig) -> ExponentialBackoff:
-    """Whoever sets only the first wait gets one that does not grow, as before KIP-144.
+    """The reconnect backoff; constant if only ``reconnect.backoff.ms`` is set, as before KIP-144.
 
     (Kafka: CommonClientConfigs.postProcessReconnectBackoffConfigs.)
     """
@@ -86,16 +85,16 @@ def _reconnect_backoff(config: ClientConfig) -> ExponentialBackoff:
 
 
 def _backoff(config: ClientConfig, name: str) -> ExponentialBackoff:
-    """Of ``NAME.ms`` and ``NAME.max.ms``; the second bounds the first, too."""
+    """Build a backoff from ``NAME.ms`` and ``NAME.max.ms``; the latter also caps the first wait."""
     first, most = config.seconds(f"{name}.ms"), config.seconds(f"{name}.max.ms")
     if first > most:
-        logger.warning("%s.ms is more than %s.max.ms, which is taken for both", name, name)
+        logger.warning("%s.ms is larger than %s.max.ms, which is used for both", name, name)
     return ExponentialBackoff(min(first, most), most)
 
 
 def _telemetry_labels(config: ClientConfig) -> dict[str, str]:
-    """What a client tells of itself beside its metrics, as far as it has the keys (KIP-714)."""
-    keys = [key for key in _TOLD if key in config.keys.applied]
+    """The labels of the client's telemetry (KIP-714), from the keys that this client has."""
+    keys = [key for key in _TELEMETRY_LABELS if key in config.keys.applied]
     return {key.replace(".", "_"): text for key in keys if (text := config.optional(key))}
 
 

@@ -1,4 +1,4 @@
-"""Which keys each kind of client has: applied, without meaning here, refused."""
+"""The keys of each kind of client: applied, without effect, not supported."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ import attrs
 
 from ...errors import ConfigError
 from ...protocol._config_types import Row, nearest
-from ._admin_keys import ADMIN
-from ._common_keys import COMMON, OURS
-from ._consumer_keys import CONSUMER
+from ._applied_keys import ADMIN, COMMON, CONSUMER, OF_LIBRDKAFKA, OURS, PRODUCER, SECURITY
 from ._librdkafka_names import KAFKAS_NAME
-from ._producer_keys import PRODUCER
-from ._security_keys import OF_LIBRDKAFKA, SECURITY
-from ._unsupported_keys import REFUSED, WITHOUT_MEANING, Refusal
+from ._unsupported_keys import UNSUPPORTED, WITHOUT_EFFECT, UnsupportedKey
 
 
 @attrs.frozen
@@ -24,48 +20,48 @@ class ClientKeys:
     """The keys of one kind of client, by their dotted names.
 
     Attributes:
-        client: what it is called in errors.
-        applied: the keys that change what it does.
-        without_meaning: Kafka's keys that change nothing here.
-        refused: Kafka's keys that ask for what trionet does not have.
+        client: the kind's name in errors.
+        applied: the keys that have an effect.
+        without_effect: Kafka's keys that are accepted, but have no effect.
+        unsupported: Kafka's keys for features that trionet does not have.
     """
 
     client: str
     applied: Mapping[str, Row]
-    without_meaning: Mapping[str, Row]
-    refused: Mapping[str, Refusal]
+    without_effect: Mapping[str, Row]
+    unsupported: Mapping[str, UnsupportedKey]
 
     def row(self, name: str) -> Row:
-        """The row of a key, written with dots or with underscores.
+        """The row of a key, written with dots or underscores.
 
         Raises:
-            ConfigError: this client has no such key; says what comes nearest.
+            ConfigError: this client has no such key; suggests the most similar one.
         """
         key = name if "." in name else name.replace("_", ".")
-        if row := self.applied.get(key) or self.without_meaning.get(key):
+        if row := self.applied.get(key) or self.without_effect.get(key):
             return row
-        if refusal := self.refused.get(key):
-            return refusal.row
+        if unsupported := self.unsupported.get(key):
+            return unsupported.row
         if key in KAFKAS_NAME:
-            raise ConfigError(f"{key}: librdkafka's name; Kafka's is {KAFKAS_NAME[key]}")
+            raise ConfigError(f"{key} is librdkafka's name; use Kafka's: {KAFKAS_NAME[key]}")
         if of := [f"{each.client}s" for each in CLIENTS if each.has(key)]:
             raise ConfigError(
-                f"{key}: no key of {self.client}s, but of {' and '.join(of)}; leave it out"
+                f"{key} is a setting of {' and '.join(of)}, not of {self.client}s; leave it out"
             )
         raise ConfigError(f"{key}: unknown key{nearest(key, self.applied)}")
 
     def has(self, key: str) -> bool:
-        return key in self.applied or key in self.without_meaning or key in self.refused
+        return key in self.applied or key in self.without_effect or key in self.unsupported
 
 
 def _keys_of(client: str, own: tuple[Row, ...]) -> ClientKeys:
-    # What a client's own table has comes last: its defaults win.
+    # The client's own table comes last: its defaults take precedence.
     rows = (*COMMON, *OURS, *SECURITY, *OF_LIBRDKAFKA, *own)
     return ClientKeys(
         client,
         MappingProxyType({row[0]: row for row in rows}),
-        MappingProxyType({row[0]: row for row in WITHOUT_MEANING[client]}),
-        MappingProxyType({each.row[0]: each for each in REFUSED[client]}),
+        MappingProxyType({row[0]: row for row in WITHOUT_EFFECT[client]}),
+        MappingProxyType({each.row[0]: each for each in UNSUPPORTED[client]}),
     )
 
 

@@ -1,7 +1,7 @@
 """Kafka's keys as keyword arguments: underscores for dots, with the types of their values.
 
-Only what is applied stands here, so that a type checker says what would have no effect. A value of
-another type that means the same, such as a number as text, goes into the mapping of settings.
+Only keys that have an effect are listed, so that a type checker reports those that do not. Values
+of other types that mean the same, such as numbers as strings, go into the mapping of settings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Names: TypeAlias = str | list[str] | tuple[str, ...]
 
 
 class ClientKeywords(TypedDict, total=False):
-    """What every client may be given."""
+    """The keyword settings of every client."""
 
     client_dns_lookup: Literal["use_all_dns_ips"]
     client_id: str
@@ -76,7 +76,7 @@ class ClientKeywords(TypedDict, total=False):
 
 
 class ProducerKeywords(ClientKeywords, total=False):
-    """What a producer may be given."""
+    """The keyword settings of a producer."""
 
     acks: Literal["all", -1, 0, 1]
     batch_size: int
@@ -99,7 +99,7 @@ class ProducerKeywords(ClientKeywords, total=False):
 
 
 class ConsumerKeywords(ClientKeywords, total=False):
-    """What a consumer may be given."""
+    """The keyword settings of a consumer."""
 
     allow_auto_create_topics: bool
     auto_commit_interval_ms: int
@@ -124,7 +124,7 @@ class ConsumerKeywords(ClientKeywords, total=False):
 
 
 class AdminKeywords(ClientKeywords, total=False):
-    """What an admin client may be given."""
+    """The keyword settings of an admin client."""
 
     bootstrap_controllers: Names
     default_api_timeout_ms: int

@@ -1,4 +1,4 @@
-"""What Kafka's keys are called in librdkafka, for the error about a key that is not Kafka's."""
+"""librdkafka's names of Kafka's keys, for the error about such a name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-#: librdkafka's name: Kafka's.
+#: Kafka's name by librdkafka's.
 KAFKAS_NAME: Final[Mapping[str, str]] = MappingProxyType(
     {
         "auto.commit.enable": "enable.auto.commit",

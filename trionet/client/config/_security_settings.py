@@ -1,4 +1,4 @@
-"""From Kafka's keys, and librdkafka's, to how a client's connections are protected."""
+"""Build a client's security settings from Kafka's and librdkafka's keys."""
 
 from __future__ import annotations
 
@@ -41,39 +41,41 @@ _KEY: Final = (
 def security_settings(
     config: ClientConfig, token_provider: TokenProvider | None = None
 ) -> SecuritySettings:
-    """How connections are protected, and who we are.
+    """Build the settings of TLS and SASL.
 
     Args:
-        config: of any client.
-        token_provider: gives the tokens of OAUTHBEARER.
+        config: the configuration of any client.
+        token_provider: provides the tokens of OAUTHBEARER.
 
     Raises:
-        ConfigError: something is missing or does not fit the rest, or a file in PEM cannot be
-            read; never quotes a secret.
+        ConfigError: a setting is missing or inconsistent with others, or a PEM file cannot be
+            read. The message never contains a secret.
     """
     protocol = SecurityProtocol(config.text("security.protocol"))
     uses_tls = protocol.has_tls
     uses_sasl = protocol.has_sasl
     if token_provider is not None and not uses_sasl:
         raise ConfigError(
-            f"a token provider is given, and security.protocol is {protocol.value}; allowed:"
+            f"a token provider cannot be used with security.protocol = {protocol.value}; allowed:"
             " SASL_PLAINTEXT, SASL_SSL"
         )
-    _tell_unused(config, ("ssl.",) * (not uses_tls) + ("sasl.",) * (not uses_sasl))
+    _warn_unused(config, ("ssl.",) * (not uses_tls) + ("sasl.",) * (not uses_sasl))
     return SecuritySettings(
         protocol=protocol,
-        # Without TLS no file is looked at.
+        # Without TLS no file is read.
         tls=_tls(config) if uses_tls else ClientTlsSettings(),
         sasl=_sasl(config, token_provider) if uses_sasl else None,
     )
 
 
-def _tell_unused(config: ClientConfig, prefixes: tuple[str, ...]) -> None:
-    """Who says who he is, and does not say that he wants to be asked, connects in the clear."""
+def _warn_unused(config: ClientConfig, prefixes: tuple[str, ...]) -> None:
+    """Warn about credentials that are set, but not used with this ``security.protocol``."""
     unused = [key for key in config.given if key.startswith(prefixes)]
     if unused:
         protocol = config.text("security.protocol")
-        logger.warning("not used with security.protocol=%s: %s", protocol, ", ".join(unused))
+        logger.warning(
+            "settings not used with security.protocol=%s: %s", protocol, ", ".join(unused)
+        )
 
 
 def _tls(config: ClientConfig) -> ClientTlsSettings:
@@ -111,13 +113,13 @@ def _check_one_spelling(config: ClientConfig, theirs: tuple[str, ...], prefix: s
     kafkas = [key for key in config.given if key.startswith(prefix)]
     if used and kafkas:
         raise ConfigError(
-            f"{used[0]} and {kafkas[0]} are both set; allowed: librdkafka's keys ({used[0]} and its"
-            f" like) or Kafka's ({prefix}...)"
+            f"{used[0]} and {kafkas[0]} cannot both be set; use either librdkafka's settings"
+            f" ({used[0]} and the like) or Kafka's ({prefix}...)"
         )
 
 
 def _pem(config: ClientConfig, name: str) -> str | None:
-    """What ``NAME.pem`` has, or the file ``NAME.location``."""
+    """The value of ``NAME.pem``, or the content of the file ``NAME.location``."""
     text, location = config.optional(f"{name}.pem"), config.optional(f"{name}.location")
     if text and location:
         raise _both(name)
@@ -126,23 +128,24 @@ def _pem(config: ClientConfig, name: str) -> str | None:
     try:
         return read_regular_file(location, STORE_BYTES_MAX).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name}.location = {location!r} cannot be read: {error}") from error
+        raise ConfigError(f"cannot read {name}.location = {location!r}: {error}") from error
 
 
 def _both(name: str) -> ConfigError:
-    return ConfigError(f"{name}.pem and {name}.location are both set; allowed: one of them")
+    return ConfigError(f"{name}.pem and {name}.location cannot both be set")
 
 
 def _sasl(config: ClientConfig, token_provider: TokenProvider | None) -> SaslClientSettings:
     if "sasl.mechanism" not in config.given:
         raise ConfigError(
-            "sasl.mechanism is not set, and Kafka's default GSSAPI is not supported; allowed: one"
-            f" of {', '.join(MECHANISMS)}"
+            "sasl.mechanism must be set, since Kafka's default GSSAPI is not supported; allowed:"
+            f" {', '.join(MECHANISMS)}"
         )
     mechanism = config.text("sasl.mechanism")
     if token_provider is not None and mechanism != oauthbearer.NAME:
         raise ConfigError(
-            f"a token provider is given, and sasl.mechanism is {mechanism}; allowed: OAUTHBEARER"
+            f"a token provider cannot be used with sasl.mechanism = {mechanism}; allowed:"
+            " OAUTHBEARER"
         )
     options = _jaas_options(config)
     endpoint = None
@@ -150,8 +153,8 @@ def _sasl(config: ClientConfig, token_provider: TokenProvider | None) -> SaslCli
         endpoint = token_endpoint(config, options)
     elif "sasl.oauthbearer.token.endpoint.url" in config.given:
         raise ConfigError(
-            f"sasl.oauthbearer.token.endpoint.url is set, and sasl.mechanism is {mechanism};"
-            " allowed: OAUTHBEARER"
+            "sasl.oauthbearer.token.endpoint.url cannot be used with sasl.mechanism ="
+            f" {mechanism}; allowed: OAUTHBEARER"
         )
     user_name, password, is_token = _credentials(config, options)
     return SaslClientSettings(
@@ -171,13 +174,14 @@ def _jaas_options(config: ClientConfig) -> Mapping[str, str]:
         return {}
     if config.optional("sasl.username") or config.optional("sasl.password"):
         raise ConfigError(
-            "sasl.jaas.config and sasl.username or sasl.password are both set; allowed: one way"
+            "sasl.jaas.config cannot be combined with sasl.username or sasl.password; set one of"
+            " them"
         )
     return _login_module(jaas).options
 
 
 def _credentials(config: ClientConfig, options: Mapping[str, str]) -> tuple[str, str, bool]:
-    """User name, password, and whether they are a delegation token (KIP-48)."""
+    """Return user name, password, and whether they are a delegation token (KIP-48)."""
     user_name = config.optional("sasl.username") or ""
     password = config.optional("sasl.password") or ""
     if config.optional("sasl.jaas.config") is None:
@@ -190,7 +194,7 @@ def _login_module(text: str) -> LoginModule:
     module = parse_jaas(text)
     if module.name not in _LOGIN_MODULES:
         raise ConfigError(
-            f"sasl.jaas.config: the login module {module.name} is not supported; allowed:"
+            f"sasl.jaas.config: unsupported login module {module.name}; allowed:"
             f" {', '.join(_LOGIN_MODULES)}"
         )
     return module
@@ -209,5 +213,5 @@ def _fraction(config: ClientConfig, key: str, least: float, most: float) -> floa
     value = config[key]
     assert isinstance(value, float)
     if not least <= value <= most:
-        raise ConfigError(f"{key} = {value} is not allowed; allowed: from {least} to {most}")
+        raise ConfigError(f"invalid {key} = {value}; allowed: from {least} to {most}")
     return value

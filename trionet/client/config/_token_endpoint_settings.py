@@ -1,4 +1,4 @@
-"""From Kafka's keys to who gives tokens: an OAuth server, or a file (KIP-768)."""
+"""Build the settings of a token endpoint (an OAuth server or a file) from Kafka's keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ...errors import ConfigError
 from .._backoff import ExponentialBackoff
-from ..security._token_settings import LOGIN_SECONDS, TokenEndpoint
+from ..security._settings import LOGIN_SECONDS, TokenEndpoint
 from ._client_config import ClientConfig
 
 logger = logging.getLogger("trionet.client")
@@ -25,14 +25,15 @@ _CHARACTERS: Final = re.compile("[!-~]+")
 
 
 def token_endpoint(config: ClientConfig, options: Mapping[str, str]) -> TokenEndpoint | None:
-    """Who gives tokens; None if nobody is named.
+    """Build the settings of the token endpoint; None if none is configured.
 
     Args:
-        config: of any client.
-        options: those of ``sasl.jaas.config``, where older clients of Kafka had the credentials.
+        config: the configuration of any client.
+        options: the options of ``sasl.jaas.config``, where older Kafka clients have the
+            credentials.
 
     Raises:
-        ConfigError: something is missing, is given twice, or is no URL.
+        ConfigError: a setting is missing, is set in both places, or the URL is invalid.
     """
     client_id = _one_of(config, _ID, options, "clientId")
     secret = _one_of(config, _SECRET, options, "clientSecret")
@@ -40,11 +41,11 @@ def token_endpoint(config: ClientConfig, options: Mapping[str, str]) -> TokenEnd
     url = config.optional(_URL)
     if url is None:
         if client_id or secret or scope:
-            raise ConfigError(f"a client id, its secret or a scope for tokens needs {_URL}")
+            raise ConfigError(f"a client id, client secret or scope for tokens requires {_URL}")
         return None
     _check_url(url)
     if urlsplit(url).scheme != "file" and not (client_id and secret):
-        raise ConfigError(f"{_URL} needs {_ID} and {_SECRET}")
+        raise ConfigError(f"{_URL} requires {_ID} and {_SECRET}")
     connect, read = "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms"
     return TokenEndpoint(
         url=url,
@@ -69,7 +70,7 @@ def token_endpoint(config: ClientConfig, options: Mapping[str, str]) -> TokenEnd
 def _one_of(config: ClientConfig, key: str, options: Mapping[str, str], option: str) -> str:
     value, other = config.optional(key), options.get(option)
     if value and other:
-        raise ConfigError(f"{key} and {option} of sasl.jaas.config are both set; allowed: one way")
+        raise ConfigError(f"{key} and {option} of sasl.jaas.config cannot both be set")
     return value or other or ""
 
 
@@ -79,11 +80,11 @@ def _check_url(url: str) -> None:
         parts = urlsplit(url)
         is_server = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError as error:
-        raise ConfigError(f"{_URL} is none: {error}; {allowed}") from error
-    if "@" in parts.netloc:  # it is told in errors and logs
-        raise ConfigError(f"{_URL} has a name; allowed: {_ID} and {_SECRET} for that")
+        raise ConfigError(f"invalid {_URL}: {error}; {allowed}") from error
+    if "@" in parts.netloc:  # the URL appears in errors and logs
+        raise ConfigError(f"{_URL} must not contain credentials; set {_ID} and {_SECRET} instead")
     is_server = is_server and _CHARACTERS.fullmatch(url) is not None
     if parts.scheme != "file" and not is_server:
-        raise ConfigError(f"{_URL} = {url!r} is not allowed; {allowed}")
+        raise ConfigError(f"invalid {_URL} = {url!r}; {allowed}")
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
-        logger.warning("%s is not https: everybody on the way can read the secret", _URL)
+        logger.warning("%s is not https: the client secret is sent unencrypted", _URL)

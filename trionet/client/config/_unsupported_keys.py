@@ -1,7 +1,8 @@
-"""Kafka's keys that change nothing here, and those that ask for what trionet does not have.
+"""Kafka's keys that have no effect here, and those for features that trionet does not have.
 
-The first are accepted, and listed once in the log. The second are refused unless they ask for
-nothing, since records would go elsewhere, or a connection be less safe, than was asked for.
+The former are accepted, and listed once in the log. The latter are rejected unless their value
+turns the feature off: otherwise records would go elsewhere, or a connection be less secure, than
+intended.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from ...protocol._config_types import (
     Value,
 )
 
-# Java classes that trionet needs none of, or has its own of; files and commands of Kerberos, which
-# is refused as a mechanism; how a broker, whose keys these are too, checks tokens.
-_ALL_WITHOUT_MEANING: tuple[Row, ...] = (
-    # An argument of its own, which counts.
+# Java classes that have no counterpart or need none; files and commands of Kerberos, which is
+# rejected as a mechanism; a broker's checks of tokens, whose keys clients share.
+_ALL_WITHOUT_EFFECT: tuple[Row, ...] = (
+    # Superseded by the argument of that name.
     ("bootstrap.servers", LIST, None, None),
     ("metric.reporters", LIST, ("org.apache.kafka.common.metrics.JmxReporter",), None),
     ("metrics.recording.level", STRING, "INFO", ("INFO", "DEBUG", "TRACE")),
@@ -52,36 +53,36 @@ _ALL_WITHOUT_MEANING: tuple[Row, ...] = (
     ("ssl.trustmanager.algorithm", STRING, "PKIX", None),
 )
 
-WITHOUT_MEANING: Mapping[str, tuple[Row, ...]] = MappingProxyType(
+WITHOUT_EFFECT: Mapping[str, tuple[Row, ...]] = MappingProxyType(
     {
         "producer": (
-            *_ALL_WITHOUT_MEANING,
-            # Values and keys are bytes.
+            *_ALL_WITHOUT_EFFECT,
+            # Keys and values are bytes.
             ("key.serializer", CLASS, None, None),
             ("transaction.timeout.ms", INT, 60_000, None),
             ("value.serializer", CLASS, None, None),
         ),
         "consumer": (
-            *_ALL_WITHOUT_MEANING,
+            *_ALL_WITHOUT_EFFECT,
             ("internal.throw.on.fetch.stable.offset.unsupported", BOOLEAN, False, None),
             ("key.deserializer", CLASS, None, None),
-            # Share consumers alone have use for them.
+            # For share consumers only.
             ("share.acknowledgement.mode", STRING, "implicit", None),
             ("share.acquire.mode", STRING, "BATCH_OPTIMIZED", None),
             ("value.deserializer", CLASS, None, None),
         ),
-        "admin client": _ALL_WITHOUT_MEANING,
+        "admin client": _ALL_WITHOUT_EFFECT,
     }
 )
 
 
-class Refusal(NamedTuple):
-    """A key that asks for what trionet does not have.
+class UnsupportedKey(NamedTuple):
+    """A key for a feature that trionet does not have.
 
     Attributes:
         row: name, type, default, rule.
-        harmless: the values that ask for nothing, besides the default.
-        advice: what to do.
+        harmless: the values besides the default that are accepted, since they need no feature.
+        advice: what to do instead.
     """
 
     row: Row
@@ -89,9 +90,9 @@ class Refusal(NamedTuple):
     advice: str
 
 
-_LOGIN = "leaving it out, and giving sasl.username and sasl.password, sasl.jaas.config, or tokens"
-_TOKENS = "leaving it out, and giving a function that fetches tokens"
-_HOOKS = "leaving it out, and giving functions in its place, such as on_send and on_consume"
+_LOGIN = "leave it out, and set sasl.username and sasl.password, sasl.jaas.config, or tokens"
+_TOKENS = "leave it out, and pass a function that fetches tokens (token_provider)"
+_HOOKS = "leave it out, and pass functions in its place, such as on_send and on_consume"
 _PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 _OAUTHBEARER_CALLBACKS = (f"{_PACKAGE}.OAuthBearerLoginCallbackHandler",)
 
@@ -111,52 +112,54 @@ _TOKEN_ENDPOINT_KEYS: tuple[Row, ...] = (
     ("sasl.oauthbearer.jwt.validator.class", CLASS, f"{_PACKAGE}.DefaultJwtValidator", None),
 )
 
-_ALL_REFUSED: tuple[Refusal, ...] = (
-    Refusal(("config.providers", LIST, (), None), (), "leaving it out, and giving the values"),
-    Refusal(("sasl.client.callback.handler.class", CLASS, None, None), (), _LOGIN),
-    Refusal(
+_ALL_UNSUPPORTED: tuple[UnsupportedKey, ...] = (
+    UnsupportedKey(
+        ("config.providers", LIST, (), None), (), "leave it out, and set the values directly"
+    ),
+    UnsupportedKey(("sasl.client.callback.handler.class", CLASS, None, None), (), _LOGIN),
+    UnsupportedKey(
         ("sasl.login.callback.handler.class", CLASS, None, None), _OAUTHBEARER_CALLBACKS, _LOGIN
     ),
-    Refusal(("sasl.login.class", CLASS, None, None), (), _LOGIN),
-    *(Refusal(row, (), _TOKENS) for row in _TOKEN_ENDPOINT_KEYS),
-    Refusal(("ssl.engine.factory.class", CLASS, None, None), (), "leaving it out"),
+    UnsupportedKey(("sasl.login.class", CLASS, None, None), (), _LOGIN),
+    *(UnsupportedKey(row, (), _TOKENS) for row in _TOKEN_ENDPOINT_KEYS),
+    UnsupportedKey(("ssl.engine.factory.class", CLASS, None, None), (), "leave it out"),
 )
 
-REFUSED: Mapping[str, tuple[Refusal, ...]] = MappingProxyType(
+UNSUPPORTED: Mapping[str, tuple[UnsupportedKey, ...]] = MappingProxyType(
     {
         "producer": (
-            *_ALL_REFUSED,
-            Refusal(("interceptor.classes", LIST, (), None), (), _HOOKS),
-            Refusal(
+            *_ALL_UNSUPPORTED,
+            UnsupportedKey(("interceptor.classes", LIST, (), None), (), _HOOKS),
+            UnsupportedKey(
                 ("partitioner.class", CLASS, None, None),
                 (),
-                "leaving it out, and giving each record its partition",
+                "leave it out, and pass the partition with each record",
             ),
-            Refusal(
+            UnsupportedKey(
                 ("transaction.two.phase.commit.enable", BOOLEAN, False, None),
                 (),
-                "false, since this version has no transactions",
+                "set it to false, since this version has no transactions",
             ),
-            Refusal(
+            UnsupportedKey(
                 ("transactional.id", STRING, None, None),
                 (),
-                "leaving it out, since this version has no transactions",
+                "leave it out, since this version has no transactions",
             ),
         ),
         "consumer": (
-            *_ALL_REFUSED,
-            Refusal(
+            *_ALL_UNSUPPORTED,
+            UnsupportedKey(
                 ("group.protocol", STRING, "classic", ("classic", "consumer")),
                 (),
-                "classic, since this version has no groups of KIP-848",
+                "set it to classic, since this version does not support KIP-848",
             ),
-            Refusal(
+            UnsupportedKey(
                 ("group.remote.assignor", STRING, None, None),
                 (),
-                "leaving it out, and naming assignors in partition.assignment.strategy",
+                "leave it out, and set partition.assignment.strategy",
             ),
-            Refusal(("interceptor.classes", LIST, (), None), (), _HOOKS),
+            UnsupportedKey(("interceptor.classes", LIST, (), None), (), _HOOKS),
         ),
-        "admin client": _ALL_REFUSED,
+        "admin client": _ALL_UNSUPPORTED,
     }
 )

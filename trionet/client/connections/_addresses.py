@@ -1,4 +1,4 @@
-"""From ``bootstrap.servers`` and host names to addresses, and which of them is tried next.
+"""Parse ``bootstrap.servers``, and choose which address of a host is tried next.
 
 (Kafka: ClientUtils, ClusterConnectionStates.NodeConnectionState; KIP-302, KIP-602.)
 """
@@ -15,39 +15,39 @@ from ...net.wire._connecting import Address
 
 _PORT_MAX: Final = 65535
 _PORT_DIGITS_MAX: Final = 10
-#: The parts of a server's text; names as Kafka takes them (Utils.HOST_PORT_PATTERN), without ``%``,
-#: which is for the zone of an IPv6 address.
+#: One server. Host names as Kafka accepts them (Utils.HOST_PORT_PATTERN), except that ``%`` is only
+#: allowed as the zone separator of an IPv6 address.
 _SERVER: Final = re.compile(
     r"(?:[0-9a-zA-Z\-%._]*://)?(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<name>[0-9a-zA-Z\-._]+)):(?P<port>[0-9]*)"
 )
 
 _ALLOWED: Final = (
     "host:port, where the host is a name of letters, digits, '.', '-' and '_', an IPv4 address, or"
-    " an IPv6 address in brackets, such as [::1]:9092"
+    " an IPv6 address in brackets such as [::1]:9092"
 )
 
 
 def parse_bootstrap_servers(
     servers: str | Iterable[str], key: str = "bootstrap.servers"
 ) -> list[tuple[str, int]]:
-    """The hosts and ports of ``bootstrap.servers``, each once.
+    """Parse ``bootstrap.servers`` into distinct (host, port) pairs, in the given order.
 
     Args:
-        servers: ``host:port`` texts, or one text of them with commas; ``[::1]:9092`` for IPv6. A
-            protocol in front (``PLAINTEXT://``) is ignored, as Kafka's clients do, and so are empty
-            texts, such as behind a last comma.
-        key: what it is called in errors.
+        servers: ``host:port`` strings, or one comma-separated string; ``[::1]:9092`` for IPv6. A
+            protocol prefix (``PLAINTEXT://``) is ignored, as in Kafka's clients, and so are empty
+            entries, such as after a trailing comma.
+        key: the setting's name in errors.
 
     Raises:
-        ConfigError: there is none, or one is no host with a port; says which and what is allowed.
+        ConfigError: there is no server, or one of them is not a valid ``host:port``.
     """
     texts = servers.split(",") if isinstance(servers, str) else list(servers)
     for each in texts:
         if not isinstance(each, str):
-            raise ConfigError(f"{key}: {each!r} is no text; allowed: {_ALLOWED}")
+            raise ConfigError(f"{key}: {each!r} is not a string; allowed: {_ALLOWED}")
     found = dict.fromkeys(_parse(text.strip(), key) for text in texts if text.strip())
     if not found:
-        raise ConfigError(f"{key} names no server; allowed: {_ALLOWED}; several with commas")
+        raise ConfigError(f"{key} is empty; allowed: {_ALLOWED}; separate several with commas")
     return list(found)
 
 
@@ -55,21 +55,21 @@ def _parse(text: str, key: str) -> tuple[str, int]:
     found = _SERVER.fullmatch(text)
     host = None if found is None else found["name"] or found["ipv6"]
     if found is None or not host or (found["ipv6"] is not None and not _is_ipv6(host)):
-        raise ConfigError(f"{key}: {text!r} is not allowed; allowed: {_ALLOWED}")
+        raise ConfigError(f"{key}: invalid server {text!r}; allowed: {_ALLOWED}")
     port = found["port"]
     if not 0 < len(port) <= _PORT_DIGITS_MAX or not 0 < int(port) <= _PORT_MAX:
-        raise ConfigError(f"{key}: {text!r} has no port from 1 to {_PORT_MAX}")
+        raise ConfigError(f"{key}: {text!r} needs a port from 1 to {_PORT_MAX}")
     return host, int(port)
 
 
 def _is_ipv6(host: str) -> bool:
-    """Whether a host is an IPv6 address, with or without a zone (``fe80::1%eth0``)."""
+    """Whether the host is an IPv6 address, with or without a zone (``fe80::1%eth0``)."""
     address, percent, zone = host.partition("%")
     return _is_address(socket.AF_INET6, address) and bool(zone) == bool(percent)
 
 
 def is_ipv4(host: str) -> bool:
-    """Whether a host is an address already, which nobody has to look up."""
+    """Whether the host is an IPv4 address, which needs no lookup."""
     return _is_address(socket.AF_INET, host)
 
 
@@ -82,16 +82,19 @@ def _is_address(family: socket.AddressFamily, host: str) -> bool:
 
 
 def of_one_family(addresses: list[Address]) -> list[Address]:
-    """Those of the first one's family, IPv4 or IPv6: the system put the best in front."""
+    """Keep the addresses of the first one's family (IPv4 or IPv6): the system sorts the best first.
+
+    (Kafka: ClientUtils.filterPreferredAddresses.)
+    """
     return [each for each in addresses if len(each) == len(addresses[0])]
 
 
 class HostAddresses:
-    """The addresses of one host, tried one after the other.
+    """The addresses of one host, tried one after another.
 
-    They are looked up again when all were tried, and when an established connection was lost: what
-    was behind the name may have moved (KAFKA-12193). The one that was tried last is then passed
-    over, if there is another (KAFKA-15817).
+    The host is looked up again once all addresses have been tried, and after an established
+    connection is lost, because the name may point elsewhere by then (KAFKA-12193). The address
+    tried last is then not the first to be tried again, unless it is the only one (KAFKA-15817).
     """
 
     __slots__ = ("_last", "_left")
@@ -105,17 +108,17 @@ class HostAddresses:
         return not self._left
 
     def found(self, addresses: list[Address]) -> None:
-        """The host was looked up; ``addresses`` are all it has, at least one."""
+        """Set the result of a lookup: all addresses of the host, at least one."""
         self._left = of_one_family(addresses)
         if len(self._left) > 1 and self._left[0] == self._last:
             self._left.append(self._left.pop(0))
         self._left.reverse()
 
     def take(self) -> Address:
-        """The next to try; only if no look-up is needed."""
+        """Return the next address to try. Must not be called while a lookup is needed."""
         self._last = self._left.pop()
         return self._last
 
     def forget(self) -> None:
-        """Look the host up before the next attempt."""
+        """Require a lookup before the next attempt."""
         self._left = []

@@ -1,6 +1,6 @@
-"""Why a connection to a node cannot be made or used, in words. Pure.
+"""Describe why a connection to a node failed, in words that name the setting to change. Pure.
 
-People meet few causes, and most are one setting away from working: the words name that setting.
+Few causes account for nearly all failures, and most of them are one setting away from working.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ...net.wire._endpoint import SecurityProtocol
 from ...net.wire._framing import LOOKS_LIKE_TLS
 from ..security._sasl_client_authenticator import NOT_FOR_SASL
 
-# How OpenSSL puts it that what has come is no record of TLS; it depends on the release.
+# OpenSSL's words for bytes that are not a TLS record; they depend on its release.
 _NOT_TLS: Final = ("wrong version number", "record layer failure", "packet length too long")
 
-# Whether the end comes as a FIN or as a RST, with a read or with a write, is chance.
+# It is chance whether the end of a connection shows as FIN or RST, in a read or in a write.
 _CLOSED: Final = frozenset(
     {
         CloseReason.PEER_CLOSED,
@@ -30,9 +30,9 @@ _CLOSED: Final = frozenset(
 
 
 class Stage(Enum):
-    """How far a connection has come; the value is what silence means there."""
+    """How far a connection got; the value describes a timeout at that stage."""
 
-    LOOKUP = "the look-up of the name has not finished"
+    LOOKUP = "the lookup of the host name has not finished"
     CONNECT = "no response to the TCP connect"
     TLS = "the TLS handshake has not finished"
     SASL = "no response to SASL authentication"
@@ -41,13 +41,13 @@ class Stage(Enum):
     IN_USE = "no response"
 
 
-def stage_of(channel: Channel | None, *, is_checking: bool, is_unproven: bool) -> Stage:
-    """How far a connection has come.
+def stage_of(channel: Channel | None, *, is_checking: bool, is_unconfirmed: bool) -> Stage:
+    """Return how far a connection got.
 
     Args:
-        channel: of the connection; None before there is one.
-        is_checking: whether ApiVersions was sent and not responded to.
-        is_unproven: whether it is ready, and nothing was responded to since.
+        channel: the connection's channel; None before there is one.
+        is_checking: whether the ApiVersions request is still without a response.
+        is_unconfirmed: whether the node has not responded to any request after ApiVersions.
     """
     if channel is None:
         return Stage.LOOKUP
@@ -59,20 +59,20 @@ def stage_of(channel: Channel | None, *, is_checking: bool, is_unproven: bool) -
         return Stage.SASL
     if is_checking:
         return Stage.VERSIONS
-    return Stage.FIRST_REQUEST if is_unproven else Stage.IN_USE
+    return Stage.FIRST_REQUEST if is_unconfirmed else Stage.IN_USE
 
 
-def silence(stage: Stage, seconds: float) -> str:
-    """What is wrong where nothing has come for so long."""
+def no_response(stage: Stage, seconds: float) -> str:
+    """Describe a timeout at a stage."""
     return f"{stage.value} within {seconds:g} s"
 
 
 def cause_of_end(channel: Channel, stage: Stage, protocol: SecurityProtocol) -> str:
-    """Why a channel was closed.
+    """Describe why a channel was closed.
 
     Args:
-        channel: with its ``close_reason``.
-        stage: how far it had come.
+        channel: a closed channel, with its ``close_reason``.
+        stage: how far the connection got.
         protocol: the client's ``security.protocol``.
     """
     reason, detail = channel.close_reason, channel.close_detail
@@ -88,14 +88,14 @@ def cause_of_end(channel: Channel, stage: Stage, protocol: SecurityProtocol) -> 
             detail += f"; set security.protocol={_named(protocol, sasl=False)}"
         return detail
     if reason is CloseReason.INVALID_RECEIVE and stage is not Stage.IN_USE:
-        return f"it does not speak Kafka's protocol: {detail}"
+        return f"the listener does not speak Kafka's protocol: {detail}"
     if reason in _CLOSED and (hint := _hint(stage, protocol)):
         return f"the connection was closed {hint}"
     return f"{reason.value}: {detail}" if detail else reason.value
 
 
 def _hint(stage: Stage, protocol: SecurityProtocol) -> str:
-    """When it was closed, and what that is a sign of."""
+    """Say at which stage the connection was closed, and what that suggests."""
     match stage:
         case Stage.TLS:
             return (
@@ -108,17 +108,18 @@ def _hint(stage: Stage, protocol: SecurityProtocol) -> str:
                 " security.protocol, or a broker before Kafka 1.0 that rejects the credentials"
             )
         case Stage.VERSIONS if protocol.has_tls:
-            return "before the response to ApiVersions; it may be something else than Kafka"
+            return "before the response to ApiVersions; the listener may not be Kafka"
         case Stage.VERSIONS:
             return (
                 "before the response to ApiVersions; the listener probably speaks TLS; set"
                 f" security.protocol={_named(protocol, tls=True)}"
             )
         case Stage.FIRST_REQUEST if not protocol.has_sasl:
-            # Kafka's SaslServerAuthenticator responds to ApiVersions, and closes the connection
-            # upon what follows if that is not SaslHandshake.
+            # Kafka's SaslServerAuthenticator responds to ApiVersions, and closes the connection if
+            # the next request is not SaslHandshake.
             return (
-                "upon the first request after ApiVersions; the listener probably requires SASL; set"
+                "after the first request that followed ApiVersions; the listener probably requires"
+                " SASL; set"
                 f" security.protocol={_named(protocol, sasl=True)}"
             )
     return ""
@@ -129,7 +130,7 @@ def _without_tls(protocol: SecurityProtocol) -> str:
 
 
 def _named(protocol: SecurityProtocol, *, tls: bool | None = None, sasl: bool | None = None) -> str:
-    """The same protocol with or without one of its parts."""
+    """The name of the protocol with or without TLS or SASL."""
     has_tls = protocol.has_tls if tls is None else tls
     has_sasl = protocol.has_sasl if sasl is None else sasl
     return f"{'SASL_' if has_sasl else ''}{'SSL' if has_tls else 'PLAINTEXT'}"

@@ -1,13 +1,29 @@
-"""Where the connection to each node stands, and when the next attempt may be made.
+"""The state of the connection to each node, and when the next attempt may be made.
 
 (Kafka: ClusterConnectionStates.) Pure: nothing here connects, and ``now`` is always a parameter, in
 seconds of the loop's clock. Rules:
 
-* a wait counts from the disconnection, not from the attempt (KAFKA-2459), and grows with each
-  failure in a row (KIP-144);
-* only a node that became READY has succeeded (KAFKA-13879);
-* the time that a connect may take grows only with connects that failed (KIP-601);
-* a throttled node is not ready, and the end of its throttling never moves back (KIP-219).
+* The reconnect backoff starts at the disconnection, not at the attempt (KAFKA-2459), and grows
+  with each consecutive failure (KIP-144).
+* Only a node that became READY counts as a success, and resets the backoff (KAFKA-13879).
+* The connection setup timeout grows only with connects that failed (KIP-601).
+* A throttled node is not ready, and a later response never shortens the throttling (KIP-219).
+* A node in setup for more than :data:`PATIENCE_SECONDS` is slow, and no reason to wait.
+
+**The problem.** "May I connect, may I send, when should I look again" depends on the history of
+each connection, and is asked for every node in every turn, by callers that must not disagree.
+
+**The choice.** One object per node with what happened to it, and questions that compute the answer
+from that and ``now``. No timers: a poll sleeps until the earliest time at which an answer changes.
+The tasks that wait for a node are counted here as well, because they decide whether its connection
+may be given up, and when the next retry is due; nothing else keeps a list of them.
+
+**What was refused.** A coroutine per connection that holds its state in local variables: it reads
+better, but every question would have to be passed to it, and tests would need a clock. Kafka's wait
+for a slow bootstrap server, ``request.timeout.ms`` at worst: another server is tried beside it.
+
+**When to think again.** If a client talks to hundreds of nodes: the minimum over all of them in
+every turn would then want a heap.
 """
 
 # Compiled by mypyc.
@@ -25,14 +41,14 @@ from ...errors import AuthenticationError, DisconnectedError, LocalProtocolError
 from .._backoff import ExponentialBackoff
 from ._addresses import HostAddresses
 
-#: A connection that is not ready after so long does not hold up what another node can do as well:
-#: that is tried beside it. (Kafka waits for ``socket.connection.setup.timeout.ms`` and then for
-#: ``request.timeout.ms``.)
+#: A connection that takes longer than this to become ready is slow: other nodes are tried in
+#: addition for requests that any node can serve. (Kafka waits for
+#: ``socket.connection.setup.timeout.ms`` and then for ``request.timeout.ms``.)
 PATIENCE_SECONDS: Final = 2.0
 
 
 class ConnectionState(Enum):
-    """Where the connection to one node stands."""
+    """The state of the connection to one node."""
 
     DISCONNECTED = "disconnected"
     CONNECTING = "connecting"
@@ -47,12 +63,13 @@ _PREPARING = (ConnectionState.CONNECTING, ConnectionState.CHECKING_API_VERSIONS)
 
 @attrs.frozen(kw_only=True)
 class ConnectionTimes:
-    """The waits of connections.
+    """The backoffs and timeouts of connections.
 
     Attributes:
-        reconnect: after a connection failed or was lost (``reconnect.backoff.ms`` and ``.max.ms``).
+        reconnect: the wait after a failed or lost connection (``reconnect.backoff.ms`` and
+            ``reconnect.backoff.max.ms``).
         setup: how long a connect may take (``socket.connection.setup.timeout.ms`` and
-            ``.max.ms``).
+            ``socket.connection.setup.timeout.max.ms``).
     """
 
     reconnect: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.05, 1.0))
@@ -63,7 +80,7 @@ class _NodeConnection:
     def __init__(self, host: str) -> None:
         self.host = host
         self.state = ConnectionState.DISCONNECTED
-        #: Of the last attempt, or of the end of it.
+        #: When the last attempt started or ended.
         self.changed_at = 0.0
         self.failures = 0
         self.wait_seconds = 0.0
@@ -77,40 +94,45 @@ class _NodeConnection:
 
 
 class ClusterConnectionStates:
-    """The states of all nodes that a connection was ever wanted to.
+    """The connection states of all nodes to which a connection was ever requested.
+
+    More than 25 methods, as in Kafka's class of that name: questions and events are one line of its
+    table each, and splitting them would spread the rules above over two classes.
 
     Args:
-        times: the waits.
-        chance: what blurs them.
+        times: the backoffs and timeouts.
+        rng: source of their jitter.
 
     Attributes:
-        next_slow_at: when :meth:`take_slow` may find something, if nothing happens before.
+        next_slow_at: the earliest time at which :meth:`take_newly_slow` may return something.
     """
 
-    def __init__(self, times: ConnectionTimes, chance: random.Random) -> None:
+    def __init__(self, times: ConnectionTimes, rng: random.Random) -> None:
         self._times = times
-        self._chance = chance
+        self._rng = rng
         self._nodes: dict[int, _NodeConnection] = {}
         self._departed: set[int] = set()
-        self.next_slow_at = math.inf
+        # The number of tasks that wait for each node.
+        self._waiting: dict[int, int] = {}
+        self.next_slow_at: float = math.inf
 
-    # What may be done.
+    # Queries.
 
     def can_connect(self, node_id: int, now: float) -> bool:
-        """Whether a connection may be begun: there is none, and the wait is over."""
+        """Whether a connection may be started: there is none, and the backoff has passed."""
         node = self._nodes.get(node_id)
         return node is None or (node.state in _LOST and not self._wait_left(node, now))
 
     def is_backing_off(self, node_id: int, now: float) -> bool:
-        """Whether a connection was lost, and it is too early for the next."""
+        """Whether a connection failed or was lost, and the backoff has not passed."""
         node = self._nodes.get(node_id)
         return node is not None and node.state in _LOST and self._wait_left(node, now) > 0
 
     def connection_delay(self, node_id: int, now: float) -> float:
-        """Seconds until something about a connection has to be decided again.
+        """Seconds until the connection has to be looked at again.
 
-        What is left of the wait after a lost one; what a connect under way has left, so that nobody
-        sleeps past its end (KAFKA-12762); for ever with an established one.
+        While backing off, the rest of the backoff; while connecting, the time until the setup
+        timeout, so that no poll sleeps past it (KAFKA-12762); infinite once established.
         """
         node = self._nodes.get(node_id)
         if node is None:
@@ -122,16 +144,16 @@ class ClusterConnectionStates:
         return math.inf
 
     def poll_delay(self, node_id: int, now: float) -> float:
-        """Seconds until a request to this node may become possible by time alone."""
+        """Seconds until a request to this node may become possible by the passage of time."""
         return self.throttle_delay(node_id, now) or self.connection_delay(node_id, now)
 
     def throttle_delay(self, node_id: int, now: float) -> float:
-        """Seconds until the broker wants to hear of us again; 0 if it does now."""
+        """Seconds until the node's throttling ends; 0 if it is not throttled."""
         node = self._nodes.get(node_id)
         return max(0.0, node.throttled_until - now) if node is not None else 0.0
 
     def is_ready(self, node_id: int, now: float) -> bool:
-        """Whether requests may be sent: READY, and not throttled."""
+        """Whether requests may be sent: the connection is READY and not throttled."""
         node = self._nodes.get(node_id)
         return (
             node is not None
@@ -140,7 +162,7 @@ class ClusterConnectionStates:
         )
 
     def is_established(self, node_id: int) -> bool:
-        """Whether there is a connection for requests, though it may be throttled."""
+        """Whether the connection is READY, throttled or not."""
         return self.state(node_id) is ConnectionState.READY
 
     def has_ready_nodes(self, now: float) -> bool:
@@ -150,40 +172,40 @@ class ClusterConnectionStates:
         return self.state(node_id) is ConnectionState.CONNECTING
 
     def is_preparing(self, node_id: int) -> bool:
-        """Whether it connects, or asks for versions."""
+        """Whether the connection is being set up: connecting, or waiting for ApiVersions."""
         return self.state(node_id) in _PREPARING
 
     def is_slow(self, node_id: int) -> bool:
-        """Whether it has connected, or asked for versions, for :data:`PATIENCE_SECONDS`."""
+        """Whether the connection has been in setup for :data:`PATIENCE_SECONDS`."""
         node = self._nodes.get(node_id)
         return node is not None and node.is_slow and node.state in _PREPARING
 
     def is_disconnected(self, node_id: int) -> bool:
-        """Whether a connection was there, or tried, and is not now (KAFKA-4841)."""
+        """Whether there was a connection, or an attempt, and is none now (KAFKA-4841)."""
         return self.state(node_id) in _LOST
 
     def state(self, node_id: int) -> ConnectionState | None:
-        """None for a node that no connection was ever wanted to."""
+        """The state; None for a node to which no connection was ever requested."""
         node = self._nodes.get(node_id)
         return node.state if node is not None else None
 
     def error(self, node_id: int) -> TrionetError | None:
-        """Why the last connection was lost, or could not be made; None again after one that was."""
+        """Why the last connection failed or was lost; None once another is established."""
         node = self._nodes.get(node_id)
         return node.error if node is not None else None
 
     def authentication_error(self, node_id: int) -> AuthenticationError | None:
-        """The same if the last connection was not let in; None otherwise."""
+        """The last connection's error if it failed authentication; None otherwise."""
         error = self.error(node_id)
         return error if isinstance(error, AuthenticationError) else None
 
     def last_attempt_at(self, node_id: int) -> float:
-        """When a connection was last begun or lost; long ago for an unknown node."""
+        """When a connection was last started or lost; ``-math.inf`` for an unknown node."""
         node = self._nodes.get(node_id)
         return node.changed_at if node is not None else -math.inf
 
-    def late_connects(self, now: float) -> list[int]:
-        """The nodes whose connect takes longer than it may."""
+    def timed_out_connects(self, now: float) -> list[int]:
+        """The nodes whose connect has exceeded its setup timeout."""
         return [
             node_id
             for node_id, node in self._nodes.items()
@@ -192,19 +214,19 @@ class ClusterConnectionStates:
         ]
 
     def setup_seconds(self, node_id: int) -> float:
-        """How long the connect under way may take."""
+        """The setup timeout of the current connect."""
         return self._node(node_id).setup_seconds
 
-    def next_late_connect(self) -> float:
-        """When the first connect under way will have taken too long; never: ``math.inf``."""
+    def next_connect_timeout(self) -> float:
+        """When the first current connect reaches its setup timeout; ``math.inf`` for never."""
         at = math.inf
         for node in self._nodes.values():
             if node.state is ConnectionState.CONNECTING:
                 at = min(at, node.changed_at + node.setup_seconds)
         return at
 
-    def take_slow(self, now: float) -> list[int]:
-        """The nodes whose connections have become slow since the last time."""
+    def take_newly_slow(self, now: float) -> list[int]:
+        """Return the nodes whose connections have become slow since the last call."""
         if now < self.next_slow_at:
             return []
         found = []
@@ -217,17 +239,43 @@ class ClusterConnectionStates:
         return found
 
     def _plan_slow(self) -> None:
-        on_their_way = (each for each in self._nodes.values() if each.state in _PREPARING)
-        self.next_slow_at = min((each.slow_at for each in on_their_way), default=math.inf)
+        preparing = (each for each in self._nodes.values() if each.state in _PREPARING)
+        self.next_slow_at = min((each.slow_at for each in preparing), default=math.inf)
 
-    # What happened.
+    # Waiting tasks.
+
+    def add_waiting(self, node_id: int) -> None:
+        """Count a task that waits until a request may be sent to the node."""
+        self._waiting[node_id] = self._waiting.get(node_id, 0) + 1
+
+    def remove_waiting(self, node_id: int) -> None:
+        """Uncount such a task."""
+        self._waiting[node_id] -= 1
+        if not self._waiting[node_id]:
+            del self._waiting[node_id]
+
+    def is_awaited(self, node_id: int) -> bool:
+        """Whether tasks wait for the node: its connection must not be given up or renamed."""
+        return node_id in self._waiting
+
+    def next_retry(self, now: float) -> float:
+        """Seconds until a node for which tasks wait may become usable; infinite for never."""
+        soonest = math.inf
+        for node_id in self._waiting:
+            delay = self.poll_delay(node_id, now)
+            # A delay that has passed without effect must not cause a busy loop (KAFKA-1642).
+            if 0 < delay < soonest:
+                soonest = delay
+        return soonest
+
+    # Events.
 
     def connecting(self, node_id: int, host: str, now: float) -> HostAddresses:
-        """A connection is begun.
+        """Record the start of a connection attempt.
 
         Returns:
-            The addresses to choose from. All is forgotten if the host's name has changed
-            (KAFKA-7890).
+            The addresses to choose from. The node's state starts afresh if its host name has
+            changed (KAFKA-7890).
         """
         node = self._nodes.get(node_id)
         if node is None or node.host != host:
@@ -237,11 +285,11 @@ class ClusterConnectionStates:
         node.changed_at = now
         node.slow_at = now + PATIENCE_SECONDS
         self._plan_slow()
-        node.setup_seconds = self._times.setup.seconds(node.failed_setups + 1, self._chance)
+        node.setup_seconds = self._times.setup.seconds(node.failed_setups + 1, self._rng)
         return node.addresses
 
     def checking_api_versions(self, node_id: int) -> None:
-        """It is connected, and was asked what it can do."""
+        """Record that the node is connected, and that ApiVersions has been sent."""
         node = self._node(node_id)
         node.state = ConnectionState.CHECKING_API_VERSIONS
         node.failed_setups = 0
@@ -254,7 +302,7 @@ class ClusterConnectionStates:
         self._plan_slow()
 
     def authentication_failed(self, node_id: int, error: AuthenticationError, now: float) -> None:
-        """It was connected, and would not let us in."""
+        """Record that the node rejected the client's credentials."""
         node = self._node(node_id)
         node.state = ConnectionState.AUTHENTICATION_FAILED
         self._lost(node, error, now)
@@ -262,12 +310,12 @@ class ClusterConnectionStates:
     def disconnected(
         self, node_id: int, now: float, error: DisconnectedError | None = None
     ) -> None:
-        """The connection, or the attempt to make one, is over.
+        """Record the end of a connection, or of an attempt to make one.
 
         Args:
-            node_id: whose.
+            node_id: the node.
             now: in seconds of the loop's clock.
-            error: why, if there is something to tell.
+            error: the reason, if it is known.
         """
         node = self._node(node_id)
         if node.state is ConnectionState.CONNECTING:
@@ -278,18 +326,18 @@ class ClusterConnectionStates:
         self._lost(node, error, now)
 
     def throttle(self, node_id: int, until: float) -> None:
-        """The broker asked for silence; no earlier end is moved back by a later answer."""
+        """Throttle the node; the end of an earlier throttling is never moved forward."""
         node = self._node(node_id)
         node.throttled_until = max(node.throttled_until, until)
 
-    def keep_up(self, known: set[int], nodes: set[int]) -> None:
-        """The cluster was described anew: forget who left it, once there is no connection either.
+    def forget_departed(self, known: set[int], nodes: set[int]) -> None:
+        """Forget nodes that left the cluster, as soon as they have no connection either.
 
-        Nodes that were never a part of it stay, as their owner knows them from elsewhere.
+        Nodes that were never part of the cluster stay: their owner manages them.
 
         Args:
-            known: the nodes it had before.
-            nodes: those it has now.
+            known: the ids of the cluster's nodes before the update.
+            nodes: the ids after it.
         """
         self._departed = (self._departed | known) - nodes
         for node_id in list(self._departed):
@@ -299,7 +347,7 @@ class ClusterConnectionStates:
                 self.remove(node_id)
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """The connection of a node turned out to be another's, to whom there is none."""
+        """Move a connection to another id: it turned out to lead to that node, which has none."""
         self._nodes[new_id] = self._nodes.pop(node_id)
 
     def remove(self, node_id: int) -> None:
@@ -310,7 +358,7 @@ class ClusterConnectionStates:
     def _lost(self, node: _NodeConnection, error: TrionetError | None, now: float) -> None:
         node.error = error
         node.failures += 1
-        node.wait_seconds = self._times.reconnect.seconds(node.failures, self._chance)
+        node.wait_seconds = self._times.reconnect.seconds(node.failures, self._rng)
         node.changed_at = now
         self._plan_slow()
 
@@ -320,5 +368,5 @@ class ClusterConnectionStates:
     def _node(self, node_id: int) -> _NodeConnection:
         node = self._nodes.get(node_id)
         if node is None:
-            raise LocalProtocolError(f"no connection to node {node_id} was ever begun")
+            raise LocalProtocolError(f"no connection to node {node_id} was ever started")
         return node

@@ -1,8 +1,9 @@
-"""The channel to each node: begun without waiting, names looked up beside the loop.
+"""Opens the channel to each node without waiting; host names are looked up in threads.
 
-A look-up may take seconds, and must hold up neither the requests to other nodes nor whoever asked
-for the connection (KAFKA-7974): the node is CONNECTING meanwhile, and its time for connecting runs.
-It outlives the attempt that began it, and serves the next: no host is looked up twice at a time.
+A lookup may take seconds, and must delay neither requests to other nodes nor the caller that asked
+for the connection (KAFKA-7974): meanwhile the node is CONNECTING, and its setup timeout runs. A
+lookup outlives the attempt that started it and serves the next one, so that no host is looked up
+twice at the same time.
 """
 
 # Compiled by mypyc.
@@ -26,22 +27,22 @@ from .._node import Node
 from ..security._client_security import ClientSecurity
 from ._addresses import HostAddresses, is_ipv4
 
-# The threads that a client's look-ups may take; those that hang would else take all of the program.
+# The threads that a client's lookups may use; hanging lookups would otherwise take all of trio's.
 LOOKUPS_MAX: Final = 8
 
-#: The setting of the largest response that is taken, which is librdkafka's.
+#: The setting for the largest accepted response; the name is librdkafka's.
 RESPONSE_LIMIT: Final = "receive.message.max.bytes"
-_LIMIT_NAMES: Final = LimitNames(RESPONSE_LIMIT, "an authentication by SASL")
+_LIMIT_NAMES: Final = LimitNames(RESPONSE_LIMIT, "SASL authentication")
 
 
 @attrs.frozen(kw_only=True)
 class ConnectionSettings:
-    """How connections are made.
+    """Settings of a client's connections.
 
     Attributes:
-        send_buffer_bytes: ``send.buffer.bytes``; -1 leaves the system's default.
-        receive_buffer_bytes: ``receive.buffer.bytes``; -1 leaves the system's default.
-        frame_bytes_max: the largest response that is taken (``receive.message.max.bytes``), or
+        send_buffer_bytes: ``send.buffer.bytes``; -1 for the system's default.
+        receive_buffer_bytes: ``receive.buffer.bytes``; -1 for the system's default.
+        frame_bytes_max: the largest accepted response (``receive.message.max.bytes``), or
             :data:`._framing.UNLIMITED`, as in Kafka.
     """
 
@@ -52,7 +53,7 @@ class ConnectionSettings:
 
 @attrs.frozen
 class _Attempt:
-    """One that waits for a look-up."""
+    """A connection attempt that waits for a lookup."""
 
     node: Node
     addresses: HostAddresses
@@ -60,14 +61,14 @@ class _Attempt:
 
 
 class Connections:
-    """At most one channel to each node.
+    """The channels of one client, at most one per node.
 
     Args:
-        selector: where the channels are registered.
-        network: where connections come from.
-        settings: how they are made.
-        security: what they go through first.
-        nursery: runs the look-ups.
+        selector: the selector with which the channels are registered.
+        network: opens the sockets and looks up hosts.
+        settings: settings of the connections.
+        security: sets up TLS and SASL.
+        nursery: runs the lookups.
     """
 
     def __init__(
@@ -98,19 +99,19 @@ class Connections:
 
     @property
     def response_bytes_max(self) -> int:
-        """The largest response that is taken (``receive.message.max.bytes``)."""
+        """The largest accepted response (``receive.message.max.bytes``)."""
         return self._settings.frame_bytes_max
 
     def channel(self, node_id: int) -> Channel | None:
-        """The channel to a node, ready or not; None without one."""
+        """The channel to a node, ready or not; None if there is none."""
         return self._channels.get(node_id)
 
     def node(self, node_id: int) -> Node:
-        """The node of a connection, or of an attempt to make one, as it was when that was begun."""
+        """The node of a connection or attempt, as it was when that was started."""
         return self._nodes[node_id]
 
     def connect(self, node: Node, addresses: HostAddresses) -> None:
-        """Begin to connect; how it ends, a later poll tells."""
+        """Start connecting; a later poll reports the outcome."""
         number = self._attempts[node.id] = next(self._numbers)
         self._nodes[node.id] = node
         if addresses.needs_lookup and is_ipv4(node.host):
@@ -135,7 +136,7 @@ class Connections:
         for attempt in self._lookups.pop(host).values():
             node = attempt.node
             if self._attempts.get(node.id) != attempt.number:
-                continue  # it was given up meanwhile
+                continue  # the attempt has been given up
             if found:
                 attempt.addresses.found(list(found))
                 self._begin(node, attempt.addresses.take(), attempt.number)
@@ -145,7 +146,7 @@ class Connections:
 
     def _begin(self, node: Node, found: Address, number: int) -> None:
         settings = self._settings
-        # The port may have changed since the look-up.
+        # The port may have changed since the lookup.
         address = cast(Address, (found[0], node.port, *found[2:]))
         try:
             sock = self._network.open_socket(
@@ -154,7 +155,8 @@ class Connections:
                 receive_buffer_bytes=settings.receive_buffer_bytes,
             )
             transport = self._security.transport(sock, node.host)
-            # Numbered: nothing of an old connection is taken for the new one's (KAFKA-5595).
+            # Numbered, so that events of an old connection are not taken for the new one's
+            # (KAFKA-5595).
             channel = Channel(
                 f"{node.id}-{number}",
                 transport,
@@ -176,12 +178,12 @@ class Connections:
         self._selector.wakeup()
 
     def take_failed(self) -> dict[int, tuple[Node, str]]:
-        """The nodes for which there was not even a channel, by id, with what went wrong."""
+        """Return the attempts that failed before there was a channel: node and cause by node id."""
         failed, self._failed = self._failed, {}
         return failed
 
     def ended(self, channel: Channel) -> Node | None:
-        """A channel was closed; its node, or None if it was given up before."""
+        """Forget a closed channel. Returns its node, or None if it was already forgotten."""
         node_id: int = channel.attachment
         if self._channels.get(node_id) is not channel:
             return None
@@ -190,18 +192,18 @@ class Connections:
         return self._nodes.pop(node_id)
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """The channel to a node turned out to be one to another, to whom there is none."""
+        """Move a channel to another node's id; see :meth:`.ClusterConnectionStates.rename`."""
         channel = self._channels[new_id] = self._channels.pop(node_id)
         channel.attachment = new_id
         self._attempts[new_id] = self._attempts.pop(node_id)
         self._nodes[new_id] = attrs.evolve(self._nodes.pop(node_id), id=new_id)
 
     def give_up_all(self) -> None:
-        """The client is closed: begin no connection any more, though a look-up is about to end."""
+        """Abandon all attempts, so that a lookup that ends later opens no connection."""
         self._attempts.clear()
 
     def close(self, node_id: int, reason: CloseReason, detail: str = "") -> None:
-        """Close the channel to a node, or give up the attempt to have one."""
+        """Close the channel to a node, or abandon the attempt to open one."""
         self._attempts.pop(node_id, None)
         self._nodes.pop(node_id, None)
         self._failed.pop(node_id, None)

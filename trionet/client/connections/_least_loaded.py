@@ -1,4 +1,4 @@
-"""Which node is asked for what any node can do (Kafka: NetworkClient.leastLoadedNode)."""
+"""Choose a node for requests that any node can serve (Kafka: NetworkClient.leastLoadedNode)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def least_loaded(
     can_send: Callable[[int, float], bool],
     in_flight_count: Callable[[Node], int],
 ) -> Node | None:
-    """The node that will respond soonest, of several alike the first.
+    """Return the node that is likely to respond first; the first of several equal ones.
 
-    In this order: ready with nothing in flight, ready with the least in flight, on its way to being
-    ready, one that may be connected and was tried longest ago, one that has been on its way for so
-    long that the others were not to wait for it; None otherwise.
+    In this order: the ready node with the fewest requests in flight; a node whose connection is
+    being set up; the node that may be connected and was tried longest ago; a node whose
+    connection has been in setup for too long (:data:`.PATIENCE_SECONDS`). None otherwise.
 
     Args:
-        nodes: to choose from.
-        states: of their connections.
+        nodes: the candidates.
+        states: the states of their connections.
         now: in seconds of the loop's clock.
         can_send: whether a node can take a request now.
-        in_flight_count: how many requests a node has not responded to.
+        in_flight_count: the number of a node's requests without a response.
     """
     sendable: list[Node] = []
     preparing: list[Node] = []

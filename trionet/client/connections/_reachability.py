@@ -1,7 +1,22 @@
-"""Which nodes can be reached, and why others cannot: logged once, and named in errors.
+"""Which nodes can be reached, and why others cannot: logged once, and quoted in errors.
 
-A cause is logged when it is new for its node, not with each attempt, and again after the node was
-reached. What a user waits for in vain says :meth:`Reachability.problem`.
+A cause is logged when it is new for its node, not with every attempt, and again once the node has
+been reached in between. :meth:`Reachability.problem` explains to a user why a wait does not end.
+
+**The problem.** A client retries for ever, as Kafka's does, so a wrong port, protocol or
+``advertised.listeners`` looks like a slow cluster: the program waits, and the log repeats itself.
+
+**The choice.** The newest cause is kept per node. It is logged once at WARNING (repetitions at
+DEBUG), every error about a wait quotes it, and waits that have no limit of their own are limited
+until a broker of the cluster has responded once at its advertised address. From then on the address
+and the protocol are right, and waiting is what the user wants.
+
+**What was refused.** An error after the first failed connection: brokers restart. A limit for every
+wait: a consumer has to survive an outage of hours. The log alone: a user who reads an exception
+does not look there.
+
+**When to think again.** If listeners with different rights exist per broker, so that one broker
+that responds says nothing about the others.
 """
 
 from __future__ import annotations
@@ -20,7 +35,7 @@ from ..metadata._cluster import Cluster
 
 logger = logging.getLogger("trionet.client")
 
-# A sentence is read by people: it names so many nodes, and counts the others.
+# A message names this many nodes, and only counts the others.
 _NAMED_MAX: Final = 3
 
 
@@ -30,27 +45,28 @@ class _Trouble(NamedTuple):
 
 
 class Reachability:
-    """Keeps one cause for each node that cannot be reached.
+    """The current cause for each node that cannot be reached.
 
     Args:
-        are_advertised: brokers are where they advertise to be; else where the client's owner says.
+        are_advertised: whether brokers' addresses come from their ``advertised.listeners``; else
+            the client's owner sets them.
 
     Attributes:
-        was_reached: a broker of the cluster has responded at the address that it advertises.
+        was_reached: whether any broker has responded at its advertised address.
     """
 
     def __init__(self, *, are_advertised: bool = True) -> None:
-        self.was_reached = False
+        self.was_reached: bool = False
         self._are_advertised = are_advertised
         self._troubles: dict[int, _Trouble] = {}
         self._reached: set[str] = set()
         self._scopes: set[trio.CancelScope] = set()
-        self._waits_since: float | None = None
+        self._waiting_since: float | None = None
 
-    # What happened.
+    # Events.
 
     def failed(self, node: Node, cause: str, level: int = logging.WARNING) -> None:
-        """A connection to a node could not be made, or is of no use."""
+        """Record and log that a connection could not be made, or is not usable."""
         trouble = _Trouble(node.address, cause)
         if self._troubles.get(_key(node)) == trouble:
             level = logging.DEBUG
@@ -61,7 +77,7 @@ class Reachability:
         logger.log(level, "could not connect to %s: %s%s", node, cause, hint)
 
     def reached(self, node: Node) -> None:
-        """A node has responded to a request."""
+        """Record that a node has responded to a request."""
         self._troubles.pop(_key(node), None)
         self._reached.add(node.address)
         if node.id >= 0 and not self.was_reached:
@@ -69,26 +85,26 @@ class Reachability:
             for scope in self._scopes:
                 scope.deadline = math.inf
 
-    def keep_up(self, cluster: Cluster) -> None:
-        """The cluster was described anew: forget brokers that have left it."""
+    def forget_departed(self, cluster: Cluster) -> None:
+        """Forget brokers that have left the cluster."""
         for broker_id in [each for each in self._troubles if each >= 0]:
             if broker_id not in cluster.nodes:
                 del self._troubles[broker_id]
 
-    # What is said of it.
+    # Messages.
 
     def problem(self, cluster: Cluster) -> str:
-        """Why the cluster, or a broker of it, cannot be reached; empty if nothing is known of that.
+        """Why the cluster, or one of its brokers, cannot be reached; empty if that is not known.
 
         Args:
             cluster: the newest snapshot.
         """
         brokers = {
-            each: it
-            for each, it in self._troubles.items()
-            if each >= 0 and (self._are_advertised or each in cluster.nodes)
+            id: trouble
+            for id, trouble in self._troubles.items()
+            if id >= 0 and (self._are_advertised or id in cluster.nodes)
         }
-        servers = {each: it for each, it in self._troubles.items() if each < 0}
+        servers = {id: trouble for id, trouble in self._troubles.items() if id < 0}
         is_lost = cluster.is_bootstrap and len(servers) == len(cluster.nodes)
         if brokers and not is_lost:
             return _counted([self._of_broker(*each) for each in brokers.items()], "; ")
@@ -109,22 +125,22 @@ class Reachability:
         )
 
     def _is_known_at(self, address: str) -> bool:
-        """Whether it can be no wrong ``advertised.listeners`` that an address is not reached."""
+        """Whether a wrong ``advertised.listeners`` cannot be the cause at this address."""
         return not self._are_advertised or address in self._reached
 
-    # Waits that would last for ever.
+    # Waits that would never end.
 
     @contextmanager
     def until_reached(self, seconds: float, problem: Callable[[], str]) -> Iterator[None]:
-        """Limit the waits in this block, unless a broker of the cluster was reached before.
+        """Limit the waits in this block until a broker of the cluster has been reached.
 
-        To wait on would hide a wrong address or protocol. The time runs on from one block to the
-        next, and begins anew after it was over.
+        Waiting forever would hide a wrong address or protocol. The time limit spans consecutive
+        blocks, and starts again after it has expired.
 
         Args:
             seconds: ``default.api.timeout.ms``.
-            problem: says why no broker can be reached. The block ends without an error, and without
-                having come to its end, if there is nothing to say.
+            problem: returns why no broker can be reached. If it returns nothing, the expired block
+                is cancelled without an error.
 
         Raises:
             CallTimedOutError: no broker was reached in time.
@@ -132,25 +148,25 @@ class Reachability:
         if self.was_reached:
             yield
             return
-        if self._waits_since is None:
-            self._waits_since = trio.current_time()
-        with trio.CancelScope(deadline=self._waits_since + seconds) as scope:
+        if self._waiting_since is None:
+            self._waiting_since = trio.current_time()
+        with trio.CancelScope(deadline=self._waiting_since + seconds) as scope:
             self._scopes.add(scope)
             try:
                 yield
             finally:
                 self._scopes.discard(scope)
         if scope.cancelled_caught:
-            self._waits_since = None
+            self._waiting_since = None
             if why := problem():
                 raise CallTimedOutError(
-                    "no broker of the cluster was reached within default.api.timeout.ms ="
+                    "no broker of the cluster could be reached within default.api.timeout.ms ="
                     f" {seconds * 1000:.0f}: {why}"
                 )
 
 
 def _key(node: Node) -> int:
-    """A broker has one entry, also where it has two connections."""
+    """The key of a broker, the same for both of its connections if it is a coordinator."""
     return node.id if node.broker_id is None else node.broker_id
 
 

@@ -1,4 +1,4 @@
-"""Reading records: the consumer, alone or as a member of a group."""
+"""The consumer: reads records, alone or as a member of a group."""
 
 from __future__ import annotations
 

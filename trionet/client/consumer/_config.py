@@ -1,4 +1,4 @@
-"""From Kafka's keys to the settings of a consumer, with the rules that hold between them.
+"""Builds ConsumerSettings from Kafka's configuration keys, and checks their combinations.
 
 (Kafka: ConsumerConfig, KafkaConsumer's constructor, Heartbeat.)
 """
@@ -15,7 +15,7 @@ from ..config._client_settings import client_settings, retry_backoff
 from ..config._keys import CONSUMER_KEYS
 from ..connections._connections import RESPONSE_LIMIT
 from ..security._settings import TokenProvider
-from ._settings import IN_FLIGHT_MAX, ConsumerSettings, FetchSettings
+from ._settings import IN_FLIGHT_MAX, ConsumerSettings
 from .assignors import (
     Assignor,
     CooperativeStickyAssignor,
@@ -24,9 +24,10 @@ from .assignors import (
     StickyAssignor,
 )
 from .coordinator._group_settings import GroupSettings
+from .fetch._fetch_settings import FetchSettings
 from .state._reset_strategy import ResetStrategy
 
-#: What a response has beside its records (librdkafka: the same).
+#: The size of a response beside its records (librdkafka assumes the same).
 _FETCH_OVERHEAD_BYTES: Final = 512
 
 _STRATEGY: Final = "partition.assignment.strategy"
@@ -54,18 +55,18 @@ def consumer_settings(
     keywords: Mapping[str, object],
     token_provider: TokenProvider | None = None,
 ) -> ConsumerSettings:
-    """Check settings as a whole.
+    """Build and check the settings of a consumer.
 
     Args:
-        config: see :func:`.read_config`; among the names of ``partition.assignment.strategy`` there
-            may be assignors of your own. Or settings that are made already, which are all.
+        config: see :func:`.read_config`; ``partition.assignment.strategy`` may also contain
+            assignors of your own. Or ready-made settings, which must be all.
         keywords: see :func:`.read_config`.
-        token_provider: gives the tokens of OAUTHBEARER.
+        token_provider: provides the tokens of OAUTHBEARER.
 
     Raises:
-        TypeError: there is more than settings that are made already.
-        ConfigError: a key is unknown, a value is not allowed, or values do not fit each other; says
-            which are.
+        TypeError: ready-made settings are combined with others.
+        ConfigError: a key is unknown, a value is not allowed, or values contradict each other; the
+            message names the keys and what is allowed.
     """
     if isinstance(config, ConsumerSettings):
         check_nothing_beside(keywords, token_provider)
@@ -79,7 +80,7 @@ def consumer_settings(
         fetch=_fetch_settings(read),
         reset=ResetStrategy.parse(read.text("auto.offset.reset")),
         records_max=read.integer("max.poll.records"),
-        api_seconds=read.seconds("default.api.timeout.ms"),
+        api_timeout_seconds=read.seconds("default.api.timeout.ms"),
         allow_auto_topic_creation=read.flag("allow.auto.create.topics"),
         group=_group_settings(read, own),
     )
@@ -91,10 +92,10 @@ def _fetch_settings(config: ClientConfig) -> FetchSettings:
     if config.integer("fetch.max.wait.ms") >= config.integer("request.timeout.ms"):
         raise ConfigError(
             f"fetch.max.wait.ms = {config['fetch.max.wait.ms']} is not allowed with"
-            f" request.timeout.ms = {config['request.timeout.ms']}; allowed: less than that, or"
-            " every fetch without records would be late"
+            f" request.timeout.ms = {config['request.timeout.ms']}; allowed: less than that, since"
+            " every fetch without records would time out"
         )
-    # No broker is asked for more than is taken of it.
+    # No broker is asked for more than the client accepts in one response.
     response_records_max = config.integer(RESPONSE_LIMIT) - _FETCH_OVERHEAD_BYTES
     return FetchSettings(
         bytes_min=config.integer("fetch.min.bytes"),
@@ -118,37 +119,37 @@ def _group_settings(config: ClientConfig, own: Mapping[str, Assignor]) -> GroupS
         group_id=config.text("group.id"),
         instance_id=config.optional("group.instance.id"),
         rack_id=config.optional("client.rack"),
-        session_seconds=config.seconds("session.timeout.ms"),
+        session_timeout_seconds=config.seconds("session.timeout.ms"),
         heartbeat_seconds=config.seconds("heartbeat.interval.ms"),
-        poll_seconds_max=config.seconds("max.poll.interval.ms"),
+        max_poll_interval_seconds=config.seconds("max.poll.interval.ms"),
         assignors=tuple(_assignors(config, own)),
         auto_commit_seconds=config.seconds("auto.commit.interval.ms") if auto_commit else None,
         exclude_internal_topics=config.flag("exclude.internal.topics"),
         retry=retry_backoff(config),
-        request_seconds=config.seconds("request.timeout.ms"),
-        api_seconds_max=config.seconds("default.api.timeout.ms"),
+        request_timeout_seconds=config.seconds("request.timeout.ms"),
+        api_timeout_seconds=config.seconds("default.api.timeout.ms"),
     )
 
 
 def _check_without_group(config: ClientConfig) -> None:
     if "enable.auto.commit" in config.given and config.flag("enable.auto.commit"):
         raise ConfigError(
-            "enable.auto.commit = True is not allowed without group.id; allowed: both, or leaving"
-            " it out"
+            "enable.auto.commit = True is not allowed without group.id; set group.id, or leave out"
+            " enable.auto.commit"
         )
     if "group.instance.id" in config.given:
-        raise ConfigError("group.instance.id is not allowed without group.id; allowed: both")
+        raise ConfigError("group.instance.id is not allowed without group.id; set both")
 
 
 def _check_group(config: ClientConfig) -> None:
     for key in ("group.id", "group.instance.id"):
         if config[key] == "":
-            raise ConfigError(f"{key} = '' is not allowed; allowed: a name, or leaving it out")
+            raise ConfigError(f"{key} = '' is not allowed; set a name, or leave it out")
     if config.integer("heartbeat.interval.ms") >= config.integer("session.timeout.ms"):
         raise ConfigError(
             f"heartbeat.interval.ms = {config['heartbeat.interval.ms']} is not allowed with"
-            f" session.timeout.ms = {config['session.timeout.ms']}; allowed: less than that, best a"
-            " third of it"
+            f" session.timeout.ms = {config['session.timeout.ms']}; allowed: less than that, a"
+            " third of it is recommended"
         )
 
 
@@ -158,7 +159,7 @@ def _check_group(config: ClientConfig) -> None:
 def _by_name(
     settings: Mapping[str, object], own: dict[str, Assignor]
 ) -> Iterator[tuple[str, object]]:
-    """The settings with the names of assignors in their place; ``own`` gets these."""
+    """Replace assignors by their names, and collect them in ``own``."""
     for name, value in settings.items():
         is_strategy = name.replace("_", ".") == _STRATEGY
         if not is_strategy or value is None or isinstance(value, str):
@@ -177,11 +178,11 @@ def _assignors(config: ClientConfig, own: Mapping[str, Assignor]) -> Iterator[As
     known = {**_OF_JAVA, **_ASSIGNORS, **own}
     names = config.names(_STRATEGY)
     if not names:
-        raise ConfigError(f"{_STRATEGY} names no assignor; allowed: {', '.join(_ASSIGNORS)}")
+        raise ConfigError(f"{_STRATEGY} is empty; allowed: {', '.join(_ASSIGNORS)}")
     for name in dict.fromkeys(names):
         if name not in known:
             raise ConfigError(
-                f"{_STRATEGY} = {name!r} is not allowed; allowed: {', '.join(_ASSIGNORS)}, their"
-                " classes in Kafka, or an assignor of your own"
+                f"{_STRATEGY} = {name!r} is not allowed; allowed: {', '.join(_ASSIGNORS)}, the"
+                " names of their Java classes, or an assignor of your own"
             )
         yield known[name]

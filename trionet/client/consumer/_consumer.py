@@ -1,40 +1,38 @@
-"""The consumer that users have (Kafka: KafkaConsumer)."""
+"""The consumer's public API (Kafka: KafkaConsumer)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, final
 
 import trio
 
 from ..._util._raising import again
 from ...errors import ConfigError, TrionetError
-from .._offset_and_metadata import OffsetAndMetadata
-from .._topic_partition import TopicPartition
-from ..metrics._statistics import ClientStatistics
-from ..network._kafka_client import KafkaClient
-from ._argument_checks import (
+from .._argument_checks import (
+    checked_epoch,
+    checked_offset,
     offsets_to_commit,
     topic_names,
     topic_partition,
     topic_partitions,
-    wanted_epoch,
-    wanted_offset,
 )
+from .._topic_partition import OffsetAndMetadata, TopicPartition
+from ..metrics._statistics import ClientStatistics
+from ..network._kafka_client import KafkaClient
 from ._settings import ConsumerSettings
+from .coordinator._classic_member import GroupMetadata
 from .coordinator._consumer_coordinator import ConsumerCoordinator
-from .coordinator._group_metadata import GroupMetadata
 from .coordinator._rebalance_callbacks import RebalanceCallback, RebalanceCallbacks
 from .fetch._fetcher import Fetcher
-from .offsets._offset_fetcher import OffsetAndTimestamp, OffsetQuestions
-from .records._batch_loop import BatchLoop
+from .offsets._offset_fetcher import OffsetAndTimestamp, OffsetFetcher
 from .records._chunk import Chunk
 from .records._record import ConsumerBatch, ConsumerRecord
-from .records._record_loop import NOTHING, RecordLoop
+from .records._record_loop import NOTHING, BatchLoop, RecordLoop
 from .state._partition_state import NO_EPOCH, FetchPosition, PartitionState
-from .state._pending_errors import Failures
+from .state._pending_errors import PendingErrors
 from .state._reset_strategy import (
     EARLIEST,
     EARLIEST_TIMESTAMP,
@@ -48,50 +46,75 @@ from .state._subscription_state import SubscriptionState
 CHECKPOINT_SECONDS: Final = 0.001
 
 
+@final
 class Consumer:
-    """Reads records; made by :func:`._open_consumer.open_consumer`.
+    """Reads records; created by :func:`.open_consumer`.
 
     ``async for record in consumer`` hands out one record after the other, and a record counts as
-    finished when the next one is asked for. One task asks for records; a second one that does so
-    meanwhile gets a ``trio.BusyResourceError``.
+    finished when the next one is requested. One task reads records; a second one that tries at the
+    same time gets a ``trio.BusyResourceError``.
 
-    Args:
-        client: polled by somebody else.
-        subscriptions: what is wanted, and where it is.
-        fetcher: fetches.
-        failures: what the background has to tell.
-        settings: of the consumer.
-        news: parks who waits for records.
-        coordinator: the consumer's side of its group; None without one.
-        questions: asks logs for offsets.
+    More than 25 methods: the calls of Kafka's consumer, which users look for on one object.
     """
 
-    def __init__(
-        self,
+    _client: KafkaClient
+    _subscriptions: SubscriptionState
+    _fetcher: Fetcher
+    _errors: PendingErrors
+    _settings: ConsumerSettings
+    _parking_lot: trio.lowlevel.ParkingLot
+    _coordinator: ConsumerCoordinator | None
+    _offset_fetcher: OffsetFetcher
+    _clock: Callable[[], float]
+    _loop: RecordLoop
+    _in_hand: PartitionState | None
+    _is_reading: bool
+    _is_closed: bool
+
+    def __init__(self) -> None:
+        raise TypeError("a consumer is opened with trionet.open_consumer()")
+
+    @classmethod
+    def _create(
+        cls,
         client: KafkaClient,
         subscriptions: SubscriptionState,
         fetcher: Fetcher,
-        failures: Failures,
+        errors: PendingErrors,
         settings: ConsumerSettings,
-        news: trio.lowlevel.ParkingLot,
+        parking_lot: trio.lowlevel.ParkingLot,
         coordinator: ConsumerCoordinator | None,
-        questions: OffsetQuestions,
-    ) -> None:
+        offset_fetcher: OffsetFetcher,
+    ) -> Consumer:
+        """Make a consumer of its parts; for :func:`.open_consumer`.
+
+        Args:
+            client: polled by the network task.
+            subscriptions: the subscription, the assignment and the positions.
+            fetcher: fetches records.
+            errors: errors of the background tasks, for the next call.
+            settings: of the consumer.
+            parking_lot: where a task waits for records.
+            coordinator: the consumer's side of its group; None without one.
+            offset_fetcher: looks up offsets.
+        """
+        self = cls.__new__(cls)
         self._client = client
         self._subscriptions = subscriptions
         self._fetcher = fetcher
-        self._failures = failures
+        self._errors = errors
         self._settings = settings
-        self._news = news
+        self._parking_lot = parking_lot
         self._coordinator = coordinator
-        self._questions = questions
+        self._offset_fetcher = offset_fetcher
         self._clock = trio.lowlevel.current_clock().current_time
         self._loop = RecordLoop(self._next_chunk)
-        self._in_hand: PartitionState | None = None
-        self._is_asking = self._is_closed = False
+        self._in_hand = None
+        self._is_reading = self._is_closed = False
         subscriptions.on_change = self._changed
+        return self
 
-    # What is wanted.
+    # Subscription and assignment.
 
     def subscribe(
         self,
@@ -101,22 +124,23 @@ class Consumer:
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
     ) -> None:
-        """Read what the group gives this consumer of these topics, in place of those before.
+        """Subscribe to topics, in place of those before: the group assigns their partitions.
 
-        Callbacks run in the task that asks for records, before it gets any; see
+        Callbacks run in the task that reads records, before it gets any; see
         :class:`.RebalanceCallbacks`.
 
         Args:
-            topics: names, or a pattern that matches whole names, of topics to come, too.
-            on_assigned: told of partitions that were added; plain or async, as the others.
-            on_revoked: told of partitions that are to be given up.
-            on_lost: told of partitions that were lost to others; ``on_revoked`` is without.
+            topics: names, or a pattern that matches whole names, also of topics created later.
+            on_assigned: called with partitions that were added; plain or async, like the others.
+            on_revoked: called with partitions that are about to be given up.
+            on_lost: called with partitions that were lost to other members; ``on_revoked`` is
+                called without it.
 
         Raises:
             ConfigError: there is no ``group.id``.
-            ValueError: partitions are assigned by hand, or one subscribes to names after a pattern
-                or the other way round; :meth:`unsubscribe` before. Or there are no topics.
-            TypeError: a topic is no text.
+            ValueError: partitions are assigned manually, or a subscription to names follows one to
+                a pattern or vice versa; call :meth:`unsubscribe` first. Or there are no topics.
+            TypeError: a topic is not a str.
         """
         coordinator = self._member()
         if isinstance(topics, re.Pattern):
@@ -134,18 +158,18 @@ class Consumer:
         Partitions that were assigned before keep their positions.
 
         Raises:
-            ValueError: topics or a pattern are subscribed to; :meth:`unsubscribe` before. Or there
-                can be no such partition.
-            TypeError: one is no :class:`.TopicPartition`.
+            ValueError: there is a subscription; call :meth:`unsubscribe` first. Or a partition is
+                negative.
+            TypeError: one is not a :class:`.TopicPartition`.
         """
         self._check_open()
         self._subscriptions.assign(topic_partitions(partitions))
 
     async def unsubscribe(self) -> None:
-        """Read nothing any more, and leave the group; what is finished is committed before.
+        """Stop reading and leave the group; finished records are committed first.
 
         Raises:
-            Exception: what a callback raised; it is unsubscribed all the same.
+            Exception: what a callback raised; the consumer is unsubscribed nevertheless.
 
         Cancellation: it may still be subscribed.
         """
@@ -154,11 +178,11 @@ class Consumer:
             if self._coordinator is not None and self._subscriptions.is_group_managed:
                 await self._coordinator.leave("the consumer has unsubscribed")
         except Exception:
-            self._want_nothing()
+            self._clear_subscription()
             raise
-        self._want_nothing()
+        self._clear_subscription()
 
-    def _want_nothing(self) -> None:
+    def _clear_subscription(self) -> None:
         self._subscriptions.unsubscribe()
         self._changed()
 
@@ -169,14 +193,14 @@ class Consumer:
 
     @property
     def subscription(self) -> frozenset[str]:
-        """The topics that are subscribed to."""
+        """The topics of the subscription."""
         return self._subscriptions.topics
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out nothing of these until :meth:`resume`; the group keeps them assigned.
 
         Raises:
-            ValueError: one is not assigned, as for all that take partitions.
+            ValueError: one is not assigned, as for all calls that take partitions.
         """
         for each in partitions:
             self._subscriptions.pause(each)
@@ -196,7 +220,7 @@ class Consumer:
     def _member(self) -> ConsumerCoordinator:
         self._check_open()
         if self._coordinator is None:
-            raise ConfigError("this consumer has no group; set group.id")
+            raise ConfigError("this consumer is in no group; set group.id")
         return self._coordinator
 
     async def commit(
@@ -205,16 +229,16 @@ class Consumer:
         """Commit offsets to the group, and wait until that is done.
 
         Args:
-            offsets: of the next record to read; without, those behind all that was handed out,
-                with the record in hand.
+            offsets: of the next record to read; by default those after everything that was handed
+                out, including the current record.
 
         Raises:
             ConfigError: there is no ``group.id``.
             ValueError: an offset is negative.
-            CommitFailedError: the consumer is not a member of its group any more.
-            RebalanceInProgressError: ask for the next record, then commit again.
-            FencedInstanceIdError: another has its ``group.instance.id``.
-            TrionetError: the coordinator cannot be asked, or refuses.
+            CommitFailedError: the consumer is no longer a member of its group.
+            RebalanceInProgressError: request the next record, then commit again.
+            FencedInstanceIdError: another consumer uses the same ``group.instance.id``.
+            TrionetError: the coordinator cannot be reached, or rejects the commit.
 
         Cancellation: the offsets may be committed.
         """
@@ -224,19 +248,19 @@ class Consumer:
     async def committed(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed last of each partition; None for nothing.
+        """The last committed offset of each partition; None where there is none.
 
         Raises:
             ConfigError: there is no ``group.id``.
-            TrionetError: the coordinator cannot be asked, or refuses.
+            TrionetError: the coordinator cannot be reached, or rejects the request.
         """
         return await self._member().committed(topic_partitions(partitions))
 
     def rejoin(self, reason: str) -> None:
-        """Have the group divide its partitions anew (KIP-568).
+        """Make the group rebalance (KIP-568).
 
         Args:
-            reason: what the coordinator is told.
+            reason: for the coordinator's log.
 
         Raises:
             ConfigError: there is no ``group.id``.
@@ -244,7 +268,7 @@ class Consumer:
         self._member().rejoin(reason)
 
     def group_metadata(self) -> GroupMetadata:
-        """The group, and this member's id, generation and instance id in it at present.
+        """The group, and this member's current id, generation and instance id.
 
         Raises:
             ConfigError: there is no ``group.id``.
@@ -254,26 +278,26 @@ class Consumer:
     # Positions.
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        """Go on at another offset.
+        """Continue at another offset.
 
         Args:
             partition: an assigned one.
             offset: of the next record to hand out; 0 or more.
-            leader_epoch: of the record before it, if it is known: then a log that was cut since is
-                noticed (KIP-320).
+            leader_epoch: of the record before it, if known: a log that was truncated since is then
+                detected (KIP-320).
 
         Raises:
-            ValueError: there is no such offset, or the partition is not assigned.
+            ValueError: the offset is out of range, or the partition is not assigned.
         """
-        position = FetchPosition(wanted_offset(offset), wanted_epoch(leader_epoch))
+        position = FetchPosition(checked_offset(offset), checked_epoch(leader_epoch))
         self._subscriptions.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Go on at the first record that is there; of all assigned partitions if none is named."""
+        """Continue at the first existing record; of all assigned partitions if none is named."""
         self._reset(partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Go on behind the last record; of all assigned partitions if none is named.
+        """Continue after the last record; of all assigned partitions if none is named.
 
         With ``isolation.level=read_committed`` that is where the first open transaction begins.
         """
@@ -284,7 +308,7 @@ class Consumer:
             self._subscriptions.request_reset(each, strategy)
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The offset of the next record to be handed out; None as long as it is not known.
+        """The offset of the next record to be handed out; None while it is not known.
 
         Raises:
             ValueError: the partition is not assigned.
@@ -293,9 +317,9 @@ class Consumer:
         return None if position is None else position.offset
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """How many offsets there are from the position to the end of what may be read.
+        """The number of offsets from the position to the end of what may be read.
 
-        As of the last answer about the partition; None as long as nothing is known.
+        As of the last response about the partition; None while nothing is known.
 
         Raises:
             ValueError: the partition is not assigned.
@@ -308,14 +332,17 @@ class Consumer:
         return None if end is None or position is None else max(0, end - position.offset)
 
     def statistics(self) -> ClientStatistics:
-        """What this consumer did and holds at the moment, by Kafka's names."""
+        """A snapshot of what this consumer did and holds, by Kafka's names."""
         return self._client.statistics()
 
     def connection_problem(self) -> str:
-        """Why a broker cannot be reached, for after a ``trio.move_on_after``; empty if all can."""
+        """Why a broker cannot be reached; empty if no problem is known.
+
+        Useful after a ``trio.move_on_after`` of your own.
+        """
         return self._client.connection_problem()
 
-    # What logs say.
+    # Offsets of logs.
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
@@ -327,23 +354,25 @@ class Consumer:
 
         Raises:
             ValueError: a time is negative.
-            CallTimedOutError: there was no answer within ``default.api.timeout.ms``.
-            TrionetError: a broker refuses.
+            CallTimedOutError: there was no response within ``default.api.timeout.ms``.
+            TrionetError: a broker rejected the request.
 
-        Cancellation: nothing happens.
+        Cancellation: changes nothing.
         """
         if any(each < 0 for each in times.values()):
-            raise ValueError("a time is 0 or more, in milliseconds since 1970")
-        return await self._questions.ask({topic_partition(each): times[each] for each in times})
+            raise ValueError("times must be 0 or more, in milliseconds since 1970")
+        return await self._offset_fetcher.fetch(
+            {topic_partition(each): times[each] for each in times}
+        )
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """The first offset that is there; raises as :meth:`offsets_for_times` does."""
+        """The first offset of each log; raises as :meth:`offsets_for_times` does."""
         return await self._ends(partitions, EARLIEST_TIMESTAMP)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset behind the last record that may be read; see :meth:`seek_to_end`.
+        """The offset after the last record that may be read; see :meth:`seek_to_end`.
 
         Raises as :meth:`offsets_for_times` does.
         """
@@ -352,19 +381,21 @@ class Consumer:
     async def _ends(
         self, partitions: Iterable[TopicPartition], timestamp: int
     ) -> dict[TopicPartition, int]:
-        answers = await self._questions.ask(dict.fromkeys(topic_partitions(partitions), timestamp))
-        return {each: answer.offset for each, answer in answers.items() if answer is not None}
+        found = await self._offset_fetcher.fetch(
+            dict.fromkeys(topic_partitions(partitions), timestamp)
+        )
+        return {each: found_at.offset for each, found_at in found.items() if found_at is not None}
 
     async def partitions_of(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions; none if there is no such topic.
+        """The numbers of a topic's partitions; empty if the topic does not exist.
 
         Raises:
-            CallTimedOutError: there was no answer within ``default.api.timeout.ms``.
-            ApiError: the brokers refuse to tell.
+            CallTimedOutError: there was no response within ``default.api.timeout.ms``.
+            ApiError: the brokers rejected the request.
 
-        Cancellation: nothing happens.
+        Cancellation: changes nothing.
         """
-        return await self._questions.partitions_of(topic)
+        return await self._offset_fetcher.partitions_of(topic)
 
     # Records.
 
@@ -376,45 +407,46 @@ class Consumer:
 
         Raises:
             PartitionError: one partition cannot be read; see the subclasses.
-            ApiError: the brokers refuse something.
-            AuthenticationError: they do not let us in.
-            CallTimedOutError: no broker was ever reached, for ``default.api.timeout.ms``; says why.
-            trio.BusyResourceError: another task asks for records.
+            ApiError: the brokers rejected a request.
+            AuthenticationError: the brokers rejected the client's credentials.
+            CallTimedOutError: no broker was ever reached within ``default.api.timeout.ms``; the
+                message says why.
+            trio.BusyResourceError: another task is reading.
             trio.ClosedResourceError: the consumer is closed.
-            ValueError: nothing is subscribed to or assigned.
-            Exception: what a callback of a rebalance raised.
+            ValueError: there is no subscription and no assignment.
+            Exception: what a rebalance callback raised.
 
-        Cancellation: no record is lost; the next call gives the one that this one would have given.
-        It is looked for with each record; a full checkpoint is made when what was decoded is used
-        up, and at least every millisecond.
+        Cancellation: no record is lost; the next call returns the one that this call would have
+        returned. Each call checks for cancellation; a full checkpoint is made when the decoded
+        records are used up, and at least every millisecond.
         """
         record = self._loop.take()
         if record is not None:
-            return record  # noqa: ASYNC910 - one is made each millisecond
+            return record  # noqa: ASYNC910 - a checkpoint is made every millisecond
         return await self._loop.wait()
 
     def batches(self) -> AsyncIterator[ConsumerBatch]:
-        """Batches of records of one partition each, as columns.
+        """Iterate over batches of records of one partition each, as columns.
 
-        Each has up to ``max.poll.records``, and counts as finished when the next one is asked for.
-        Otherwise as ``async for record in consumer``.
+        Each has up to ``max.poll.records``, and counts as finished when the next one is requested.
+        Otherwise like ``async for record in consumer``.
         """
         return BatchLoop(self.next_batch)
 
     async def next_batch(self) -> ConsumerBatch:
-        """One batch of :meth:`batches`; a full checkpoint."""
+        """The next batch of :meth:`batches`; a full checkpoint."""
         chunk = await self._next_chunk()
         return chunk.take(self._settings.records_max)
 
     async def _next_chunk(self) -> Chunk:
-        """Records to be handed out; what was handed out before is finished."""
-        with self._asking():
+        """The next records to hand out; what was handed out before counts as finished."""
+        with self._single_reader():
             if self._in_hand is not None:
                 self._in_hand.finish()
             await trio.lowlevel.checkpoint()
             coordinator = self._coordinator
             if coordinator is not None:
-                coordinator.poll_interval.asked(self._clock())
+                coordinator.poll_interval.polled(self._clock())
             if self._client.reachability.was_reached:
                 chunk = await self._wait_for_chunk()
             else:
@@ -424,8 +456,8 @@ class Consumer:
         return chunk
 
     async def _wait_for_first_chunk(self) -> Chunk:
-        """The same as long as no broker was ever reached: an error ends it then."""
-        client, seconds = self._client, self._settings.api_seconds
+        """Wait for a chunk, but raise if no broker is reached within ``default.api.timeout.ms``."""
+        client, seconds = self._client, self._settings.api_timeout_seconds
         while True:
             with client.reachability.until_reached(seconds, client.connection_problem):
                 return await self._wait_for_chunk()
@@ -436,63 +468,58 @@ class Consumer:
             self._raise_failure()
             if coordinator is not None and coordinator.needs_poll:
                 await coordinator.poll()
-                continue  # another task may have closed the consumer, or unsubscribed
+                continue  # meanwhile another task may have closed the consumer, or unsubscribed
             chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
             if chunk is not None:
                 return chunk  # noqa: ASYNC910 -- its caller has made a checkpoint
-            if self._fetcher.inflation is not None:
-                await self._fetcher.inflation.run()
+            if self._fetcher.decompression is not None:
+                await self._fetcher.decompression.run()
             elif coordinator is None:
-                await self._news.park()
+                await self._parking_lot.park()
             else:
-                await coordinator.wait(self._news)
+                await coordinator.wait(self._parking_lot)
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
-        if self._is_asking:
-            raise trio.BusyResourceError("another task asks this consumer for records")
+    def _single_reader(self) -> Iterator[None]:
+        if self._is_reading:
+            raise trio.BusyResourceError("another task is reading from this consumer")
         self._loop.records = NOTHING
-        self._is_asking = True
+        self._is_reading = True
         try:
             yield
         finally:
-            self._is_asking = False
+            self._is_reading = False
 
     def _raise_failure(self) -> None:
         self._check_open()
-        error: TrionetError | None = self._failures.take()
+        error: TrionetError | None = self._errors.take()
         if error is not None:
-            self._client.wakeup()  # what failed is tried again
+            self._client.wakeup()  # the failed partitions are tried again
             raise again(error)
         if self._subscriptions.is_empty:
-            raise ValueError("this consumer reads nothing; subscribe() or assign() before")
+            raise ValueError("nothing to read: call subscribe() or assign() first")
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise trio.ClosedResourceError("this consumer is closed")
 
     def _changed(self) -> None:
-        """Something else is wanted than before."""
+        """Apply a change of the subscription, the assignment or a position."""
         if self._in_hand is not None and not self._in_hand.is_fetchable:
             self._loop.records = NOTHING
         topics = self._subscriptions.metadata_topics
         if topics is not None:
-            topics |= frozenset(self._questions.topics)
-        self._client.metadata.want(topics)
+            topics |= frozenset(self._offset_fetcher.topics)
+        self._client.metadata.set_topics(topics)
         self._client.wakeup()
-        self._news.unpark_all()  # what is resumed may be there already
+        self._parking_lot.unpark_all()  # records of resumed partitions may be there already
 
-    # The end.
+    # Closing.
 
-    def finish(self) -> None:
-        """What was handed out is finished; for :func:`._open_consumer.open_consumer`."""
-        if self._in_hand is not None:
-            self._in_hand.finish()
-
-    def end(self) -> None:
-        """Hand out nothing any more; for :func:`._open_consumer.open_consumer`."""
+    def _end(self) -> None:
+        """Stop handing out records; for :func:`.open_consumer`."""
         self._is_closed = True
         self._loop.records = NOTHING
         self._loop.checkpoint_at = 0.0
         self._fetcher.close()
-        self._news.unpark_all()
+        self._parking_lot.unpark_all()

@@ -30,11 +30,11 @@ class ConsumerMetrics:
     """The collector of one consumer.
 
     Args:
-        client: below it.
-        subscriptions: what it reads.
-        counters: of what it has fetched.
-        is_read_committed: its lag counts to the first open transaction.
-        asked_at: when its user asked for records last; None outside groups.
+        client: its client.
+        subscriptions: the assigned partitions.
+        counters: of fetched records.
+        is_read_committed: the lag counts to the first open transaction.
+        polled_at: returns when the user last requested records; None outside groups.
     """
 
     def __init__(
@@ -44,22 +44,22 @@ class ConsumerMetrics:
         counters: FetchCounters,
         *,
         is_read_committed: bool,
-        asked_at: Callable[[], float] | None,
+        polled_at: Callable[[], float] | None,
     ) -> None:
         group = client.metrics.group(_FETCHES)
         self._subscriptions = subscriptions
         self._counters = counters
-        self._asked_at = asked_at
+        self._asked_at = polled_at
         self._consumed = _Consumed(client.metrics.group(_FETCHES, *TOPIC))
         self._fetches = _Fetches(group, client)
         self._positions = _Positions(
             group, client.metrics.group(_FETCHES, *PARTITION), is_read_committed=is_read_committed
         )
         of_group = client.metrics.group(_GROUP)
-        self._member = _member_metrics(of_group, client) if asked_at is not None else ()
+        self._member = _member_metrics(of_group, client) if polled_at is not None else ()
         self._assigned = of_group.gauge("assigned-partitions", "Partitions that are assigned.")
         self._last_poll = client.metrics.group("consumer-metrics").gauge(
-            "last-poll-seconds-ago", "Seconds since the user asked for records; -1 before that."
+            "last-poll-seconds-ago", "Seconds since records were last requested; -1 before."
         )
 
     def collect(self, now: float) -> Iterator[Family]:
@@ -69,7 +69,7 @@ class ConsumerMetrics:
         for each in topics.values():
             whole.records += each.records
             whole.bytes_ += each.bytes_
-        # As in Kafka, the names of both are the same.
+        # As in Kafka, the totals and the topics share the same metric names.
         by_topic: dict[Labels, TopicCounters] = {(name,): each for name, each in topics.items()}
         yield from self._consumed.families({WHOLE: whole, **by_topic}, now)
         yield from self._fetches.families(whole, now)
@@ -101,7 +101,7 @@ def _member_metrics(group: MetricGroup, client: KafkaClient) -> tuple[ApiMetrics
 
 
 class _Consumed:
-    """What is told of the whole consumer, and of each topic."""
+    """Metrics of consumed records, of the whole consumer and of each topic."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._records = group.rated("records-consumed", "Records to be handed out")
@@ -113,23 +113,23 @@ class _Consumed:
 
 
 class _Fetches:
-    """Fetch requests and their answers."""
+    """Fetch requests and their responses."""
 
     def __init__(self, group: MetricGroup, client: KafkaClient) -> None:
         self._api = client.metrics.counters.api(api_keys.FETCH)
         self._requests = ApiMetrics(
             group, client.metrics.counters, api_keys.FETCH, "fetch", "Fetches", "fetch-latency"
         )
-        self._size_avg = group.share("fetch-size-avg", "Average size of an answer, in bytes.")
-        self._size_max = group.largest("fetch-size-max", "Size of the largest answer, in bytes.")
+        self._size_avg = group.share("fetch-size-avg", "Average size of a response, in bytes.")
+        self._size_max = group.largest("fetch-size-max", "Size of the largest response, in bytes.")
         self._records = group.share(
-            "records-per-request-avg", "Average number of records in an answer."
+            "records-per-request-avg", "Average number of records in a response."
         )
         self._throttle_avg = group.share(
-            "fetch-throttle-time-avg", "Average time that a broker asked to wait, in ms."
+            "fetch-throttle-time-avg", "Average time that a broker throttled a request, in ms."
         )
         self._throttle_max = group.largest(
-            "fetch-throttle-time-max", "Longest time that a broker asked to wait, in ms."
+            "fetch-throttle-time-max", "Longest time that a broker throttled a request, in ms."
         )
 
     def families(self, whole: TopicCounters, now: float) -> Iterator[Family]:
@@ -146,14 +146,16 @@ class _Fetches:
 
 
 class _Positions:
-    """How far partitions are read."""
+    """Lag and lead of partitions."""
 
     def __init__(
         self, group: MetricGroup, of_partition: MetricGroup, *, is_read_committed: bool
     ) -> None:
         self._is_read_committed = is_read_committed
         self._lag = of_partition.gauge("records-lag", "Offsets from the position to the end.")
-        self._lead = of_partition.gauge("records-lead", "Offsets from the beginning to there.")
+        self._lead = of_partition.gauge(
+            "records-lead", "Offsets from the beginning to the position."
+        )
         self._lag_max = group.gauge("records-lag-max", "The largest lag of a partition.")
         self._lead_min = group.gauge("records-lead-min", "The smallest lead of a partition.")
 

@@ -1,4 +1,7 @@
-"""What a consumer does behind its user's back: poll the client, find positions, fetch."""
+"""The network task of a consumer: polls the client, finds positions, fetches.
+
+(Kafka: ConsumerNetworkThread.) It runs in the background, whatever the task that reads does.
+"""
 
 # Compiled by mypyc.
 
@@ -16,68 +19,68 @@ from .._api_errors import api_error
 from ..network._kafka_client import KafkaClient
 from .fetch._fetcher import Fetcher
 from .offsets._offset_reset import OffsetReset
-from .offsets._position_validation import Validation
-from .state._pending_errors import Failures
+from .offsets._position_validation import PositionValidator
+from .state._pending_errors import PendingErrors
 from .state._subscription_state import SubscriptionState
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: What a topic's metadata say that only the user can do something about.
+#: Errors of a topic that only the user can resolve.
 _FINAL = frozenset({error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.INVALID_TOPIC_EXCEPTION})
 
 
-class Background:
-    """See the module.
+class NetworkTask:
+    """Polls the client, and lets each part of the consumer send its requests between two polls.
 
     Args:
-        client: polled here, and by nobody else.
-        subscriptions: what is wanted.
-        failures: what the user has to be told.
-        workers: what sends requests between two polls.
-        look_for_offsets: called while committed offsets have to be asked for.
+        client: polled only here.
+        subscriptions: the assigned partitions.
+        errors: collects errors for the user's next call.
+        workers: the parts that send requests between two polls.
+        find_offsets: called while committed offsets are needed.
     """
 
     def __init__(
         self,
         client: KafkaClient,
         subscriptions: SubscriptionState,
-        failures: Failures,
-        workers: tuple[OffsetReset | Validation | Fetcher, ...],
-        look_for_offsets: Callable[[], None],
+        errors: PendingErrors,
+        workers: tuple[OffsetReset | PositionValidator | Fetcher, ...],
+        find_offsets: Callable[[], None],
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
-        self._failures = failures
+        self._errors = errors
         self._workers = workers
-        self._look_for_offsets = look_for_offsets
+        self._find_offsets = find_offsets
         self._updates = -1
         self._error: TrionetError | None = None
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Poll until cancelled."""
         while True:
             seconds = self._work(trio.current_time())
             await self._client.poll(seconds)
 
     def _work(self, now: float) -> float:
-        """Send what is due; seconds until something else is, if nothing happens before."""
-        self._look_at_metadata()
+        """Send what is due. Returns the seconds until something is due, if nothing happens."""
+        self._check_metadata()
         if not self._subscriptions.partitions:
             return math.inf
         if self._subscriptions.initializing():
-            self._look_for_offsets()
+            self._find_offsets()
         return min((each.send(now) for each in self._workers), default=math.inf)
 
-    def _look_at_metadata(self) -> None:
+    def _check_metadata(self) -> None:
         metadata = self._client.metadata
         error = metadata.error
         if error is not self._error:
             self._error = error
-            self._failures.add_if_final(error)
+            self._errors.add_if_final(error)
         if metadata.updates == self._updates:
             return
         self._updates = metadata.updates
         for topic in metadata.cluster.topics.values():
             if topic.error_code in _FINAL:
-                self._failures.add(api_error(topic.error_code, f"topic {topic.name}"))
-        self._subscriptions.look_at_leaders(metadata.cluster)
+                self._errors.add(api_error(topic.error_code, f"topic {topic.name}"))
+        self._subscriptions.validate_positions_of_new_leaders(metadata.cluster)

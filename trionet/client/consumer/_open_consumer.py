@@ -14,22 +14,22 @@ from ...metrics._registry import Collect
 from ...net._network import SYSTEM, Network
 from ..config._keywords import ConsumerKeywords
 from ..network._kafka_client import KafkaClient
-from ..network._opening import open_kafka_client
+from ..network._open_client import open_kafka_client
 from ..security._settings import TokenProvider
 from ._config import consumer_settings
 from ._consumer import Consumer
 from ._metrics import ConsumerMetrics
-from ._network_task import Background
+from ._network_task import NetworkTask
 from ._settings import ConsumerSettings
 from .coordinator._consumer_coordinator import ConsumerCoordinator
 from .coordinator._rebalance_callbacks import RebalanceCallback
 from .fetch._fetcher import Fetcher
-from .offsets._leader_requests import LeaderQuestions
-from .offsets._offset_fetcher import OffsetQuestions
+from .offsets._leader_requests import LeaderRequests
+from .offsets._offset_fetcher import OffsetFetcher
 from .offsets._offset_reset import OffsetReset
-from .offsets._position_validation import Validation
+from .offsets._position_validation import PositionValidator
 from .records._hooks import ConsumerHooks, OnCommit, OnConsume
-from .state._pending_errors import Failures
+from .state._pending_errors import PendingErrors
 from .state._subscription_state import SubscriptionState
 
 
@@ -49,31 +49,31 @@ async def open_consumer(
     on_commit: OnCommit | None = None,
     **keywords: Unpack[ConsumerKeywords],
 ) -> AsyncIterator[Consumer]:
-    """A consumer for the length of the block.
+    """Open a consumer for the length of the block.
 
     At a normal end of the block everything that was handed out counts as finished; after an error
     or a cancellation the last record does not. What is finished is committed if
-    ``enable.auto.commit`` is set, and the group is left, both within a bounded time.
+    ``enable.auto.commit`` is set, and the consumer leaves its group, both within a bounded time.
 
     Args:
-        bootstrap_servers: ``host:port`` texts, or one text of them with commas.
-        config: settings by Kafka's dotted keys, as texts or Python values, among the names of
-            ``partition.assignment.strategy`` also assignors of your own; or made settings.
-        topics: to subscribe to; see :meth:`.Consumer.subscribe`, as for the callbacks.
-        on_assigned: told of partitions that were added.
-        on_revoked: told of partitions that are to be given up.
-        on_lost: told of partitions that were lost to others.
+        bootstrap_servers: strings ``host:port``, or one string of them separated by commas.
+        config: settings by Kafka's dotted keys, as strings or Python values;
+            ``partition.assignment.strategy`` may contain assignors of your own. Or ready-made
+            settings.
+        topics: to subscribe to; see :meth:`.Consumer.subscribe`, also for the callbacks.
+        on_assigned: called with partitions that were added.
+        on_revoked: called with partitions that are about to be given up.
+        on_lost: called with partitions that were lost to other members.
         network: where connections come from.
-        token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
-        on_consume: shown records, those of one partition together, before the first of them is
-            handed out; plain, and quick.
-        on_commit: told of offsets that were committed; the same. Errors of both are told in the
-            log.
-        keywords: settings by Kafka's keys with underscores for dots; they win.
+        token_provider: provides the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        on_consume: called with the records of one partition before the first of them is handed out;
+            plain, and quick.
+        on_commit: called with offsets that were committed; likewise. Errors of both are logged.
+        keywords: settings by Kafka's keys with underscores for dots; they override ``config``.
 
     Raises:
-        ConfigError: ``bootstrap_servers`` is not of that form, a key is unknown, a value is not
-            allowed, or values do not fit each other.
+        ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
+            or values contradict each other.
         ValueError: there are topics, and no ``group.id``.
     """
     settings = consumer_settings(config, keywords, token_provider)
@@ -90,20 +90,20 @@ async def open_consumer(
 
 
 class _Polling:
-    """The background, which a cancellation of the user's block does not end."""
+    """Runs the network task shielded from a cancellation of the user's block."""
 
-    def __init__(self, background: Background) -> None:
-        self._background = background
+    def __init__(self, task: NetworkTask) -> None:
+        self._network_task = task
         self.scope = trio.CancelScope(shield=True)
 
-    async def go_on(self) -> None:
+    async def run(self) -> None:
         """Poll until the scope is cancelled, which the end of the block does in bounded time."""
         with self.scope:
-            await self._background.run()
+            await self._network_task.run()
 
 
 class _Parts:
-    """A consumer and what it is made of."""
+    """Builds a consumer and what it is made of."""
 
     def __init__(
         self,
@@ -117,25 +117,31 @@ class _Parts:
         self._settings = settings
         self._network = network
         self._hooks = hooks
-        self._news = trio.lowlevel.ParkingLot()
-        self._failures = Failures(self._news.unpark_all)
+        self._parking_lot = trio.lowlevel.ParkingLot()
+        self._errors = PendingErrors(self._parking_lot.unpark_all)
         self._subscriptions = SubscriptionState(settings.reset)
-        self._coordinator = self._made_coordinator()
-        self._fetcher = self._made_fetcher()
-        self._background = self._made_background()
-        self.consumer = Consumer(
+        self._coordinator = self._make_coordinator()
+        self._fetcher = self._make_fetcher()
+        self._network_task = self._make_network_task()
+        self.consumer = Consumer._create(  # noqa: SLF001 -- of this package
             client,
             self._subscriptions,
             self._fetcher,
-            self._failures,
+            self._errors,
             settings,
-            self._news,
+            self._parking_lot,
             self._coordinator,
-            OffsetQuestions(client, settings, network.chance),
+            OffsetFetcher(
+                client,
+                timeout_seconds=settings.api_timeout_seconds,
+                is_read_committed=settings.fetch.is_read_committed,
+                retry=settings.client.metadata.retry,
+                rng=network.chance,
+            ),
         )
-        client.metrics.register(self._measuring)
+        client.metrics.register(self._collector)
 
-    def _made_coordinator(self) -> ConsumerCoordinator | None:
+    def _make_coordinator(self) -> ConsumerCoordinator | None:
         if self._settings.group is None:
             return None
         return ConsumerCoordinator(
@@ -143,50 +149,52 @@ class _Parts:
             self._settings.group,
             self._subscriptions,
             self._network.chance,
-            on_news=self._news.unpark_all,
+            notify=self._parking_lot.unpark_all,
             hooks=self._hooks,
         )
 
-    def _made_fetcher(self) -> Fetcher:
+    def _make_fetcher(self) -> Fetcher:
         metadata = self._settings.client.metadata
         return Fetcher(
             self._client,
             self._subscriptions,
             self._settings.fetch,
-            self._failures,
+            self._errors,
             replica_seconds=metadata.max_age_seconds,
             retry=metadata.retry,
-            chance=self._network.chance,
-            on_news=self._news.unpark_all,
+            rng=self._network.chance,
+            notify=self._parking_lot.unpark_all,
             hooks=self._hooks,
         )
 
-    def _made_background(self) -> Background:
-        client, subscriptions, failures = self._client, self._subscriptions, self._failures
+    def _make_network_task(self) -> NetworkTask:
+        client, subscriptions, errors = self._client, self._subscriptions, self._errors
         retry = self._settings.client.metadata.retry
-        questions = LeaderQuestions(client, failures, retry, self._network.chance)
+        requests = LeaderRequests(client, errors, retry, self._network.chance)
         reset = OffsetReset(
             client,
             subscriptions,
-            failures,
-            questions,
+            errors,
+            requests,
             is_read_committed=self._settings.fetch.is_read_committed,
             now_ms=self._network.now_ms,
         )
-        validation = Validation(client, subscriptions, failures, questions)
+        validation = PositionValidator(client, subscriptions, errors, requests)
         workers = reset, validation, self._fetcher
         coordinator = self._coordinator
-        look = self._begin_without_group if coordinator is None else coordinator.look_for_offsets
-        return Background(client, subscriptions, failures, workers, look)
+        find_offsets = (
+            self._begin_without_group if coordinator is None else coordinator.find_offsets_soon
+        )
+        return NetworkTask(client, subscriptions, errors, workers, find_offsets)
 
-    def _measuring(self) -> Collect:
+    def _collector(self) -> Collect:
         coordinator = self._coordinator
         return ConsumerMetrics(
             self._client,
             self._subscriptions,
             self._fetcher.counters,
             is_read_committed=self._settings.fetch.is_read_committed,
-            asked_at=None if coordinator is None else lambda: coordinator.poll_interval.asked_at,
+            polled_at=None if coordinator is None else lambda: coordinator.poll_interval.polled_at,
         ).collect
 
     def _begin_without_group(self) -> None:
@@ -195,14 +203,15 @@ class _Parts:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Work in the background until the block ends, and close then."""
+        """Run the background tasks until the block ends, then close."""
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                # A cancelled block leaves its group, too; until then answers have to be read.
-                polling = _Polling(self._background)
-                nursery.start_soon(polling.go_on)
+                # A cancelled block leaves its group, too: until then responses have to be read.
+                polling = _Polling(self._network_task)
+                # Nothing has to wait for their start: calls of the consumer queue what they need.
+                nursery.start_soon(polling.run)  # noqa: ASYNC113
                 if self._coordinator is not None:
-                    nursery.start_soon(self._coordinator.go_on)
+                    nursery.start_soon(self._coordinator.run)  # noqa: ASYNC113
                 try:
                     with caller.block():
                         yield
@@ -213,18 +222,18 @@ class _Parts:
                 else:
                     await self._close(is_normal=True)
                 finally:
-                    self.consumer.end()
+                    self.consumer._end()  # noqa: SLF001 -- of this package
                     polling.scope.cancel(reason="the consumer is closed")
                     nursery.cancel_scope.cancel(reason="the consumer is closed")
 
     @property
     def _cancelled_close_seconds(self) -> float:
-        """How long :meth:`_close` may take when the end is not normal, callbacks and farewell."""
+        """The limit for :meth:`_close` after an error or cancellation: callbacks and LeaveGroup."""
         group = self._settings.group
-        return 0.0 if group is None else 2 * group.cancelled_close_seconds_max
+        return 0.0 if group is None else 2 * group.cancelled_close_timeout_seconds
 
     async def _close(self, *, is_normal: bool) -> None:
-        """Leave the group, also if the end is cancelled before it has begun."""
+        """Leave the group, even if the end is cancelled before it has begun."""
         if self._coordinator is None:
             await trio.lowlevel.checkpoint()
         else:

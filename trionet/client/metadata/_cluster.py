@@ -1,4 +1,4 @@
-"""What is known of a cluster: its brokers, its topics, and who leads what (Kafka: Cluster)."""
+"""An immutable view of the cluster: brokers, topics and partition leaders (Kafka: Cluster)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ NO_LEADER = -1
 
 @attrs.frozen(kw_only=True)
 class PartitionMetadata:
-    """One partition as the brokers described it.
+    """Metadata of one partition.
 
     Attributes:
-        index: its number.
-        leader: the id of its leader's node; -1 for none.
-        leader_epoch: counts its leaders; -1 where the broker does not tell (KIP-320).
-        replicas: ids of the nodes that have it.
-        in_sync: those that are up to date.
-        offline: those that cannot be reached.
-        error_code: why nothing, or not all, is known.
+        index: the partition number.
+        leader: the leader's node id; -1 for none.
+        leader_epoch: the leader epoch; -1 if the broker does not report it (KIP-320).
+        replicas: the node ids of the replicas.
+        in_sync: the node ids of the in-sync replicas.
+        offline: the node ids of the offline replicas.
+        error_code: the partition's error code; 0 for none.
     """
 
     index: int
@@ -44,14 +44,14 @@ class PartitionMetadata:
 
 @attrs.frozen(kw_only=True)
 class TopicMetadata:
-    """One topic as the brokers described it.
+    """Metadata of one topic.
 
     Attributes:
-        name: its name.
-        id: its 16-byte id; zeros where the broker does not tell.
-        partitions: by number.
-        is_internal: it is Kafka's own.
-        error_code: why nothing, or not all, is known.
+        name: the topic's name.
+        id: the 16-byte topic id; zeros if the broker does not report it.
+        partitions: the partitions by number.
+        is_internal: whether it is one of Kafka's internal topics.
+        error_code: the topic's error code; 0 for none.
     """
 
     name: str
@@ -63,14 +63,14 @@ class TopicMetadata:
 
 @attrs.frozen(kw_only=True)
 class Cluster:
-    """A snapshot; it never changes, another one takes its place.
+    """An immutable snapshot of a cluster; updates replace it.
 
     Attributes:
-        id: the cluster's id; None where it is not known.
-        controller: the id of the controller's node; -1 for none.
-        nodes: the brokers by id; those of ``bootstrap.servers`` until others are known.
-        topics: by name; only those that were asked for.
-        is_bootstrap: the nodes are those of ``bootstrap.servers``.
+        id: the cluster id; None if it is not known.
+        controller: the controller's node id; -1 for none.
+        nodes: the brokers by id; the ``bootstrap.servers`` until the brokers are known.
+        topics: the requested topics by name.
+        is_bootstrap: whether the nodes are still the ``bootstrap.servers``.
     """
 
     id: str | None = None
@@ -81,17 +81,17 @@ class Cluster:
 
     @classmethod
     def bootstrap(cls, servers: Iterable[tuple[str, int]]) -> Cluster:
-        """What is known at the beginning; the ids are made up, below zero."""
+        """Create the initial cluster; the nodes get made-up negative ids."""
         nodes = {-1 - i: Node(-1 - i, host, port) for i, (host, port) in enumerate(servers)}
         return cls(nodes=nodes, is_bootstrap=True)
 
     def node_at(self, host: str, port: int) -> Node | None:
-        """The node that is reached there; None if none is, or several say so."""
+        """The node that advertises this address; None if no node does, or several do."""
         found = [each for each in self.nodes.values() if (each.host, each.port) == (host, port)]
         return found[0] if len(found) == 1 else None
 
     def leader(self, topic: str, partition: int) -> Node | None:
-        """Who leads a partition; None if nobody does, or nobody knows."""
+        """The leader of a partition; None if there is none or it is not known."""
         found = self.topics.get(topic)
         known = found.partitions.get(partition) if found is not None else None
         return self.nodes.get(known.leader) if known is not None else None
@@ -100,13 +100,13 @@ class Cluster:
 def with_leaders(
     before: Cluster, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
 ) -> Cluster:
-    """The cluster with new leaders that an answer to another question told of (KIP-951).
+    """Return the cluster updated with leaders that a Produce or Fetch response reported (KIP-951).
 
     Args:
-        before: what was known.
-        leaders: the node id and the leader epoch of each; one that is not newer than what is known
-            changes nothing, nor does one whose node is not known.
-        nodes: the leaders' nodes, where the answer has them.
+        before: the cluster so far.
+        leaders: node id and leader epoch by partition. Leaders whose epoch is not newer than the
+            known one, or whose node is not known, are ignored.
+        nodes: the leaders' nodes, if the response has them.
     """
     known = {**before.nodes, **{each.id: each for each in nodes}}
     topics = dict(before.topics)
@@ -122,15 +122,15 @@ def with_leaders(
 
 
 def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) -> Cluster:
-    """The cluster as an answer describes it.
+    """Return the cluster that a Metadata response describes.
 
-    A leader of an older epoch than one that is known already is not believed: the answer comes
-    from a broker that is behind (KIP-320), unless the topic was made anew meanwhile.
+    A partition's leader with an older epoch than the known one is ignored: the response comes from
+    a broker with stale metadata (KIP-320), unless the topic has been recreated.
 
     Args:
-        response: the answer.
-        before: what was known.
-        is_partial: only some topics were asked for; the others stay.
+        response: the response.
+        before: the cluster so far.
+        is_partial: whether only some topics were requested; the others are kept.
     """
     topics = dict(before.topics) if is_partial else {}
     for topic in response.topics:
@@ -151,7 +151,7 @@ def _node(broker: MetadataResponseBroker) -> Node:
 def _topic(topic: MetadataResponseTopic, before: TopicMetadata | None) -> TopicMetadata:
     assert topic.name is not None
     known: Mapping[int, PartitionMetadata] = {}
-    # A broker that tells no ids may still be behind.
+    # A broker that reports no topic ids may have stale metadata all the same.
     if before is not None and topic.topic_id in (before.id, NO_UUID):
         known = before.partitions
     return TopicMetadata(

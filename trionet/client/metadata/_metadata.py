@@ -1,8 +1,24 @@
-"""When a client has to ask for the cluster's metadata again, and what it knows meanwhile.
+"""A client's view of the cluster, and when to refresh it.
 
 (Kafka: Metadata.) Pure: ``now`` is a parameter, in seconds of the loop's clock. An update is due
-when somebody wants one (a leader has moved, a connection was lost, a topic is new), or when the
-last is old; after one that failed, or came just before, there is a wait.
+when one was requested (a leader moved, a connection was lost, a topic is new) or when the last one
+is older than ``metadata.max.age.ms``. A backoff separates updates, whether they fail or succeed.
+
+**The problem.** Everything that goes wrong asks for new metadata, often all requests of a client at
+once, and a cluster in trouble is the last that should get a request per failure. At the other end,
+a new topic should be usable as soon as the broker knows it.
+
+**The choice.** A request for an update is a flag, not a queue: any number of them is one request,
+after a backoff that grows while updates fail, or while their responses have gaps (a topic without a
+leader yet). Only topics that were not requested before skip the backoff. Snapshots are immutable
+and replaced as a whole, so that a reader's view cannot change between two checkpoints.
+
+**What was refused.** Partial updates for new topics, as Kafka has them since 2.5: they save little
+where a client names few topics, and need a second set of times. Merging a response into the old
+snapshot: deleted topics would stay.
+
+**When to think again.** With thousands of topics per client; the full list in every request and the
+snapshot that is rebuilt for it are then what an update costs.
 """
 
 # Compiled by mypyc.
@@ -33,20 +49,20 @@ def _has_gaps(response: MetadataResponse) -> bool:
 
 
 def _covers(known: frozenset[str] | None, wanted: frozenset[str] | None) -> bool:
-    """Whether nothing is wanted beyond what is known; None is all topics."""
+    """Whether the known topics include all wanted ones; None means all topics."""
     return known is None if wanted is None else known is not None and wanted <= known
 
 
 @attrs.frozen(kw_only=True)
 class MetadataTimes:
-    """When metadata are asked for.
+    """When to request metadata.
 
     Attributes:
-        max_age_seconds: after this they are asked for again though nobody wants it
+        max_age_seconds: the age at which metadata is refreshed without being requested
             (``metadata.max.age.ms``).
-        retry: the wait between two requests that somebody wants (``retry.backoff.ms``,
+        retry: the backoff between two requested updates (``retry.backoff.ms``,
             ``retry.backoff.max.ms``).
-        rebootstrap_seconds: after so long without a success the client starts again from
+        rebootstrap_seconds: how long updates may fail until the client starts again from
             ``bootstrap.servers`` (``metadata.recovery.rebootstrap.trigger.ms``, KIP-1102);
             ``math.inf`` for never (``metadata.recovery.strategy=none``).
     """
@@ -57,40 +73,41 @@ class MetadataTimes:
 
 
 class Metadata:
-    """The cluster as a client knows it.
+    """The newest view of the cluster, and the state of its updates.
 
     Args:
         servers: hosts and ports of ``bootstrap.servers``.
-        times: when to ask.
-        chance: what blurs the waits.
+        times: when to update.
+        rng: source of the backoff's jitter.
+        allow_auto_topic_creation: whether requesting a topic's metadata may create the topic
+            (``allow.auto.create.topics``).
 
     Attributes:
         cluster: the newest snapshot.
-        topics: the topics to ask for; None for all there are. Change it with :meth:`want`.
-        allow_auto_topic_creation: whether asking for a topic may make it
-            (``allow.auto.create.topics``).
-        updates: how often the cluster was described.
-        error: why the last attempt failed; None after one that succeeded.
-        errors: how many attempts have failed so far.
+        topics: the topics to request; None for all. Change it with :meth:`set_topics`.
+        allow_auto_topic_creation: as given.
+        updates: the number of successful updates.
+        error: why the last update failed; None if it succeeded.
+        errors: the number of failed updates.
     """
 
     def __init__(
         self,
         servers: list[tuple[str, int]],
         times: MetadataTimes,
-        chance: random.Random,
+        rng: random.Random,
         *,
         allow_auto_topic_creation: bool = True,
     ) -> None:
-        self.cluster = Cluster.bootstrap(servers)
+        self.cluster: Cluster = Cluster.bootstrap(servers)
         self.topics: frozenset[str] | None = frozenset()
         self.allow_auto_topic_creation = allow_auto_topic_creation
-        self.updates = 0
+        self.updates: int = 0
         self.error: TrionetError | None = None
-        self.errors = 0
+        self.errors: int = 0
         self._servers = servers
         self._times = times
-        self._chance = chance
+        self._rng = rng
         self._wanted = True
         self._failures = 0
         self._tried_at = self._succeeded_at = -math.inf
@@ -99,26 +116,27 @@ class Metadata:
         self._asked_topics: frozenset[str] | None = frozenset()
         self._gaps = 0
 
-    # When.
+    # When to update.
 
     def time_to_next_update(self, now: float) -> float:
-        """Seconds until the next request is due."""
+        """Seconds until the next update is due."""
         due_at = -math.inf
         if not self._wanted:
             due_at = self._succeeded_at + self._times.max_age_seconds
         return max(0.0, max(due_at, self._tried_at + self._wait_seconds) - now)
 
     def request_update(self) -> int:
-        """Have the next request made as soon as the wait after the last one allows.
+        """Request an update as soon as the backoff allows.
 
         Returns:
-            The number of updates so far; the one that was asked for has come when there are more.
+            The number of updates so far; the requested update is done once :attr:`updates` is
+            larger.
         """
         self._wanted = True
         return self.updates
 
-    def want(self, topics: frozenset[str] | None) -> None:
-        """Ask for these topics from now on; None for all. New ones are asked for at once."""
+    def set_topics(self, topics: frozenset[str] | None) -> None:
+        """Set the topics to request; None for all. New ones cause an update without backoff."""
         is_new = not _covers(self.topics, topics)
         self.topics = topics
         if is_new:
@@ -127,23 +145,23 @@ class Metadata:
             self._wait_seconds = 0.0
 
     def needs_rebootstrap(self, now: float) -> bool:
-        """Whether asking has failed for so long that the brokers may all have moved (KIP-1102)."""
+        """Whether updates have failed for so long that all brokers may have moved (KIP-1102)."""
         since = self._unanswered_since
         return since is not None and now - since > self._times.rebootstrap_seconds
 
     def age(self, now: float) -> float:
-        """Seconds since the cluster was described; for ever before that."""
+        """Seconds since the last successful update; infinite before the first."""
         return now - self._succeeded_at
 
     @property
     def can_rebootstrap(self) -> bool:
-        """``metadata.recovery.strategy`` is ``rebootstrap``."""
+        """Whether ``metadata.recovery.strategy`` is ``rebootstrap``."""
         return self._times.rebootstrap_seconds < math.inf
 
-    # What.
+    # Requests and responses.
 
     def request(self) -> MetadataRequest:
-        """What to ask for."""
+        """Build the next Metadata request."""
         names = self.topics
         topics = None
         if names is not None:
@@ -152,23 +170,23 @@ class Metadata:
             topics=topics, allow_auto_topic_creation=self.allow_auto_topic_creation
         )
 
-    def asking_since(self, now: float) -> None:
-        """An update was due, and somebody to be asked is looked for."""
+    def attempt_started(self, now: float) -> None:
+        """Record that an update is due and a node for it is being sought."""
         if self._unanswered_since is None:
             self._unanswered_since = now
 
-    def asked(self, now: float) -> None:
-        """A request is sent."""
+    def request_sent(self, now: float) -> None:
+        """Record that a request was sent."""
         self._tried_at = now
         self._asked_topics = self.topics
-        self.asking_since(now)
+        self.attempt_started(now)
 
     def update(self, response: MetadataResponse, now: float) -> None:
-        """An answer came; one without any broker is a failure (Kafka: DefaultMetadataUpdater).
+        """Apply a response; one without any broker counts as a failure.
 
-        One that lacks something that will be there soon, such as the leader of a new topic, is
-        asked for again, after ever longer waits; so are topics that became known to be wanted
-        after the question (Kafka: Metadata.requestUpdate, needPartialUpdate).
+        If the response lacks something that is expected soon, such as the leader of a new topic,
+        another update is requested with a growing backoff. So it is if topics were added after the
+        request was sent (Kafka: Metadata.requestUpdate, needPartialUpdate).
         """
         if not response.brokers:
             self.failed(now)
@@ -181,29 +199,29 @@ class Metadata:
         self._failures = 0
         self._tried_at = self._succeeded_at = now
         self._unanswered_since = None
-        self._wait_seconds = self._times.retry.seconds(self._gaps or 1, self._chance)
+        self._wait_seconds = self._times.retry.seconds(self._gaps or 1, self._rng)
 
     def update_leaders(
         self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
     ) -> None:
-        """An answer to another question told of new leaders; see :func:`._cluster.with_leaders`."""
+        """Apply leaders reported by other responses; see :func:`._cluster.with_leaders`."""
         self.cluster = with_leaders(self.cluster, leaders, nodes)
 
     def failed(self, now: float, error: TrionetError | None = None) -> None:
-        """No answer came, or none that helps."""
+        """Record a failed update."""
         self.error = error
         self.errors += 1
         self._wanted = True
         self._failures += 1
         self._tried_at = now
-        self._wait_seconds = self._times.retry.seconds(self._failures, self._chance)
+        self._wait_seconds = self._times.retry.seconds(self._failures, self._rng)
 
     def require_rebootstrap(self) -> None:
-        """A broker asked for a new start (REBOOTSTRAP_REQUIRED)."""
+        """Rebootstrap with the next update, since a broker responded REBOOTSTRAP_REQUIRED."""
         self._unanswered_since = -math.inf
 
     def rebootstrap(self, now: float) -> None:
-        """Start again from ``bootstrap.servers`` (KIP-899); the topics stay known."""
+        """Start again from ``bootstrap.servers`` (KIP-899), keeping what is known of topics."""
         known = Cluster.bootstrap(self._servers)
         self.cluster = attrs.evolve(known, id=self.cluster.id, topics=self.cluster.topics)
         self._wanted = True

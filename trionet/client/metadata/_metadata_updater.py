@@ -1,7 +1,11 @@
-"""Asks for the cluster's metadata when they are due, and decides whom.
+"""Keeps a client's metadata up to date, or leaves it to the client's owner.
 
-(Kafka: NetworkClient.DefaultMetadataUpdater.) Its requests are marked as the client's own, so that
-those of users are never taken for them (KAFKA-4098).
+The requests are marked as internal, so that users' own Metadata requests are never mistaken for
+them (KAFKA-4098). :class:`.ManualMetadataUpdater` sends none.
+
+The updater needs the client to send, and the client needs the updater to know what to send first;
+the two call each other, as in Kafka. What the updater may use of the client is :class:`Requester`,
+so that the decisions here can be tested, and read, without a network.
 """
 
 # Compiled by mypyc.
@@ -23,11 +27,11 @@ from ._metadata import Metadata
 
 logger = logging.getLogger("trionet.client")
 
-# The first version that can forbid to make a topic by asking for it.
+# The first version that can disable the creation of requested topics.
 _FIRST_WITHOUT_CREATION = 4
-# Before it no topics at all meant all topics.
+# In version 0 an empty list of topics means all topics.
 _FIRST_WITH_NO_TOPICS = 1
-# The first version of DescribeCluster that can ask for controllers, and how (KIP-919).
+# The first version of DescribeCluster that can describe controllers, and their type (KIP-919).
 _FIRST_WITH_CONTROLLERS = 1
 _CONTROLLERS = 2
 _WRONG_ENDPOINT = frozenset(
@@ -35,14 +39,14 @@ _WRONG_ENDPOINT = frozenset(
 )
 
 
-class Asker(Protocol):
-    """What is needed here of a NetworkClient."""
+class Requester(Protocol):
+    """The part of :class:`.KafkaClient` that sends metadata requests."""
 
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]: ...
 
     def can_send(self, node_id: int, now: float) -> bool: ...
 
-    def soonest(self, now: float) -> float: ...
+    def next_usable_delay(self, now: float) -> float: ...
 
     def begin_connect(self, node: Node, now: float) -> bool: ...
 
@@ -52,57 +56,90 @@ class Asker(Protocol):
 
 
 class MetadataUpdater:
-    """Keeps a :class:`.Metadata` up to date.
+    """Where a client's nodes come from (Kafka: MetadataUpdater).
 
     Args:
-        metadata: what it keeps.
-        of_controllers: the nodes are the controllers of a cluster, which know nothing of topics
-            and are described by another request (KIP-919).
+        metadata: the client's view of the cluster.
+        is_automatic: whether metadata is requested; False if the client's owner sets the nodes.
 
     Attributes:
-        asks: whether metadata are ever asked for; not where the owner gives the nodes.
+        metadata: as given.
+        is_automatic: as given.
     """
 
-    def __init__(self, metadata: Metadata, *, of_controllers: bool = False) -> None:
+    def __init__(self, metadata: Metadata, *, is_automatic: bool) -> None:
         self.metadata = metadata
-        self.of_controllers = of_controllers
-        self.asks = True
-        self._is_asking = False
+        self.is_automatic = is_automatic
 
     def is_due(self, now: float) -> bool:
-        """Whether a request should go out now, before those of users."""
-        return not self._is_asking and self.metadata.time_to_next_update(now) <= 0
+        """Whether a metadata request should be sent now, before users' requests."""
+        raise NotImplementedError
 
-    def maybe_update(self, asker: Asker, now: float) -> float:
-        """Ask if it is due.
+    def maybe_update(self, client: Requester, now: float) -> float:
+        """Send a metadata request, or connect a node for it, if an update is due.
 
         Returns:
             Seconds until this has to be called again, if nothing else happens before.
         """
-        if self._is_asking:
-            return math.inf  # the request has a time of its own
+        raise NotImplementedError
+
+    def handle_response(self, body: MetadataResponse | DescribeClusterResponse, now: float) -> None:
+        """Apply the response to a metadata request."""
+        raise NotImplementedError
+
+    def handle_failure(self, now: float, error: TrionetError) -> None:
+        """Record that a metadata request failed or could not be sent."""
+        raise NotImplementedError
+
+    def connection_lost(self, error: TrionetError, now: float) -> None:
+        """React to a lost connection, or to one that could not be made."""
+        raise NotImplementedError
+
+
+class DefaultMetadataUpdater(MetadataUpdater):
+    """Requests metadata when an update is due, from the least loaded node.
+
+    (Kafka: NetworkClient.DefaultMetadataUpdater.)
+
+    Args:
+        metadata: the metadata to update.
+        of_controllers: whether the nodes are a cluster's controllers, which know no topics and
+            are described by DescribeCluster (KIP-919).
+    """
+
+    def __init__(self, metadata: Metadata, *, of_controllers: bool = False) -> None:
+        super().__init__(metadata, is_automatic=True)
+        self.of_controllers = of_controllers
+        self._is_in_progress = False
+
+    def is_due(self, now: float) -> bool:
+        return not self._is_in_progress and self.metadata.time_to_next_update(now) <= 0
+
+    def maybe_update(self, client: Requester, now: float) -> float:
+        if self._is_in_progress:
+            return math.inf  # until its response or timeout
         delay = self.metadata.time_to_next_update(now)
         if delay > 0:
             return delay
         if self.metadata.needs_rebootstrap(now):
-            # A node of the new cluster may have the id of one of the old (KIP-1102).
+            # The new cluster may reuse a node id of the old one (KIP-1102).
             for each in list(self.metadata.cluster.nodes.values()):
-                asker.disconnect(each)
-            self._rebootstrap("no broker describes the cluster any more", now)
-        node, has_ready = asker.least_loaded_node(now)
+                client.disconnect(each)
+            self._rebootstrap("no metadata within metadata.recovery.rebootstrap.trigger.ms", now)
+        node, has_ready = client.least_loaded_node(now)
         is_lost = node is None and not has_ready and not self.metadata.cluster.is_bootstrap
         if is_lost and self.metadata.can_rebootstrap:
             self._rebootstrap("none of the known brokers can be reached", now)
-            node, _ = asker.least_loaded_node(now)
-        self.metadata.asking_since(now)
+            node, _ = client.least_loaded_node(now)
+        self.metadata.attempt_started(now)
         if node is None:
-            return asker.soonest(now)
-        if asker.can_send(node.id, now):
-            return self._ask(asker, node, now)
-        asker.begin_connect(node, now)
-        return math.inf  # how a connect ends, a poll tells
+            return client.next_usable_delay(now)
+        if client.can_send(node.id, now):
+            return self._send_request(client, node, now)
+        client.begin_connect(node, now)
+        return math.inf  # until the connect succeeds, fails or times out
 
-    def _ask(self, asker: Asker, node: Node, now: float) -> float:
+    def _send_request(self, client: Requester, node: Node, now: float) -> float:
         metadata = self.metadata
         body: Message = metadata.request()
         oldest = _FIRST_WITH_NO_TOPICS
@@ -111,25 +148,24 @@ class MetadataUpdater:
         if self.of_controllers:
             body = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
             oldest = _FIRST_WITH_CONTROLLERS
-        metadata.asked(now)
+        metadata.request_sent(now)
         try:
-            asker.send_internal(node, body, now, version_min=oldest)
+            client.send_internal(node, body, now, version_min=oldest)
         except UnsupportedVersionError as error:
-            self.failed(now, error)
+            self.handle_failure(now, error)
             return metadata.time_to_next_update(now)
-        self._is_asking = True
+        self._is_in_progress = True
         return math.inf
 
-    def answered(self, answer: MetadataResponse | DescribeClusterResponse, now: float) -> None:
-        """A request of ours was answered."""
-        self._is_asking = False
-        if isinstance(answer, DescribeClusterResponse):
-            if answer.error_code:
-                self.metadata.failed(now, _no_controllers(answer))
+    def handle_response(self, body: MetadataResponse | DescribeClusterResponse, now: float) -> None:
+        self._is_in_progress = False
+        if isinstance(body, DescribeClusterResponse):
+            if body.error_code:
+                self.metadata.failed(now, _controllers_error(body))
                 return
-            response = _of_controllers(answer)
+            response = _as_metadata(body)
         else:
-            response = answer
+            response = body
         if response.error_code == error_codes.REBOOTSTRAP_REQUIRED:
             self.metadata.require_rebootstrap()
             self.metadata.failed(now)
@@ -138,47 +174,46 @@ class MetadataUpdater:
         for topic in self.metadata.cluster.topics.values():
             if topic.error_code:
                 name = error_codes.name_of(topic.error_code)
-                logger.debug("the metadata of topic %s: %s", topic.name, name)
+                logger.debug("metadata of topic %s: %s", topic.name, name)
 
-    def failed(self, now: float, error: TrionetError) -> None:
-        """A request of ours was not answered, or could not be made."""
-        self._is_asking = False
+    def handle_failure(self, now: float, error: TrionetError) -> None:
+        self._is_in_progress = False
         self.metadata.failed(now, error)
 
     def connection_lost(self, error: TrionetError, now: float) -> None:
-        """A connection is gone: who leads what may have changed.
+        """Request an update, because leaders may have moved.
 
-        One that was not let in is told to whoever waits for metadata, unless another node is being
-        asked (KAFKA-8933).
+        A failed authentication fails the update instead, so that tasks waiting for metadata raise
+        it, unless a request to another node is in progress (KAFKA-8933).
         """
-        if isinstance(error, AuthenticationError) and not self._is_asking:
+        if isinstance(error, AuthenticationError) and not self._is_in_progress:
             self.metadata.failed(now, error)
         else:
             self.metadata.request_update()
 
     def _rebootstrap(self, why: str, now: float) -> None:
-        logger.info("starting again from bootstrap.servers: %s", why)
+        logger.info("rebootstrapping from bootstrap.servers: %s", why)
         self.metadata.rebootstrap(now)
 
 
-def _no_controllers(answer: DescribeClusterResponse) -> TrionetError:
-    error = api_error(answer.error_code, "the controllers", answer.error_message)
-    if answer.error_code in _WRONG_ENDPOINT:
+def _controllers_error(response: DescribeClusterResponse) -> TrionetError:
+    error = api_error(response.error_code, "the controllers", response.error_message)
+    if response.error_code in _WRONG_ENDPOINT:
         return UnsupportedVersionError(
-            f"bootstrap.controllers names a node that is no controller: {error}"
+            f"bootstrap.controllers names a node that is not a controller: {error}"
         )
     return error
 
 
-def _of_controllers(answer: DescribeClusterResponse) -> MetadataResponse:
-    """The same as an answer about brokers."""
+def _as_metadata(response: DescribeClusterResponse) -> MetadataResponse:
+    """Convert a description of controllers to a Metadata response."""
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
                 node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack
             )
-            for each in answer.brokers
+            for each in response.brokers
         ],
-        cluster_id=answer.cluster_id,
-        controller_id=answer.controller_id,
+        cluster_id=response.cluster_id,
+        controller_id=response.controller_id,
     )

@@ -1,4 +1,4 @@
-"""Kafka's metrics of the requests of one API: how many, how long, how large, how throttled."""
+"""Kafka's metrics for the requests of one API: count, latency, size and throttle time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _MS_OF_US = 1e-3
 
 
 class ApiMetrics:
-    """What is told of one API, from the counters of a client.
+    """The count and latency metrics of one API, computed from the client's counters.
 
     Args:
-        group: where Kafka tells it.
-        counters: of the client.
-        api_key: of the API.
-        count: what Kafka's name of the count begins with, such as ``heartbeat``.
-        what: what is counted, for people.
-        time: what the names of the times begin with, such as ``heartbeat-response-time``.
-        has_average: Kafka tells the average time, too.
+        group: the metric group in which Kafka reports them.
+        counters: the client's counters.
+        api_key: the API.
+        count: prefix of Kafka's name for the count, such as ``heartbeat``.
+        what: what is counted, for the description.
+        time: prefix of Kafka's names for the latencies, such as ``heartbeat-response-time``.
+        has_average: whether Kafka reports the average latency too.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""All metrics of one client: of its network, and of what is built on it."""
+"""The metrics registry of one client, for its network layer and for what is built on it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ._statistics import ClientStatistics
 
 @attrs.frozen(kw_only=True)
 class MetricsSettings:
-    """The windows that rates and averages are taken over.
+    """The windows over which rates and averages are computed.
 
     Attributes:
-        samples: how many, the one in progress included (``metrics.num.samples``).
-        window_seconds: the length of one (``metrics.sample.window.ms``).
+        samples: the number of windows, including the current one (``metrics.num.samples``).
+        window_seconds: the length of each (``metrics.sample.window.ms``).
     """
 
     samples: int = SAMPLES
@@ -30,21 +30,21 @@ class MetricsSettings:
 
 
 class ClientMetrics:
-    """What can be measured of one client.
+    """All metrics of one client.
 
-    Most clients are never asked. What measures is made when the first snapshot is taken, as if it
-    had looked when the client was opened and everything was 0; until then a client pays for its
-    counters alone.
+    Most clients are never asked for their metrics. The collectors are therefore created with the
+    first snapshot, as if they had seen all zeros when the client was opened; until then a client
+    pays only for its counters.
 
     Args:
-        client: what Kafka's names begin with: ``producer``, ``consumer``, ``admin-client``, or
+        client: prefix of Kafka's metric names: ``producer``, ``consumer``, ``admin-client``, or
             ``network-client`` for a client that is none of these.
         settings: the windows.
-        selector: of the client.
-        now: when it was opened, in seconds of the loop's clock.
+        selector: the client's selector.
+        now: when the client was opened, in seconds of the loop's clock.
 
     Attributes:
-        counters: of the client's requests.
+        counters: the client's request counters.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class ClientMetrics:
         selector: Selector,
         now: float,
     ) -> None:
-        self.counters = ClientCounters()
+        self.counters: ClientCounters = ClientCounters()
         self._client = client
         self._settings = settings
         self._selector = selector
         self._began_at = now
         self._registry = Registry()
-        self._to_make: list[Callable[[], Collect]] = []
+        self._pending: list[Callable[[], Collect]] = []
         self.register(self._network)
 
     def _network(self) -> Collect:
@@ -75,7 +75,7 @@ class ClientMetrics:
         ).collect
 
     def group(self, group: str, *labels: str) -> MetricGroup:
-        """A group of this client's metrics, by Kafka's name, such as ``producer-metrics``."""
+        """Create a group of this client's metrics by Kafka's name, such as ``producer-metrics``."""
         settings = self._settings
         return MetricGroup(
             self._client,
@@ -87,16 +87,16 @@ class ClientMetrics:
         )
 
     def register(self, make: Callable[[], Collect]) -> None:
-        """Ask what ``make`` makes, too; it is called when the next snapshot is taken."""
-        self._to_make.append(make)
+        """Add a collector, which ``make`` creates when the next snapshot is taken."""
+        self._pending.append(make)
 
     def snapshot(self, now: float) -> Snapshot:
-        """Everything at ``now``, with all names and kinds."""
-        to_make, self._to_make = self._to_make, []
-        for make in to_make:
+        """Return all metrics at ``now``, with their names and kinds."""
+        pending, self._pending = self._pending, []
+        for make in pending:
             self._registry.register(make())
         return self._registry.snapshot(now)
 
     def statistics(self, now: float) -> ClientStatistics:
-        """Everything at ``now``."""
+        """Return all metrics at ``now`` by Kafka's names."""
         return ClientStatistics(self.snapshot(now))

@@ -1,7 +1,7 @@
-"""What a client has sent and received: plain numbers, for whoever asks.
+"""Counters of a client's requests and responses.
 
-(Kafka: Selector.SelectorMetrics and NetworkClient's, without their sensors.) Rates and averages are
-made of them when somebody wants to know; a request pays a few additions.
+(Kafka: the sensors of Selector.SelectorMetrics and NetworkClient.) A request costs a few additions;
+rates and averages are computed from the counters when metrics are read.
 """
 
 # Compiled by mypyc.
@@ -16,16 +16,16 @@ US: Final = 1e6
 
 
 class NodeCounters:
-    """One node's numbers, which only grow.
+    """Counters of one node.
 
     Attributes:
-        requests: that were sent.
-        request_bytes: what they took together, as they travel.
-        largest_request: the size of the largest, of late.
-        responses: that came back.
-        response_bytes: what they took together.
-        latency_us: from the requests to their answers, in all, in microseconds.
-        longest_us: the longest of these, of late.
+        requests: requests sent.
+        request_bytes: their total size on the wire.
+        largest_request: the largest request of the current window, in bytes.
+        responses: responses received.
+        response_bytes: their total size.
+        latency_us: total time from requests to responses, in microseconds.
+        longest_us: the longest latency of the current window, in microseconds.
     """
 
     __slots__ = (
@@ -47,16 +47,16 @@ class NodeCounters:
 
 
 class ApiCounters:
-    """The answers to requests of one API, of all nodes together.
+    """Counters of one API over all nodes.
 
     Attributes:
-        responses: that came back.
-        response_bytes: what they took together.
-        largest_response: the size of the largest, of late.
-        latency_us: from the requests to these, in all, in microseconds.
-        longest_us: the longest of these, of late.
-        throttle_ms: what they asked for in all.
-        longest_throttle_ms: the most that one asked for, of late.
+        responses: responses received.
+        response_bytes: their total size.
+        largest_response: the largest response of the current window, in bytes.
+        latency_us: total time from requests to responses, in microseconds.
+        longest_us: the longest latency of the current window, in microseconds.
+        throttle_ms: total throttle time of the responses, in milliseconds.
+        longest_throttle_ms: the longest throttle time of the current window.
     """
 
     __slots__ = (
@@ -71,19 +71,19 @@ class ApiCounters:
 
     def __init__(self) -> None:
         self.responses = self.response_bytes = 0
-        self.largest_response = RollingMaximum()
-        self.latency_us = 0
-        self.longest_us = RollingMaximum()
-        self.throttle_ms = 0
-        self.longest_throttle_ms = RollingMaximum()
+        self.largest_response: RollingMaximum = RollingMaximum()
+        self.latency_us: int = 0
+        self.longest_us: RollingMaximum = RollingMaximum()
+        self.throttle_ms: int = 0
+        self.longest_throttle_ms: RollingMaximum = RollingMaximum()
 
 
 class ClientCounters:
-    """The numbers of all nodes that requests went to, and of all APIs that were answered.
+    """Counters of one client.
 
     Attributes:
-        nodes: by id.
-        apis: by API key.
+        nodes: counters by node id.
+        apis: counters by API key.
     """
 
     __slots__ = ("apis", "nodes")
@@ -93,19 +93,19 @@ class ClientCounters:
         self.apis: dict[int, ApiCounters] = {}
 
     def api(self, api_key: int) -> ApiCounters:
-        """The numbers of one API."""
+        """The counters of one API, created at first use."""
         counters = self.apis.get(api_key)
         if counters is None:
             counters = self.apis[api_key] = ApiCounters()
         return counters
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """What was sent to a node was sent to another; its numbers stay if that has some."""
+        """Move a node's counters to another id, unless that has counters already."""
         if new_id not in self.nodes:
             self.nodes[new_id] = self.nodes.pop(node_id)
 
-    def sent(self, node_id: int, size: int) -> None:
-        """A request of so many bytes goes to a node."""
+    def request_sent(self, node_id: int, size: int) -> None:
+        """Count a request of ``size`` bytes."""
         node = self.nodes.get(node_id)
         if node is None:
             node = self.nodes[node_id] = NodeCounters()
@@ -113,10 +113,10 @@ class ClientCounters:
         node.request_bytes += size
         node.largest_request.current = max(node.largest_request.current, size)
 
-    def answered(
+    def response_received(
         self, node_id: int, api_key: int, size: int, seconds: float, throttle_seconds: float
     ) -> None:
-        """An answer of so many bytes came from a node, so long after its request."""
+        """Count a response of ``size`` bytes, ``seconds`` after its request."""
         latency_us = int(seconds * US)
         node = self.nodes[node_id]
         node.responses += 1

@@ -1,8 +1,8 @@
 """Kafka's metrics of a client's connections, requests and nodes.
 
-(Kafka: Selector.SelectorMetrics.) The loop is shared with the program's own tasks: what Kafka
-measures as time in ``select`` is here the time between two turns of the client, in which it waited
-or others ran.
+(Kafka: Selector.SelectorMetrics.) The event loop is shared with the program's own tasks. What Kafka
+measures as time in ``select`` is therefore the time between two turns of the client, in which it
+waited or other tasks ran.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _MS_OF_US = 1e-3
 
 
 class NetworkMetrics:
-    """The collector of one client's network.
+    """The collector for the network layer of one client.
 
     Args:
-        client: whose: ``producer``, ``consumer``, ``admin-client`` or ``network-client``.
-        selector: of the client.
-        counters: of its requests.
-        began_at: when it was opened, in seconds of the loop's clock.
+        client: ``producer``, ``consumer``, ``admin-client`` or ``network-client``.
+        selector: the client's selector.
+        counters: the client's request counters.
+        began_at: when the client was opened, in seconds of the loop's clock.
         samples: ``metrics.num.samples``.
         seconds: ``metrics.sample.window.ms``, in seconds.
     """
@@ -62,7 +62,7 @@ class NetworkMetrics:
         )
         self._no_reauthentication = group.total(
             "successful-authentication-no-reauth-total",
-            "Successful authentications with brokers that know of no re-authentication.",
+            "Successful authentications with brokers that do not support re-authentication.",
         )
         self._reauthentication_avg = group.share(
             "reauthentication-latency-avg", "Average time of a re-authentication, in ms."
@@ -93,7 +93,7 @@ class NetworkMetrics:
         )
 
     def collect(self, now: float) -> Iterator[Family]:
-        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        """Yield the metric families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         nodes = self._counters.nodes
         yield from self._traffic.families({(): _sum(nodes.values())}, now)
         largest = self._selector.counters.largest_send
@@ -150,20 +150,20 @@ class NetworkMetrics:
 
 
 class _Traffic:
-    """Requests and answers, by label."""
+    """Counts and sizes of requests and responses, by label."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._request = group.rated("request", "Requests sent")
-        self._response = group.rated("response", "Answers received")
-        self._outgoing = group.rated("outgoing-byte", "Bytes of requests")
-        self._incoming = group.rated("incoming-byte", "Bytes of answers")
+        self._response = group.rated("response", "Responses received")
+        self._outgoing = group.rated("outgoing-byte", "Request bytes")
+        self._incoming = group.rated("incoming-byte", "Response bytes")
         self._size_avg = group.share("request-size-avg", "Average size of a request, in bytes.")
 
     def families(self, nodes: Mapping[Labels, NodeCounters], now: float) -> Iterator[Family]:
         yield from self._request.families({key: n.requests for key, n in nodes.items()}, now)
         yield from self._response.families({key: n.responses for key, n in nodes.items()}, now)
         yield from self._outgoing.families({key: n.request_bytes for key, n in nodes.items()}, now)
-        # With the sizes in front of them, as Kafka's selector counts what it reads.
+        # Including the length prefixes, as Kafka's selector counts what it reads.
         incoming = {key: n.response_bytes + SIZE_BYTES * n.responses for key, n in nodes.items()}
         yield from self._incoming.families(incoming, now)
         sizes = {key: (n.request_bytes, n.requests) for key, n in nodes.items()}
@@ -171,16 +171,16 @@ class _Traffic:
 
 
 class _NodeMetrics:
-    """All that is told of each node."""
+    """Metrics per node."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._traffic = _Traffic(group)
         self._size_max = group.largest("request-size-max", "Size of the largest request, in bytes.")
         self._latency_avg = group.share(
-            "request-latency-avg", "Average time from a request to its answer, in ms."
+            "request-latency-avg", "Average time from a request to its response, in ms."
         )
         self._latency_max = group.largest(
-            "request-latency-max", "Longest time from a request to its answer, in ms.", _MS_OF_US
+            "request-latency-max", "Longest time from a request to its response, in ms.", _MS_OF_US
         )
 
     def families(self, nodes: Mapping[Labels, NodeCounters], now: float) -> Iterator[Family]:
@@ -193,7 +193,7 @@ class _NodeMetrics:
 
 
 def _sum(nodes: Iterable[NodeCounters]) -> NodeCounters:
-    """What only grows, of all together."""
+    """Sum the totals of all nodes."""
     whole = NodeCounters()
     for node in nodes:
         whole.requests += node.requests

@@ -1,4 +1,4 @@
-"""What a client did and holds at one moment, by Kafka's names."""
+"""A snapshot of a client's metrics by Kafka's names."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ K = TypeVar("K")
 NODE = ("node-id",)
 TOPIC = ("topic",)
 PARTITION = ("topic", "partition")
-#: The labels of the whole client, where Kafka's names of that and of its topics are the same.
+#: The labels of a client-wide metric whose Kafka name is also used per topic.
 WHOLE = ("",)
 
 
 class ClientStatistics(Mapping[str, float]):
-    """All metrics of a client at one moment: a mapping of Kafka's names, and parts of them.
+    """All metrics of a client at one moment, as a mapping from Kafka's names to values.
 
-    ``statistics["request-total"]`` is of the whole client, ``statistics.nodes[1]["request-total"]``
-    of one node. Rates and averages are of the last windows, which end when statistics are asked
-    for.
+    ``statistics["request-total"]`` is the value of the whole client,
+    ``statistics.nodes[1]["request-total"]`` that of one node. Rates and averages cover the last
+    windows, the current one included.
 
     Args:
-        snapshot: of the client's metrics.
+        snapshot: a snapshot of the client's metrics.
 
     Attributes:
-        nodes: what there is by node.
-        topics: what there is by topic.
-        partitions: what there is by partition.
-        snapshot: the same with all names and kinds, which
-            :func:`trionet.metrics._prometheus.exposition` writes for Prometheus.
+        nodes: metrics by node id.
+        topics: metrics by topic.
+        partitions: metrics by partition.
+        snapshot: as given, with all names and kinds;
+            :func:`trionet.metrics._prometheus.exposition` formats it for Prometheus.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -60,9 +60,9 @@ class ClientStatistics(Mapping[str, float]):
                         of = TopicPartition(topic, int(partition))
                         partitions.setdefault(of, {})[name] = sample.value
         self._whole = whole
-        self.nodes = _frozen(nodes)
-        self.topics = _frozen(topics)
-        self.partitions = _frozen(partitions)
+        self.nodes: Mapping[int, Mapping[str, float]] = _frozen(nodes)
+        self.topics: Mapping[str, Mapping[str, float]] = _frozen(topics)
+        self.partitions: Mapping[TopicPartition, Mapping[str, float]] = _frozen(partitions)
 
     def __getitem__(self, name: str) -> float:
         return self._whole[name]

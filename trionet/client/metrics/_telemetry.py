@@ -1,9 +1,9 @@
-"""Pushes a client's metrics to a broker that asks for them (KIP-714).
+"""Pushes a client's metrics to a broker that subscribes to them (KIP-714).
 
-(Kafka: ClientTelemetryReporter, NetworkClient.TelemetrySender.) A broker without a plugin that
-takes them does not know the API, and is sent nothing. One is asked which metrics it wants, and how
-often; these are then sent to it, and to the same broker for as long as there is a connection.
-Nobody waits for any of this, and it fails nothing else.
+(Kafka: ClientTelemetryReporter, NetworkClient.TelemetrySender.) A broker is asked which metrics it
+wants, and how often; they are then pushed to that broker for as long as it stays connected. Brokers
+without a metrics plugin do not support the API, and are sent nothing. All of this runs in the
+background: no call waits for it, and its errors are only logged.
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ from ...protocol.records.compression._codecs import NAMES, compress
 from .._node import Node
 from ..metadata._metadata import Metadata
 from ..requests._api_versions import NodeApiVersions
-from ..requests._pending_response import AwaitedAnswer
-from ..requests._response import ClientResponse
+from ..requests._response import ClientResponse, PendingResponse
 from ._client_metrics import ClientMetrics
 from ._telemetry_points import TelemetryPoints
 
 logger = logging.getLogger("trionet.client")
 
-# After a broker that does not take part, or could not be asked (Kafka: DEFAULT_PUSH_INTERVAL_MS).
+# If the broker names no interval or could not be reached (Kafka: DEFAULT_PUSH_INTERVAL_MS).
 INTERVAL_SECONDS: Final = 300.0
-# The first push comes after so many parts of the interval, so that not all clients push at once.
+# The first push is spread over this share of the interval, so that clients do not push in step.
 _FIRST_PUSH: Final = (0.5, 1.5)
 _NO_COMPRESSION: Final = 0
 _ALL: Final = "*"
@@ -54,12 +53,12 @@ _RETRY_LATER: Final = (error_codes.TELEMETRY_TOO_LARGE, error_codes.THROTTLING_Q
 
 @attrs.frozen(kw_only=True)
 class TelemetrySettings:
-    """What a client tells brokers of itself.
+    """Settings of a client's telemetry.
 
     Attributes:
-        is_enabled: whether it tells anything (``enable.metrics.push``).
-        labels: what goes with all of its metrics, such as its rack and its group, by the names of
-            KIP-714: ``client_rack``, ``group_id``, ``group_instance_id``, ``transactional_id``.
+        is_enabled: whether metrics are pushed at all (``enable.metrics.push``).
+        labels: the labels of all metrics, with KIP-714's names: ``client_rack``, ``group_id``,
+            ``group_instance_id``, ``transactional_id``.
     """
 
     is_enabled: bool = False
@@ -68,15 +67,15 @@ class TelemetrySettings:
 
 @attrs.frozen
 class Subscription:
-    """What a broker wants to know.
+    """The metrics that a broker subscribes to.
 
     Attributes:
-        id: of this set of metrics.
-        interval_seconds: between two pushes.
-        bytes_max: the most that one push may have.
-        compression: the codec of pushes.
-        is_delta: whether counters tell what was added since the last push.
-        prefixes: what the names of wanted metrics begin with; none if no metric is wanted.
+        id: the subscription id.
+        interval_seconds: the time between two pushes.
+        bytes_max: the maximum size of a push.
+        compression: the compression codec of pushes.
+        is_delta: whether counters are sent as the increase since the last push.
+        prefixes: prefixes of the wanted metrics' names; empty if none is wanted.
     """
 
     id: int
@@ -87,22 +86,22 @@ class Subscription:
     prefixes: tuple[str, ...]
 
     @classmethod
-    def of(cls, answer: GetTelemetrySubscriptionsResponse) -> Subscription:
-        """Read a broker's answer."""
-        interval_ms = answer.push_interval_ms
-        known = (each for each in answer.accepted_compression_types if each in NAMES)
+    def of(cls, response: GetTelemetrySubscriptionsResponse) -> Subscription:
+        """Create a subscription from a broker's response."""
+        interval_ms = response.push_interval_ms
+        known = (each for each in response.accepted_compression_types if each in NAMES)
         return cls(
-            answer.subscription_id,
+            response.subscription_id,
             interval_ms / 1000 if interval_ms > 0 else INTERVAL_SECONDS,
-            answer.telemetry_max_bytes,
+            response.telemetry_max_bytes,
             next(known, _NO_COMPRESSION),
-            answer.delta_temporality,
-            tuple("" if each == _ALL else each for each in answer.requested_metrics),
+            response.delta_temporality,
+            tuple("" if each == _ALL else each for each in response.requested_metrics),
         )
 
 
 def retry_seconds(error_code: int, interval_seconds: float) -> float:
-    """How long after a refusal the broker is asked again; ``math.inf`` for never.
+    """Seconds until the broker is asked for a subscription again; ``math.inf`` for never.
 
     (Kafka: ClientTelemetryUtils.maybeFetchErrorIntervalMs.)
     """
@@ -111,8 +110,8 @@ def retry_seconds(error_code: int, interval_seconds: float) -> float:
     return interval_seconds if error_code in _RETRY_LATER else math.inf
 
 
-class Asker(Protocol):
-    """What is needed here of a NetworkClient."""
+class TelemetryClient(Protocol):
+    """The part of :class:`.KafkaClient` that telemetry uses."""
 
     @property
     def metadata(self) -> Metadata: ...
@@ -128,7 +127,7 @@ class Asker(Protocol):
     def versions(self, node: Node) -> NodeApiVersions | None: ...
 
     def send_internal(
-        self, node: Node, body: Any, now: float, *, version_min: int, told: Any
+        self, node: Node, body: Any, now: float, *, version_min: int, callback: Any
     ) -> None: ...
 
 
@@ -136,13 +135,12 @@ class Telemetry:
     """The telemetry of one client.
 
     Args:
-        metrics: what is pushed.
-        labels: what goes with it.
-        network: its time of day counts.
+        metrics: the metrics to push.
+        labels: the labels of all metrics.
+        network: provides the time of day.
 
     Attributes:
-        client_instance_id: what a broker calls this client in its own metrics; None before one
-            was asked.
+        client_instance_id: the id that a broker assigned to this client; None before that.
     """
 
     def __init__(self, metrics: ClientMetrics, labels: Mapping[str, str], network: Network) -> None:
@@ -150,7 +148,7 @@ class Telemetry:
         self._metrics = metrics
         self._labels = labels
         self._network = network
-        self._chance: random.Random = network.chance
+        self._rng: random.Random = network.chance
         self._points = TelemetryPoints(self._now_ns())
         self._subscription: Subscription | None = None
         self._interval_seconds = INTERVAL_SECONDS
@@ -160,10 +158,10 @@ class Telemetry:
     def _now_ns(self) -> int:
         return self._network.now_ms() * 1_000_000
 
-    async def keep_pushing(self, asker: Asker) -> None:
-        """Ask and push until cancelled, or a broker says that it makes no sense.
+    async def push_periodically(self, client: TelemetryClient) -> None:
+        """Subscribe and push until cancelled, or until a broker rejects telemetry for good.
 
-        Another task polls.
+        Another task has to poll.
         """
         await trio.lowlevel.checkpoint()
         seconds = 0.0
@@ -171,25 +169,25 @@ class Telemetry:
             await trio.sleep(seconds)
             try:
                 if self._subscription is None:
-                    seconds = await self._subscribe(asker)
+                    seconds = await self._subscribe(client)
                 else:
-                    seconds = await self._push(asker, self._subscription)
+                    seconds = await self._push(client, self._subscription)
             except TrionetError as error:
-                logger.debug("metrics could not be pushed: %s", error)
+                logger.debug("could not push metrics: %s", error)
                 self._node = self._subscription = None
                 seconds = INTERVAL_SECONDS
             except trio.ClosedResourceError:
-                return  # the client was closed in the same instant
+                return  # the client is being closed
 
-    async def _subscribe(self, asker: Asker) -> float:
-        """Ask what is wanted; the seconds until the next step."""
+    async def _subscribe(self, client: TelemetryClient) -> float:
+        """Request a subscription. Returns the seconds until the next step."""
         known = self.client_instance_id or NO_UUID
         body = GetTelemetrySubscriptionsRequest(client_instance_id=known)
-        answer = await self._ask(asker, api_keys.GET_TELEMETRY_SUBSCRIPTIONS, body)
-        if answer.error_code:
-            return self._refused(answer.error_code)
-        found = Subscription.of(answer)
-        self.client_instance_id = bytes(answer.client_instance_id)
+        response = await self._request(client, api_keys.GET_TELEMETRY_SUBSCRIPTIONS, body)
+        if response.error_code:
+            return self._rejected(response.error_code)
+        found = Subscription.of(response)
+        self.client_instance_id = bytes(response.client_instance_id)
         if found.is_delta != self._is_delta:
             self._points.forget()
             self._is_delta = found.is_delta
@@ -197,31 +195,33 @@ class Telemetry:
         if not found.prefixes:
             return found.interval_seconds
         self._subscription = found
-        return found.interval_seconds * self._chance.uniform(*_FIRST_PUSH)
+        return found.interval_seconds * self._rng.uniform(*_FIRST_PUSH)
 
-    async def _push(self, asker: Asker, subscription: Subscription) -> float:
-        """Send what is wanted; the seconds until the next step."""
+    async def _push(self, client: TelemetryClient, subscription: Subscription) -> float:
+        """Push the subscribed metrics. Returns the seconds until the next step."""
         await trio.lowlevel.checkpoint()
-        body = self._request(subscription, is_last=False)
+        body = self._push_request(subscription, is_last=False)
         if body is None:
             return subscription.interval_seconds
-        answer = await self._ask(asker, api_keys.PUSH_TELEMETRY, body)
-        if answer.error_code:
-            return self._refused(answer.error_code)
+        response = await self._request(client, api_keys.PUSH_TELEMETRY, body)
+        if response.error_code:
+            return self._rejected(response.error_code)
         return subscription.interval_seconds
 
-    def _refused(self, error_code: int) -> float:
+    def _rejected(self, error_code: int) -> float:
         self._subscription = None
         seconds = retry_seconds(error_code, self._interval_seconds)
         name = error_codes.name_of(error_code)
         if seconds == math.inf:
-            logger.warning("a broker refuses this client's metrics, no more are pushed: %s", name)
+            logger.warning("a broker rejected this client's metrics; pushing no more: %s", name)
         else:
-            logger.info("a broker refuses this client's metrics for now: %s", name)
+            logger.info("a broker rejected this client's metrics for now: %s", name)
         return seconds
 
-    def _request(self, subscription: Subscription, *, is_last: bool) -> PushTelemetryRequest | None:
-        """A push of everything that is wanted; None if it is more than the broker takes."""
+    def _push_request(
+        self, subscription: Subscription, *, is_last: bool
+    ) -> PushTelemetryRequest | None:
+        """Build a push request; None if it exceeds the broker's limit."""
         assert self.client_instance_id is not None
         now = trio.current_time()
         points = self._points.points(
@@ -233,7 +233,7 @@ class Telemetry:
         data = compress(subscription.compression, metrics_data(points, self._labels))
         if 0 < subscription.bytes_max < len(data):
             logger.warning(
-                "metrics are not pushed: they have %d bytes, and the broker takes %d",
+                "metrics not pushed: they have %d bytes, and the broker accepts at most %d",
                 len(data),
                 subscription.bytes_max,
             )
@@ -246,39 +246,39 @@ class Telemetry:
             metrics=data,
         )
 
-    async def _ask(self, asker: Asker, api_key: int, body: Any) -> Any:
-        """Ask the broker that was asked before, or another if that one is gone.
+    async def _request(self, client: TelemetryClient, api_key: int, body: Any) -> Any:
+        """Send a request to the current broker, or to another one if its connection is lost.
 
         Raises:
-            TrionetError: there is no answer.
+            TrionetError: there was no response.
         """
-        await asker.until_updated()
+        await client.until_updated()
         now = trio.current_time()
         node = self._node
-        if node is None or asker.versions(node) is None:
-            node, _ = asker.least_loaded_node(now)
-        if node is None:  # all are busy
-            node = self._chance.choice(list(asker.metadata.cluster.nodes.values()))
-        await asker.until_ready(node)
-        versions = asker.versions(node)
+        if node is None or client.versions(node) is None:
+            node, _ = client.least_loaded_node(now)
+        if node is None:  # all nodes are busy
+            node = self._rng.choice(list(client.metadata.cluster.nodes.values()))
+        await client.until_ready(node)
+        versions = client.versions(node)
         if versions is None or not versions.versions(api_key):
-            raise UnsupportedVersionError(f"{node} takes no metrics of clients")
+            raise UnsupportedVersionError(f"{node} does not support client metrics")
         self._node = node
-        answer = AwaitedAnswer()
-        asker.send_internal(node, body, trio.current_time(), version_min=0, told=answer)
-        return await answer.wait()
+        pending = PendingResponse()
+        client.send_internal(node, body, trio.current_time(), version_min=0, callback=pending)
+        return await pending.wait()
 
-    def end(self, asker: Asker) -> None:
-        """Send the last numbers if that takes no waiting: the client is about to be closed."""
+    def end(self, client: TelemetryClient) -> None:
+        """Push the final metrics, if that is possible without waiting: the client is closing."""
         node, subscription = self._node, self._subscription
         now = trio.current_time()
-        if node is None or subscription is None or not asker.can_send(node.id, now):
+        if node is None or subscription is None or not client.can_send(node.id, now):
             return
-        body = self._request(subscription, is_last=True)
+        body = self._push_request(subscription, is_last=True)
         if body is not None:
             with suppress(UnsupportedVersionError):
-                asker.send_internal(node, body, now, version_min=0, told=_nobody_waits)
+                client.send_internal(node, body, now, version_min=0, callback=_ignore)
 
 
-def _nobody_waits(response: ClientResponse) -> None:
-    """What becomes of the last push: there is nobody left to tell."""
+def _ignore(response: ClientResponse) -> None:
+    """Drop the response to the last push: the client is closed."""

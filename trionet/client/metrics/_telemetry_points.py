@@ -1,4 +1,4 @@
-"""A client's metrics under the names that brokers ask for (KIP-714).
+"""Convert a client's metrics to OTLP points with KIP-714's names.
 
 ``connection-creation-total`` of the group ``producer-metrics`` is
 ``org.apache.kafka.producer.connection.creation.total`` (Kafka: TelemetryMetricNamingConvention).
@@ -17,7 +17,7 @@ _DOMAIN: Final = "org.apache.kafka"
 
 
 def telemetry_name(metric: Metric) -> str:
-    """The name of a metric; empty for one that is not Kafka's."""
+    """KIP-714's name of a metric; empty for one that is not Kafka's."""
     _, _, rest = metric.kafka.partition(":type=")
     group, comma, name = rest.partition(",")
     if not comma:
@@ -26,33 +26,33 @@ def telemetry_name(metric: Metric) -> str:
 
 
 class TelemetryPoints:
-    """Makes points of snapshots, and remembers what the last ones told.
+    """Converts snapshots to points, keeping the previous values for deltas.
 
     Args:
         now_ns: when the client was opened, in ns since the epoch.
     """
 
     def __init__(self, now_ns: int) -> None:
-        self._opened_ns = self._told_ns = now_ns
-        self._told: dict[tuple[str, tuple[str, ...]], float] = {}
+        self._opened_ns = self._reported_ns = now_ns
+        self._reported: dict[tuple[str, tuple[str, ...]], float] = {}
 
     def forget(self) -> None:
-        """Tell of all that was counted so far with the next points."""
-        self._told.clear()
-        self._told_ns = self._opened_ns
+        """Let the next deltas start when the client was opened."""
+        self._reported.clear()
+        self._reported_ns = self._opened_ns
 
     def points(
         self, snapshot: Snapshot, prefixes: tuple[str, ...], now_ns: int, *, is_delta: bool
     ) -> Iterator[Point]:
-        """The numbers of a snapshot that are asked for.
+        """Yield the points of a snapshot whose names have one of the prefixes.
 
         Args:
-            snapshot: of the client's metrics.
-            prefixes: of the names that are asked for.
-            now_ns: when it was taken, in ns since the epoch.
-            is_delta: whether counters tell what was added since the last time.
+            snapshot: a snapshot of the client's metrics.
+            prefixes: prefixes of the wanted names.
+            now_ns: when the snapshot was taken, in ns since the epoch.
+            is_delta: whether counters are sent as the increase since the last call.
         """
-        since_ns, self._told_ns = self._told_ns, now_ns
+        since_ns, self._reported_ns = self._reported_ns, now_ns
         for family in snapshot.values():
             name = telemetry_name(family.metric)
             if not name or not name.startswith(prefixes):
@@ -66,8 +66,8 @@ class TelemetryPoints:
                 kind, start_ns, value = PointKind.GAUGE, now_ns, sample.value
                 if is_sum and is_delta:
                     kind, start_ns = PointKind.DELTA, since_ns
-                    value -= self._told.get((name, sample.labels), 0.0)
-                    self._told[name, sample.labels] = sample.value
+                    value -= self._reported.get((name, sample.labels), 0.0)
+                    self._reported[name, sample.labels] = sample.value
                 elif is_sum:
                     kind, start_ns = PointKind.CUMULATIVE, self._opened_ns
                 yield Point(name, kind, value, start_ns, now_ns, attributes)

@@ -1,4 +1,4 @@
-"""Waiting for a node of the cluster, no matter which."""
+"""Waits until any node of the cluster can take a request."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from ...errors import AuthenticationError
 from .._node import Node
 from ._kafka_client import KafkaClient
 
-# Time alone makes a node usable, so many seconds late at most.
-_LOOK_SECONDS: Final = 0.01
+# A node that becomes usable by the passage of time alone is noticed at most this late.
+_RECHECK_SECONDS: Final = 0.01
 
 
 async def until_any_ready(client: KafkaClient) -> Node:
-    """Wait until a request may be sent to some node of the cluster, and return that node.
+    """Wait until a request can be sent to some node of the cluster, and return that node.
 
-    One after the other is connected to, and one that is slow holds up no other. A connected one
-    that is busy with a large request is waited for where it is returned.
+    Nodes are connected one after another; a slow one does not delay the others. If the only
+    connected nodes are busy writing a large request, the least loaded of them is returned, and
+    the caller's request waits for it.
 
     Raises:
-        AuthenticationError: a node rejected this client meanwhile.
+        AuthenticationError: a node rejected this client while this waited.
         trio.ClosedResourceError: the client is closed.
     """
     await trio.lowlevel.checkpoint()
-    client.wakeup()  # the poll under way may sleep for longer than a node has to wait
+    client.wakeup()  # the current poll may sleep beyond the end of a node's backoff
     before = _authentication_errors(client)
     while True:
         now = trio.current_time()
@@ -41,11 +42,11 @@ async def until_any_ready(client: KafkaClient) -> Node:
         if node is None:
             nodes = client.metadata.cluster.nodes.values()
             busy = [each for each in nodes if client.poll_delay(each) == math.inf]
-            if busy:  # no time makes it usable
+            if busy:  # only a poll can make these usable, not time
                 return min(busy, key=client.in_flight_count)
-            seconds = max(_LOOK_SECONDS, client.soonest(now))
+            seconds = max(_RECHECK_SECONDS, client.next_usable_delay(now))
         with trio.move_on_after(seconds):
-            await client.until_news()
+            await client.until_polled()
 
 
 def _authentication_errors(client: KafkaClient) -> list[AuthenticationError]:

@@ -1,6 +1,24 @@
-"""What travels to the nodes and back: requests, answers, and what becomes of both when one is lost.
+"""Sends requests and handles what a poll brings: responses, lost connections, timeouts.
 
-The inner half of a NetworkClient's turn. Nothing here waits.
+This is the inner half of a turn of :class:`.KafkaClient` (Kafka: NetworkClient.handleCompletedSends
+and its siblings). Nothing here waits.
+
+**The problem.** A request has exactly one outcome, and its outcome comes from one of six places:
+its response, a response that does not decode, a lost connection, a timeout, a version that the node
+lacks, the end of the client. Outcomes have to be handed out in order, and callbacks may call the
+client again.
+
+**The choice.** Whatever ends a request calls ``_complete``, which only appends. Callbacks run when
+everything of a poll has been handled (:meth:`Exchange.run_callbacks`), so they never see a state
+between two steps. The client's own requests (metadata, versions) are completed at once instead:
+their outcome decides what the rest of the poll does.
+
+**What was refused.** Callbacks in the moment of the outcome: a callback that sends could be handled
+before the disconnection that the same poll reported. A future per request: producers and consumers
+need no task per request, and would pay for an event each.
+
+**When to think again.** If polls bring so many outcomes that the first callback waits noticeably
+for the last response to be decoded.
 """
 
 # Compiled by mypyc.
@@ -8,8 +26,8 @@ The inner half of a NetworkClient's turn. Nothing here waits.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Any, Final
 
 from ...errors import (
     AuthenticationError,
@@ -25,12 +43,11 @@ from ...net._selector import Selector
 from ...net.wire._close_reason import CloseReason
 from ...net.wire._framing import Frame
 from ...net.wire._transmission import Send
-from ...protocol import api_keys
+from ...protocol import api_keys, error_codes
 from ...protocol._codec import ApiVersionCodec
-from ...protocol._header import decode_response_header, encode_request_header, frame
-from ...protocol._wire import Chunk, Message
+from ...protocol._wire import Message
 from .._node import Node
-from ..connections._connection_errors import Stage, cause_of_end, silence, stage_of
+from ..connections._connection_errors import Stage, cause_of_end, no_response, stage_of
 from ..connections._connection_states import (
     PATIENCE_SECONDS,
     ClusterConnectionStates,
@@ -42,41 +59,42 @@ from ..metadata._cluster import Cluster
 from ..metadata._metadata_updater import MetadataUpdater
 from ..metrics._counters import ClientCounters
 from ..requests._api_versions import NodeApiVersions
+from ..requests._encoding import decode_response, encode_request
 from ..requests._in_flight import InFlightRequest, InFlightRequests
-from ..requests._pending_response import AwaitedAnswer
-from ..requests._record_chunks import flattened
-from ..requests._response import ClientResponse
+from ..requests._response import ClientResponse, PendingResponse
 from ..requests._throttling import throttle_seconds
-from ..requests._version_discovery import VersionDiscovery, response_codec
+from ..requests._version_discovery import VersionDiscovery
 from ..security._sasl_client_authenticator import RESERVED_IDS
-from ._request_settings import RequestSettings
+from ._settings import RequestSettings
 
 logger = logging.getLogger("trionet.client")
 
 Callback = Callable[[ClientResponse], None]
 
-# Those above are for SASL (Kafka: SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID).
+# Higher ids are reserved for SASL (Kafka: SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID).
 CORRELATION_ID_MAX = RESERVED_IDS[0] - 1
 
 _DESCRIPTIONS: Final = frozenset({api_keys.METADATA, api_keys.DESCRIBE_CLUSTER})
 
 
 class Exchange:
-    """All that is under way, and what became of it.
+    """The requests in flight on a client's connections, and their outcomes.
+
+    More than 25 methods, most of them private and a few lines long: one for each thing that can end
+    a request or a connection, since each of them has to leave the same shared state consistent.
 
     Args:
-        selector: of this client alone.
-        connections: the channels over it.
-        states: of the connections.
-        updater: told of answers to its requests, and of nodes that are lost.
-        settings: of requests.
-        counters: told of what is sent and answered.
-        awaited: the ids of nodes that somebody waits for, by that name.
+        selector: the client's own selector.
+        connections: the channels.
+        states: the states of the connections.
+        updater: receives the responses to its requests, and learns of lost connections.
+        settings: settings of requests.
+        counters: counts requests and responses.
 
     Attributes:
-        in_flight: what was sent and not answered.
-        versions: what each connected node serves.
-        reachability: which nodes were reached, and why others were not.
+        in_flight: the requests without a response.
+        versions: the API versions of each connected node.
+        reachability: which nodes have been reached, and why others cannot be.
     """
 
     def __init__(
@@ -87,20 +105,18 @@ class Exchange:
         updater: MetadataUpdater,
         settings: RequestSettings,
         counters: ClientCounters,
-        awaited: Collection[int],
     ) -> None:
         self.in_flight = InFlightRequests(settings.in_flight_max)
         self._counters = counters
-        self._awaited = awaited
         self.versions: dict[int, NodeApiVersions] = {}
-        self.reachability = Reachability(are_advertised=updater.asks)
+        self.reachability = Reachability(are_advertised=updater.is_automatic)
         self._selector = selector
         self._connections = connections
         self._states = states
         self._updater = updater
         self._settings = settings
         self._discovery = VersionDiscovery()
-        self._unproven: set[int] = set()
+        self._unconfirmed: set[int] = set()
         self._completed: list[tuple[Callback | None, ClientResponse]] = []
         self._last_correlation_id = -1
 
@@ -112,30 +128,25 @@ class Exchange:
         return self._last_correlation_id
 
     def send(self, request: InFlightRequest) -> None:
-        """Send a request to a node that can take it.
+        """Send a request to a node that is ready for it.
 
         Raises:
             LocalProtocolError: the body cannot be encoded.
         """
         channel = self._connections.channel(request.node_id)
         assert channel is not None
-        codec = request.codec
-        header = encode_request_header(codec, request.correlation_id, self._settings.client_id)
-        chunks: list[Chunk] = [header]
-        codec.encode_request(request.body, chunks)
-        framed = frame(flattened(chunks))
-        outgoing = cast(bytes, framed[0]) if len(framed) == 1 else Send(cast(Any, framed))
+        outgoing = encode_request(request, self._settings.client_id)
         self.in_flight.add(request)
-        self._counters.sent(
+        self._counters.request_sent(
             request.node_id, outgoing.size if isinstance(outgoing, Send) else len(outgoing)
         )
         self._selector.look_at_clock()
         if self._selector.send(channel, outgoing):
-            self._sent(request.node_id, request.sent_at)
+            self._handle_sent(request.node_id, request.sent_at)
         elif channel.send is None:
-            self._selector.wakeup()  # it failed: no event will end the poll under way
+            self._selector.wakeup()  # the send failed: no event will end the current poll
         if not channel.is_open:
-            self._selector.wakeup()  # the poll under way has to tell that it failed
+            self._selector.wakeup()  # the current poll has to report the closed channel
 
     def send_own(
         self,
@@ -145,14 +156,15 @@ class Exchange:
         now: float,
         callback: Callback | None = None,
     ) -> None:
-        """Send a request of the client's own, of which users never hear.
+        """Send an internal request, whose outcome is not returned by polls.
 
         Args:
-            node_id: where it goes.
-            codec: its version.
-            body: what is asked.
+            node_id: the node.
+            codec: the request's version.
+            body: the request.
             now: in seconds of the loop's clock.
-            callback: told of the outcome at once; None for requests that this knows the owner of.
+            callback: called with the outcome at once; None for Metadata and ApiVersions, whose
+                responses are handled here.
         """
         self.send(
             InFlightRequest(
@@ -167,10 +179,10 @@ class Exchange:
             )
         )
 
-    def refuse(
+    def fail(
         self, node_id: int, body: Message, callback: Callback | None, error: TrionetError
     ) -> int:
-        """A request that cannot be sent; its outcome is handed out as others are."""
+        """Complete a request that cannot be sent; the next poll returns its outcome."""
         correlation_id = self.next_correlation_id()
         response = ClientResponse(
             node_id=node_id, correlation_id=correlation_id, request=body, error=error
@@ -183,11 +195,11 @@ class Exchange:
 
     @property
     def has_completed(self) -> bool:
-        """Whether outcomes wait to be handed out."""
+        """Whether there are outcomes for :meth:`run_callbacks`."""
         return bool(self._completed)
 
-    def hand_out(self) -> list[ClientResponse]:
-        """The outcomes since the last time, in their order, after their callbacks ran (X14)."""
+    def run_callbacks(self) -> list[ClientResponse]:
+        """Run the callbacks of completed requests, in order, and return the outcomes."""
         completed, self._completed = self._completed, []
         for callback, response in completed:
             if callback is None:
@@ -198,51 +210,57 @@ class Exchange:
                 logger.exception("the callback of a request to node %d failed", response.node_id)
         return [response for _, response in completed]
 
-    def take(self, result: PollResult, now: float) -> None:
-        """Look at what a poll of the selector brought, in Kafka's order."""
+    def handle_poll(self, result: PollResult, now: float) -> None:
+        """Handle the result of a selector's poll, in Kafka's order (NetworkClient.poll).
+
+        Sends come first, because a response may be in the same poll as the end of its request, and
+        disconnections after receives, because a peer may respond and close. Timeouts are last: a
+        response in this poll is still in time.
+        """
         for channel in result.completed_sends:
             if self._connections.channel(channel.attachment) is channel:
-                self._sent(channel.attachment, now)
+                self._handle_sent(channel.attachment, now)
         for channel, received in result.completed_receives:
-            self._received(channel, received, now)
+            self._handle_received(channel, received, now)
         for channel in result.disconnected:
-            self._disconnected(channel, now)
+            self._handle_disconnected(channel, now)
         for node, cause in self._connections.take_failed().values():
-            self._unreached(node, cause, now)
+            self._connection_failed(node, cause, now)
         for channel in result.connected:
             self._discovery.connected(channel.attachment)
         self._discover(now)
-        self._end_late(now)
+        self._expire(now)
 
-    def _sent(self, node_id: int, now: float) -> None:
+    def _handle_sent(self, node_id: int, now: float) -> None:
         request = self.in_flight.last_sent(node_id)
         request.is_sent = True
-        if not request.is_answered:
+        if not request.expects_response:
             self._complete(self.in_flight.complete_last_sent(node_id), now)
             self._selector.wakeup()
 
-    def _received(self, channel: Channel, received: Frame, now: float) -> None:
+    def _handle_received(self, channel: Channel, received: Frame, now: float) -> None:
         node_id: int = channel.attachment
         if self._connections.channel(node_id) is not channel:
-            return  # given up meanwhile
+            return  # the connection has been given up
         if not self.in_flight.count(node_id):
-            self._break_off(node_id, "it sent an answer to nothing", now)
+            self._close_invalid(node_id, "received a response without a request in flight", now)
             return
         request = self.in_flight.oldest(node_id)
         if not request.is_sent:
-            self._break_off(node_id, f"it answered {request!r} before that had left", now)
+            why = f"received a response to {request!r} before that was fully sent"
+            self._close_invalid(node_id, why, now)
             return
         try:
-            body = _decode(request, received)
+            body = decode_response(request, received)
         except WireFormatError as error:
             self._complete(self.in_flight.complete_next(node_id), now, error=error)
-            self._break_off(node_id, str(error), now)
+            self._close_invalid(node_id, str(error), now)
             return
         self.in_flight.complete_next(node_id)
-        if self._unproven and request.codec.api_key != api_keys.API_VERSIONS:
-            self._prove(node_id)
+        if self._unconfirmed and request.codec.api_key != api_keys.API_VERSIONS:
+            self._mark_usable(node_id)
         seconds = throttle_seconds(request.codec, body)
-        self._counters.answered(
+        self._counters.response_received(
             node_id, request.codec.api_key, len(received), now - request.sent_at, seconds
         )
         if seconds:
@@ -270,27 +288,28 @@ class Exchange:
         elif request.codec.api_key in _DESCRIPTIONS:
             if error is None:
                 before = self._updater.metadata.cluster
-                self._updater.answered(body, now)
+                self._updater.handle_response(body, now)
                 cluster = self._updater.metadata.cluster
                 if before.is_bootstrap and not cluster.is_bootstrap:
-                    self._close_losers(before, now)
-                    self._keep_connection(before.nodes.get(request.node_id), cluster)
-                self._states.keep_up(set(before.nodes), set(cluster.nodes))
-                self.reachability.keep_up(cluster)
+                    self._close_unneeded(before, now)
+                    self._adopt_connection(before.nodes.get(request.node_id), cluster)
+                self._states.forget_departed(set(before.nodes), set(cluster.nodes))
+                self.reachability.forget_departed(cluster)
             else:
-                self._updater.failed(now, error)
+                self._updater.handle_failure(now, error)
         elif error is None:
             self._learn_versions(request, body, now)
 
-    def _keep_connection(self, asked: Node | None, cluster: Cluster) -> None:
-        """The connection of a bootstrap server is that of the node that is reached there.
+    def _adopt_connection(self, asked: Node | None, cluster: Cluster) -> None:
+        """Keep a bootstrap server's connection for the broker that advertises the same address.
 
-        (As in librdkafka.) Otherwise each client would make one more, and leave this to idle.
+        As librdkafka does. Otherwise every client would open a second connection to that broker,
+        and leave the first one idle.
         """
         node = None if asked is None else cluster.node_at(asked.host, asked.port)
         if asked is None or node is None or self._states.state(node.id) is not None:
             return
-        if self._connections.channel(asked.id) is None or asked.id in self._awaited:
+        if self._connections.channel(asked.id) is None or self._states.is_awaited(asked.id):
             return
         self.versions[node.id] = self.versions.pop(asked.id)
         self.in_flight.rename(asked.id, node.id)
@@ -299,98 +318,99 @@ class Exchange:
         self._counters.rename(asked.id, node.id)
         self.reachability.reached(node)
 
-    def _close_losers(self, bootstrap: Cluster, now: float) -> None:
-        """Another bootstrap server has responded: give up those that have not even connected."""
+    def _close_unneeded(self, bootstrap: Cluster, now: float) -> None:
+        """Give up attempts to other bootstrap servers once one of them has responded."""
         for node_id in bootstrap.nodes:
-            if self._states.is_preparing(node_id) and node_id not in self._awaited:
+            if self._states.is_preparing(node_id) and not self._states.is_awaited(node_id):
                 self.drop(node_id, now)
 
     # Versions.
 
     def _discover(self, now: float) -> None:
-        """Ask new connections for their versions, once they can be sent to (KAFKA-13388)."""
+        """Send ApiVersions on new connections as soon as they are ready (KAFKA-13388)."""
         for node_id in self._discovery.due:
             channel = self._connections.channel(node_id)
             if channel is None or not channel.is_ready or channel.send is not None:
                 continue
             if self._settings.discover_versions:
-                codec, question = self._discovery.question(node_id)
+                codec, request = self._discovery.request(node_id)
                 self._states.checking_api_versions(node_id)
-                self.send_own(node_id, codec, question, now)
+                self.send_own(node_id, codec, request, now)
             else:
                 self._discovery.forget(node_id)
                 self._become_ready(node_id, NodeApiVersions())
 
     def _learn_versions(self, request: InFlightRequest, body: Any, now: float) -> None:
         node_id = request.node_id
-        if not self._discovery.answered(node_id, request.codec.version, body):
-            self._break_off(node_id, f"it answers ApiVersions with error {body.error_code}", now)
+        if not self._discovery.handle_response(node_id, request.codec.version, body):
+            name = error_codes.name_of(body.error_code)
+            self._close_invalid(node_id, f"ApiVersions failed: {name}", now)
         elif not body.error_code:
             self._become_ready(node_id, NodeApiVersions(body))
 
     def _become_ready(self, node_id: int, versions: NodeApiVersions) -> None:
         self.versions[node_id] = versions
         self._states.ready(node_id)
-        self._unproven.add(node_id)
+        self._unconfirmed.add(node_id)
 
-    def _prove(self, node_id: int) -> None:
-        """A node has responded to more than the question for its versions: it lets us in."""
-        if node_id in self._unproven:
-            self._unproven.discard(node_id)
+    def _mark_usable(self, node_id: int) -> None:
+        """Note that a node responded to more than ApiVersions: the connection is fully usable."""
+        if node_id in self._unconfirmed:
+            self._unconfirmed.discard(node_id)
             self.reachability.reached(self._connections.node(node_id))
 
-    # Ends.
+    # Lost connections and timeouts.
 
     def _stage(self, node_id: int, channel: Channel | None) -> Stage:
-        """How far a connection has come, were it at its end."""
+        """How far a connection has got, if it ended now."""
         is_checking = self._states.state(node_id) is ConnectionState.CHECKING_API_VERSIONS
-        is_unproven = node_id in self._unproven and self.in_flight.count(node_id) > 0
-        return stage_of(channel, is_checking=is_checking, is_unproven=is_unproven)
+        is_unconfirmed = node_id in self._unconfirmed and self.in_flight.count(node_id) > 0
+        return stage_of(channel, is_checking=is_checking, is_unconfirmed=is_unconfirmed)
 
-    def _end_late(self, now: float) -> None:
-        """Say what is slow, and give up connects and answers that took longer than they may."""
-        for node_id in self._states.take_slow(now):
+    def _expire(self, now: float) -> None:
+        """Log slow connections, and end connects and requests that have timed out."""
+        for node_id in self._states.take_newly_slow(now):
             node = self._connections.node(node_id)
-            self.reachability.failed(node, self._silence(node_id, PATIENCE_SECONDS))
-        for node_id in self._states.late_connects(now):
+            self.reachability.failed(node, self._no_response(node_id, PATIENCE_SECONDS))
+        for node_id in self._states.timed_out_connects(now):
             node = self._connections.node(node_id)
             seconds = min(PATIENCE_SECONDS, self._states.setup_seconds(node_id))
-            cause = self._silence(node_id, round(seconds, 1))
+            cause = self._no_response(node_id, round(seconds, 1))
             self.reachability.failed(node, cause)
             self.give_up(node_id, DisconnectedError(f"could not connect to {node}: {cause}"), now)
-        for node_id in self.in_flight.late_nodes(now):
+        for node_id in self.in_flight.timed_out_nodes(now):
             node = self._connections.node(node_id)
             request = self.in_flight.oldest(node_id)
             cause = f"no response to {request.codec.name} within {request.timeout_seconds:g} s"
-            if node_id in self._unproven:
+            if node_id in self._unconfirmed:
                 self.reachability.failed(node, cause)
             late = RequestTimedOutError(f"{node}: {cause} (request.timeout.ms)")
             self.give_up(node_id, late, now)
 
-    def _silence(self, node_id: int, seconds: float) -> str:
+    def _no_response(self, node_id: int, seconds: float) -> str:
         stage = self._stage(node_id, self._connections.channel(node_id))
-        return silence(stage, seconds)
+        return no_response(stage, seconds)
 
-    def _break_off(self, node_id: int, why: str, now: float) -> None:
-        """End a connection by its peer's fault."""
+    def _close_invalid(self, node_id: int, why: str, now: float) -> None:
+        """Close a connection whose peer violated the protocol."""
         node = self._connections.node(node_id)
-        logger.warning("the connection to %s is closed: %s", node, why)
+        logger.warning("closing the connection to %s: %s", node, why)
         self._connections.close(node_id, CloseReason.INVALID_RECEIVE, why)
         self._lost(node_id, DisconnectedError(f"{node}: {why}"), now)
 
     def give_up(self, node_id: int, error: DisconnectedError, now: float) -> None:
-        """End a connection by our own decision; its requests end with ``error``."""
-        logger.info("the connection is closed: %s", error)
+        """Close a connection by the client's own decision; its requests fail with ``error``."""
+        logger.info("closing a connection: %s", error)
         self._connections.close(node_id, CloseReason.LOCAL_CLOSE, str(error))
         self._lost(node_id, error, now)
 
-    def _disconnected(self, channel: Channel, now: float) -> None:
+    def _handle_disconnected(self, channel: Channel, now: float) -> None:
         node = self._connections.ended(channel)
         if node is None:
             return
         stage = self._stage(node.id, channel)
         if stage is Stage.FIRST_REQUEST and channel.oversized_bytes:
-            stage = Stage.IN_USE  # it has responded, though with too much
+            stage = Stage.IN_USE  # it did respond, though with too large a frame
         cause = cause_of_end(channel, stage, self._connections.protocol)
         if channel.close_reason is CloseReason.AUTHENTICATION_FAILED:
             self.reachability.failed(node, cause, logging.ERROR)
@@ -398,28 +418,28 @@ class Exchange:
         elif stage is Stage.IN_USE:
             size = channel.oversized_bytes
             level = logging.WARNING if size else logging.INFO
-            logger.log(level, "the connection to %s has ended: %s", node, cause)
+            logger.log(level, "lost the connection to %s: %s", node, cause)
             if size:
-                self._too_large(node, size, now)
+                self._fail_too_large(node, size, now)
             self._lost(node.id, DisconnectedError(f"{node}: {cause}"), now)
         else:
-            self._unreached(node, cause, now)
+            self._connection_failed(node, cause, now)
 
-    def _unreached(self, node: Node, cause: str, now: float) -> None:
-        """A connection could not be made, or ended before it was of use."""
+    def _connection_failed(self, node: Node, cause: str, now: float) -> None:
+        """Handle a connection that could not be made, or ended before it was usable."""
         self.reachability.failed(node, cause)
         self._lost(node.id, DisconnectedError(f"could not connect to {node}: {cause}"), now)
 
-    def _too_large(self, node: Node, size: int, now: float) -> None:
-        """The next response is larger than we take: that is no lost connection for its request."""
+    def _fail_too_large(self, node: Node, size: int, now: float) -> None:
+        """Fail the oldest request with ResponseTooLargeError instead of DisconnectedError."""
         if not self.in_flight.count(node.id):
             return
         request = self.in_flight.complete_next(node.id)
         bytes_max = self._connections.response_bytes_max
         error = ResponseTooLargeError(
-            f"{node}: the response to {api_keys.name_of(request.codec.api_key)} has {size}"
-            f" bytes, more than {RESPONSE_LIMIT} = {bytes_max} of this client allows; set it to"
-            f" {size} or more",
+            f"{node}: the response to {api_keys.name_of(request.codec.api_key)} has {size} bytes,"
+            f" more than this client's {RESPONSE_LIMIT} = {bytes_max} allows; set it to {size} or"
+            " more",
             size,
             bytes_max,
         )
@@ -428,7 +448,7 @@ class Exchange:
     def _lost(
         self, node_id: int, error: AuthenticationError | DisconnectedError, now: float
     ) -> None:
-        """A connection is no more: so is what was in flight on it, in the order it was sent."""
+        """Fail all requests in flight on a lost connection, in the order they were sent."""
         if isinstance(error, AuthenticationError):
             self._states.authentication_failed(node_id, error, now)
         else:
@@ -440,11 +460,11 @@ class Exchange:
 
     def _forget(self, node_id: int) -> None:
         self._discovery.forget(node_id)
-        self._unproven.discard(node_id)
+        self._unconfirmed.discard(node_id)
         self.versions.pop(node_id, None)
 
     def drop(self, node_id: int, now: float) -> None:
-        """Forget a node and what is in flight to it; users are told of nothing."""
+        """Forget a node and its requests in flight, without running callbacks."""
         self._connections.close(node_id, CloseReason.LOCAL_CLOSE)
         self._forget(node_id)
         self._states.remove(node_id)
@@ -452,11 +472,11 @@ class Exchange:
             error = DisconnectedError(f"node {node_id}: the client closed the connection")
             if request.is_internal:
                 self._complete(request, now, error=error)
-            elif isinstance(request.callback, AwaitedAnswer):
+            elif isinstance(request.callback, PendingResponse):
                 request.callback.fail(error)
 
-    def end_all(self, error: DisconnectedError, now: float) -> None:
-        """The client is closed: nothing that is in flight will be answered."""
+    def fail_all(self, error: DisconnectedError, now: float) -> None:
+        """Fail everything in flight, because the client is being closed."""
         for request in list(self.in_flight):
             self._complete(request, now, error=error)
         self.in_flight = InFlightRequests(self._settings.in_flight_max)
@@ -473,16 +493,3 @@ def _outcome(
         error=error,
         latency_seconds=now - request.sent_at,
     )
-
-
-def _decode(request: InFlightRequest, received: Frame) -> Any:
-    """The body of an answer, in the version of its question."""
-    codec = request.codec
-    correlation_id, pos = decode_response_header(codec, received)
-    if correlation_id != request.correlation_id:
-        raise WireFormatError(
-            f"the answer is to request {correlation_id}, where {request.correlation_id} is the next"
-        )
-    if codec.api_key == api_keys.API_VERSIONS:
-        codec = response_codec(codec, received, pos)
-    return codec.decode_response(received, pos)

@@ -1,14 +1,32 @@
-"""Requests to the nodes of a cluster and their answers, over one Selector (Kafka: KafkaClient).
+"""Sends requests to the nodes of a cluster over one Selector (Kafka: KafkaClient, NetworkClient).
 
-This is what every client here is built on, compiled; users have :class:`.NetworkClient`.
+Every client here is built on this class. It is compiled; users have :class:`.NetworkClient`.
 
-One task polls; any number of others send, or await a :meth:`KafkaClient.request`. A turn of
-:meth:`KafkaClient.poll` is Kafka's: ask for metadata if that is due, poll the selector, then look
-at completed sends, completed receives, disconnections, connections, connects and requests that took
-too long, and last run the callbacks. What is decided lies in pure state machines beside this:
-:mod:`._connection_states`, :mod:`._in_flight`, :mod:`._metadata`.
+One task polls; any number of other tasks send requests, or await :meth:`KafkaClient.request`. A
+turn of :meth:`KafkaClient.poll` has Kafka's steps: request metadata if that is due, poll the
+selector, handle completed sends, completed receives, disconnections, connections and timeouts, and
+finally run the callbacks. The decisions are made by pure state machines:
+:mod:`._connection_states`, :mod:`._in_flight` and :mod:`._metadata`.
 
-A peer's fault, such as a response to no request, ends that connection and no other.
+A peer that violates the protocol loses its connection; no other connection is affected.
+
+**The problem.** Requests of many tasks to many nodes share one selector, which only one task may
+poll. While that task is parked in a poll, other tasks change what the poll depends on: they start
+connections, send requests with short timeouts, close nodes.
+
+**The choice.** As in Kafka, one task drives everything, and every other method is synchronous: it
+changes state at once and, where the current poll would sleep past the consequence, wakes the
+selector. ``_poll_ends_at`` is when the current poll ends by itself; a change whose deadline is
+later need not wake it. Tasks that wait for a condition wait for the end of any poll, and check
+again.
+
+**What was refused.** A task per connection: a request would cost two switches of tasks, and one
+response could overtake another's callback. A queue of commands to the polling task: errors of
+``send`` would be known only later. An event per condition: each of the dozen things that can end a
+wait would have to know who waits for it, while polls that end are rare compared with requests.
+
+**When to think again.** If hundreds of tasks wait for different nodes at the same time, each end of
+a poll wakes all of them; then an event per node pays.
 """
 
 # Compiled by mypyc.
@@ -31,8 +49,7 @@ from ...errors import (
 )
 from ...net._selector import Selector
 from ...net.wire._close_reason import CloseReason
-from ...protocol._codec import ApiVersionCodec
-from ...protocol._request_keys import api_key_of
+from ...protocol._codec import ApiVersionCodec, api_key_of
 from ...protocol._wire import Message
 from .._api_errors import LASTING
 from .._node import Node
@@ -46,29 +63,31 @@ from ..metrics._statistics import ClientStatistics
 from ..metrics._telemetry import Telemetry
 from ..requests._api_versions import NodeApiVersions
 from ..requests._in_flight import InFlightRequest
-from ..requests._pending_response import AwaitedAnswer
-from ..requests._response import ClientResponse
+from ..requests._response import ClientResponse, PendingResponse
 from ._exchange import Callback, Exchange
-from ._request_settings import RequestSettings
+from ._settings import RequestSettings
 
 
 class KafkaClient:
-    """The part of :class:`.NetworkClient` that is compiled; made by :func:`.open_kafka_client`.
+    """The compiled part of :class:`.NetworkClient`, which documents the methods.
 
-    :class:`.NetworkClient` says what each method is for.
+    Created by :func:`.open_kafka_client`. More than 25 methods, as Kafka's interface of that name
+    with the queries of NetworkClient: each is one row of what a client may ask about its nodes.
 
     Args:
-        selector: of this client alone; its alarm is run by :mod:`._opening`.
-        connections: the channels over it.
-        states: of the connections.
-        updater: keeps the metadata.
-        settings: of requests.
-        chance: what breaks ties.
+        selector: the client's own selector; the opener runs its alarm.
+        connections: the channels.
+        states: the states of the connections.
+        updater: keeps the metadata up to date.
+        settings: settings of requests.
+        rng: decides where the search for the least loaded node starts.
+        metrics: the client's metrics.
+        telemetry: pushes the metrics to brokers that ask for them; None if that is disabled.
 
     Attributes:
-        metrics: what can be measured of it.
-        reachability: which nodes were reached, and why others cannot be.
-        telemetry: pushes that to brokers that ask for it; None if it does not.
+        metrics: the client's metrics.
+        reachability: which nodes have been reached, and why others cannot be.
+        telemetry: as given.
     """
 
     def __init__(
@@ -78,7 +97,7 @@ class KafkaClient:
         states: ClusterConnectionStates,
         updater: MetadataUpdater,
         settings: RequestSettings,
-        chance: random.Random,
+        rng: random.Random,
         metrics: ClientMetrics,
         telemetry: Telemetry | None = None,
     ) -> None:
@@ -89,17 +108,17 @@ class KafkaClient:
         self._states = states
         self._updater = updater
         self._settings = settings
-        self._chance = chance
-        self._awaited: dict[int, int] = {}
+        self._rng = rng
         self._exchange = Exchange(
-            selector, connections, states, updater, settings, metrics.counters, self._awaited
+            selector, connections, states, updater, settings, metrics.counters
         )
         self.reachability = self._exchange.reachability
         self._clock = trio.lowlevel.current_clock().current_time
-        # No longer, and what is sent meanwhile need not end a poll for the sake of its own time.
-        self._poll_seconds = settings.timeout_seconds
-        self._news: trio.Event | None = None  # made by the first who waits
-        self._poll_ends_at = -math.inf  # no poll is under way that could be ended
+        # No poll is longer than the default request timeout, so that a request sent during a poll
+        # rarely has to end it for the sake of its own timeout.
+        self._poll_seconds_max = settings.timeout_seconds
+        self._polled: trio.Event | None = None  # created by the first waiting task
+        self._poll_ends_at = -math.inf  # while no poll is in progress
         self._is_polling = self._is_closed = False
 
     @property
@@ -125,14 +144,14 @@ class KafkaClient:
         if not self._exchange.in_flight.can_send_more(node_id):
             return False
         channel = self._connections.channel(node_id)
-        # The channel says it, too: it may be authenticating again (KAFKA-5014).
+        # The channel has to agree: it may be re-authenticating (KAFKA-5014).
         return channel is not None and channel.is_ready and channel.send is None
 
     def begin_connect(self, node: Node, now: float) -> bool:
         if not self._states.can_connect(node.id, now):
             return False
         self._connections.connect(node, self._states.connecting(node.id, node.host, now))
-        if now < self._poll_ends_at:  # it must not sleep past the end of this attempt
+        if now < self._poll_ends_at:  # it must not sleep past this attempt's setup timeout
             self._selector.wakeup()
         return True
 
@@ -167,17 +186,17 @@ class KafkaClient:
     def disconnect(self, node: Node) -> None:
         if self._states.state(node.id) is None or self._states.is_disconnected(node.id):
             return
-        error = DisconnectedError(f"{node}: the client ended the connection")
+        error = DisconnectedError(f"{node}: the client closed the connection")
         self._exchange.give_up(node.id, error, self._clock())
         self._selector.wakeup()
 
     def close(self, node: Node) -> None:
         self._exchange.drop(node.id, self._clock())
-        self._selector.wakeup()  # who waits until this node is ready begins anew
+        self._selector.wakeup()  # tasks waiting for this node have to start over
 
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
         nodes = list(self.metadata.cluster.nodes.values())
-        start = self._chance.randrange(len(nodes)) if nodes else 0
+        start = self._rng.randrange(len(nodes)) if nodes else 0
         has_ready = any(map(self._states.is_established, self.metadata.cluster.nodes))
         node = least_loaded(
             nodes[start:] + nodes[:start],
@@ -188,7 +207,7 @@ class KafkaClient:
         )
         return node, has_ready
 
-    def soonest(self, now: float) -> float:
+    def next_usable_delay(self, now: float) -> float:
         nodes = self.metadata.cluster.nodes
         return min((self._states.poll_delay(node_id, now) for node_id in nodes), default=0.0)
 
@@ -202,24 +221,24 @@ class KafkaClient:
         *,
         version_min: int = 0,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> int:
         self._check_open()
         now = self._clock()
         if not self.can_send(node.id, now):
-            raise LocalProtocolError(f"{node} is not ready for a request; ask ready() before")
+            raise LocalProtocolError(f"{node} is not ready for a request; call ready() before")
         exchange = self._exchange
         try:
             codec = self._codec(node.id, body, version_min, version_max)
         except UnsupportedVersionError as error:
-            return exchange.refuse(node.id, body, callback, error)
+            return exchange.fail(node.id, body, callback, error)
         request = InFlightRequest(
             node.id,
             exchange.next_correlation_id(),
             codec,
             body,
             now,
-            self._settings.timeout_seconds if seconds_max is None else seconds_max,
+            self._settings.timeout_seconds if timeout_seconds is None else timeout_seconds,
             callback=callback,
         )
         exchange.send(request)
@@ -234,11 +253,11 @@ class KafkaClient:
         now: float,
         *,
         version_min: int,
-        told: Callback | None = None,
+        callback: Callback | None = None,
     ) -> None:
-        """Send a request of its own; raises UnsupportedVersionError as :meth:`request`."""
+        """Send an internal request; raises UnsupportedVersionError as :meth:`request` does."""
         codec = self._codec(node.id, body, version_min, None)
-        self._exchange.send_own(node.id, codec, body, now, told)
+        self._exchange.send_own(node.id, codec, body, now, callback)
 
     def _codec(
         self, node_id: int, body: Message, version_min: int, version_max: int | None
@@ -253,19 +272,19 @@ class KafkaClient:
         *,
         version_min: int = 0,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> Any:
         await self.until_ready(node)
-        answer = AwaitedAnswer()
+        pending = PendingResponse()
         self.send(
             node,
             body,
-            answer,
+            pending,
             version_min=version_min,
             version_max=version_max,
-            seconds_max=seconds_max,
+            timeout_seconds=timeout_seconds,
         )
-        return await answer.wait()
+        return await pending.wait()
 
     # Waits.
 
@@ -273,8 +292,8 @@ class KafkaClient:
         await trio.lowlevel.checkpoint()
         if self.ready(node):
             return
-        self._awaited[node.id] = self._awaited.get(node.id, 0) + 1
-        self._selector.wakeup()  # the poll under way ends when this node may be tried again
+        self._states.add_waiting(node.id)
+        self._selector.wakeup()  # the next poll ends in time to retry this node
         was_tried = False
         try:
             while not self.ready(node):
@@ -282,29 +301,27 @@ class KafkaClient:
                 if has_failed and was_tried:
                     raise again(self._states.error(node.id) or DisconnectedError(str(node)))
                 was_tried = was_tried or not has_failed
-                await self.until_news()
+                await self.until_polled()
         finally:
-            self._awaited[node.id] -= 1
-            if not self._awaited[node.id]:
-                del self._awaited[node.id]
+            self._states.remove_waiting(node.id)
 
     async def until_updated(self, updates: int = 0) -> None:
         await trio.lowlevel.checkpoint()
-        if not self._updater.asks:
+        if not self._updater.is_automatic:
             raise LocalProtocolError(
-                "this client never asks for metadata: its nodes are given by a"
-                " ManualMetadataUpdater, and set_nodes() changes them at once"
+                "this client never requests metadata: its nodes are set by a"
+                " ManualMetadataUpdater, whose set_nodes() takes effect at once"
             )
-        self._selector.wakeup()  # the poll under way may not know that an update is wanted
+        self._selector.wakeup()  # the current poll may have started before the update was requested
         errors = self.metadata.errors
         while self.metadata.updates <= updates:
             self._check_open()
             error = self.metadata.error if self.metadata.errors > errors else None
             if isinstance(error, LASTING):
                 raise again(error)
-            await self.until_news()
+            await self.until_polled()
 
-    # The turn.
+    # Polling.
 
     def wakeup(self) -> None:
         self._selector.wakeup()
@@ -313,72 +330,74 @@ class KafkaClient:
         while True:
             await self.poll()
 
-    async def poll(self, seconds_max: float = math.inf) -> list[ClientResponse]:
-        if seconds_max < 0:
-            raise ValueError(f"seconds_max = {seconds_max}; allowed: 0 or more")
+    async def poll(self, timeout_seconds: float = math.inf) -> list[ClientResponse]:
+        if timeout_seconds < 0:
+            raise ValueError(f"timeout_seconds = {timeout_seconds}; allowed: 0 or more")
         self._check_open()
         if self._is_polling:
-            raise trio.BusyResourceError("another task polls this client")
+            raise trio.BusyResourceError("another task is polling this client")
         self._is_polling = True
         exchange = self._exchange
         try:
+            # Requests that failed without being sent, and outcomes that a cancelled poll left.
             if exchange.has_completed:
                 await trio.lowlevel.checkpoint()
-                return exchange.hand_out()
+                return exchange.run_callbacks()
             now = self._clock()
+            # Before the poll: a metadata request may be sent, or a connection started, by this.
             due = self._updater.maybe_update(self, now)
-            seconds = max(0.0, min(seconds_max, due, self._next_event(now), self._poll_seconds))
+            seconds = max(
+                0.0, min(timeout_seconds, due, self._next_event(now), self._poll_seconds_max)
+            )
+            # From here on other tasks run, and compare their deadlines with this to wake the poll.
             self._poll_ends_at = now + seconds
             result = await self._selector.poll(seconds_max=seconds)
-            self._check_open()
+            self._check_open()  # the client may have been closed during the poll
             now = self._clock()
-            exchange.take(result, now)
-            if self._news is not None:  # metadata go first; who waits for a node sends behind them
+            # No checkpoint from here to the callbacks: a cancelled poll loses no outcome.
+            exchange.handle_poll(result, now)
+            # Before the waiting tasks run: metadata requests go before their requests.
+            if self._polled is not None:
                 self._updater.maybe_update(self, now)
-            return exchange.hand_out()
+            return exchange.run_callbacks()
         finally:
             self._is_polling = False
             self._poll_ends_at = -math.inf
-            self._tell_news()
+            # Also after a failed or cancelled poll: the waiting tasks have to see a closed client.
+            self._wake_waiting()
 
-    def _tell_news(self) -> None:
-        """Whoever waits for something looks again."""
-        if self._news is not None:
-            self._news.set()
-            self._news = None
+    def _wake_waiting(self) -> None:
+        """Wake the tasks in :meth:`until_polled`, to check their conditions again."""
+        if self._polled is not None:
+            self._polled.set()
+            self._polled = None
 
-    async def until_news(self) -> None:
-        if self._news is None:
-            self._news = trio.Event()
-        await self._news.wait()
+    async def until_polled(self) -> None:
+        if self._polled is None:
+            self._polled = trio.Event()
+        await self._polled.wait()
 
     def _next_event(self, now: float) -> float:
-        """Seconds until time alone brings something."""
+        """Seconds until a timeout or backoff ends."""
         at = min(
             self._exchange.in_flight.next_expiry(),
-            self._states.next_late_connect(),
+            self._states.next_connect_timeout(),
             self._states.next_slow_at,
         )
-        soonest = at - now
-        for node_id in self._awaited:
-            delay = self._states.poll_delay(node_id, now)
-            # A wait that is over, and led to nothing, is not waited for again (KAFKA-1642).
-            if 0 < delay < soonest:
-                soonest = delay
-        return soonest
+        return min(at - now, self._states.next_retry(now))
 
-    # The end.
+    # Closing.
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise trio.ClosedResourceError("this client is closed")
 
-    def end(self) -> None:
-        """Close every connection and end every wait; for :mod:`._opening`."""
+    def shut_down(self) -> None:
+        """Close all connections and wake all waiting tasks, which raise ClosedResourceError."""
         self._is_closed = True
         self._connections.give_up_all()
         self._selector.close_all(CloseReason.LOCAL_CLOSE)
-        self._exchange.end_all(DisconnectedError("the client is closed"), self._clock())
-        self._exchange.hand_out()
+        self._exchange.fail_all(DisconnectedError("the client is closed"), self._clock())
+        self._exchange.run_callbacks()
         self._selector.wakeup()
-        self._tell_news()
+        self._wake_waiting()

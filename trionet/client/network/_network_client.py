@@ -1,55 +1,70 @@
-"""The client of those who send requests themselves, without a producer or consumer.
+"""The client for programs that send requests themselves, without a producer or consumer.
 
-(Kafka: NetworkClient.) A :class:`.KafkaClient` does all of it. Its methods are here once more
-because it is compiled, and compiled async functions are no coroutine functions: they show neither
+(Kafka: NetworkClient.) All work is done by a :class:`.KafkaClient`. Its methods are repeated here
+because it is compiled, and compiled async functions are not coroutine functions: they have neither
 signature nor docstring, and a forgotten await does not warn.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, final
 
 from ...errors import AuthenticationError, TrionetError
 from ...protocol._wire import Message
 from .._node import Node
+from ..connections._reachability import Reachability
 from ..metadata._metadata import Metadata
+from ..metrics._client_metrics import ClientMetrics
 from ..metrics._statistics import ClientStatistics
+from ..metrics._telemetry import Telemetry
 from ..requests._api_versions import NodeApiVersions
 from ..requests._response import ClientResponse
 from ._exchange import Callback
 from ._kafka_client import KafkaClient
 
 
+@final
 class NetworkClient:
-    """Connections to all nodes, requests and responses; made by :func:`.open_network_client`.
+    """Connections to the nodes of a cluster; opened by :func:`.open_network_client`.
 
-    One task polls; any number of others send, or await a :meth:`request`.
+    One task polls; any number of other tasks send requests, or await :meth:`request`.
 
-    Args:
-        client: does the work.
+    More than 25 methods, as many as Kafka's NetworkClient has: users of this class write their own
+    protocol, and need every query that the producer and consumer use.
 
     Attributes:
-        metrics: what can be measured of it.
-        reachability: which nodes were reached, and why others cannot be.
-        telemetry: pushes that to brokers that ask for it; None if it does not.
+        metrics: the client's metrics.
+        reachability: which nodes have been reached, and why others cannot be.
+        telemetry: pushes the metrics to brokers that ask for them; None if that is disabled.
     """
 
-    def __init__(self, client: KafkaClient) -> None:
+    metrics: ClientMetrics
+    reachability: Reachability
+    telemetry: Telemetry | None
+    _client: KafkaClient
+
+    def __init__(self) -> None:
+        raise TypeError("use trionet.open_network_client() to open a client")
+
+    @classmethod
+    def _create(cls, client: KafkaClient) -> NetworkClient:
+        self = cls.__new__(cls)
         self._client = client
         self.metrics = client.metrics
         self.reachability = client.reachability
         self.telemetry = client.telemetry
+        return self
 
     @property
     def metadata(self) -> Metadata:
-        """What is known of the cluster."""
+        """The client's view of the cluster."""
         return self._client.metadata
 
     # Connections.
 
     def ready(self, node: Node) -> bool:
-        """Whether a request may be sent to a node now; if there is no connection, begin one.
+        """Whether a request may be sent to a node now; starts connecting if there is no connection.
 
         Raises:
             trio.ClosedResourceError: the client is closed.
@@ -59,76 +74,80 @@ class NetworkClient:
     def is_ready(self, node: Node) -> bool:
         """Whether a request may be sent to a node now.
 
-        Not while metadata are due: they go first, or a busy client would never get them.
+        False while a metadata update is due: it goes first, or a busy client would never send it.
         """
         return self._client.is_ready(node)
 
     def can_send(self, node_id: int, now: float) -> bool:
-        """Whether a node is connected, not throttled, and has room for one more request."""
+        """Whether a node is connected, not throttled, and below its limit of requests in flight."""
         return self._client.can_send(node_id, now)
 
     def begin_connect(self, node: Node, now: float) -> bool:
-        """Begin to connect, if that may be done now."""
+        """Start connecting, if the backoff allows it. Returns whether it did."""
         return self._client.begin_connect(node, now)
 
     def connection_failed(self, node: Node) -> bool:
-        """Whether the last connection to a node was lost, or could not be made."""
+        """Whether the last connection to a node failed or was lost."""
         return self._client.connection_failed(node)
 
     def connection_delay(self, node: Node) -> float:
-        """See :meth:`.ClusterConnectionStates.connection_delay`."""
+        """Seconds until the connection to a node has to be looked at again.
+
+        While backing off, the rest of the backoff; while connecting, the time until the setup
+        timeout; infinite once established.
+        """
         return self._client.connection_delay(node)
 
     def poll_delay(self, node: Node) -> float:
-        """See :meth:`.ClusterConnectionStates.poll_delay`."""
+        """Seconds until a request to a node may become possible by the passage of time."""
         return self._client.poll_delay(node)
 
     def authentication_error(self, node: Node) -> AuthenticationError | None:
-        """Why a node did not let us in the last time; None if it did."""
+        """Why a node last rejected this client's credentials; None if it did not."""
         return self._client.authentication_error(node)
 
     def connection_error(self, node: Node) -> TrionetError | None:
-        """Why the last connection to a node was lost, or could not be made; None if it was made."""
+        """Why the last connection to a node failed or was lost; None if it is established."""
         return self._client.connection_error(node)
 
     def connection_problem(self) -> str:
-        """See :meth:`.Reachability.problem`."""
+        """Why the cluster, or one of its brokers, cannot be reached; empty if that is not known."""
         return self._client.connection_problem()
 
     def versions(self, node: Node) -> NodeApiVersions | None:
-        """What a node serves; None before it was asked."""
+        """The API versions of a node; None while it is not connected."""
         return self._client.versions(node)
 
     def in_flight_count(self, node: Node | None = None) -> int:
-        """How many requests were sent and have no response yet, to one node or to all."""
+        """The number of requests without a response, to one node or to all."""
         return self._client.in_flight_count(node)
 
     def statistics(self) -> ClientStatistics:
-        """What this client did and holds at the moment, by Kafka's names."""
+        """Return the client's current metrics by Kafka's names."""
         return self._client.statistics()
 
     def disconnect(self, node: Node) -> None:
-        """End the connection to a node; the next poll tells of its requests, in their order."""
+        """Close the connection to a node; the next poll returns the errors of its requests."""
         self._client.disconnect(node)
 
     def close(self, node: Node) -> None:
-        """Forget a node, and what is in flight to it (KAFKA-2519).
+        """Forget a node and its requests in flight (KAFKA-2519).
 
-        No callback runs, and no poll returns it; an awaited :meth:`request` ends with an error.
+        Their callbacks do not run, and no poll returns them; an awaited :meth:`request` raises.
         """
         self._client.close(node)
 
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
-        """The node that will respond soonest, and whether any connection is ready.
+        """Return the node that is likely to respond first, and whether any connection is ready.
 
-        None if none can be asked now: throttled nodes are passed over (KAFKA-8275, KAFKA-8376). See
-        :func:`._least_loaded.least_loaded`.
+        The node is None if no node can be used now; throttled nodes are passed over (KAFKA-8275,
+        KAFKA-8376). See :func:`._least_loaded.least_loaded` for the order.
         """
         return self._client.least_loaded_node(now)
 
-    def soonest(self, now: float) -> float:
-        """Seconds until time alone may make one of the cluster's nodes usable."""
-        return self._client.soonest(now)
+    def next_usable_delay(self, now: float) -> float:
+        """Seconds until one of the cluster's nodes may become usable by the passage of time."""
+        return self._client.next_usable_delay(now)
 
     # Requests.
 
@@ -140,25 +159,25 @@ class NetworkClient:
         *,
         version_min: int = 0,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> int:
-        """Send a request; a later poll hands out what became of it.
+        """Send a request; a later poll returns its outcome.
 
         Args:
-            node: one that :meth:`ready` said yes to.
+            node: a node for which :meth:`ready` returned True.
             body: the request.
-            callback: called with the outcome at the end of that poll; its own errors are logged.
+            callback: called with the outcome at the end of that poll; its exceptions are logged.
             version_min: the oldest version that can carry the body.
-            version_max: the newest that the caller understands; None for all.
-            seconds_max: how long the answer may take, in place of ``request.timeout.ms``.
+            version_max: the newest version that the caller understands; None for no limit.
+            timeout_seconds: timeout of the response, in place of ``request.timeout.ms``.
 
         Returns:
-            The correlation id. If the node has no version in common, the outcome is an error. A
-            Produce with ``acks=0``, to which no answer comes, is complete when it has left.
+            The correlation id. If the node supports no common version, the outcome is an error. A
+            Produce request with ``acks=0``, which has no response, completes when it is sent.
 
         Raises:
             LocalProtocolError: the node is not ready, or the body cannot be encoded.
-            ValueError: the body is no request.
+            ValueError: the body is not a request.
             trio.ClosedResourceError: the client is closed.
         """
         return self._client.send(
@@ -167,7 +186,7 @@ class NetworkClient:
             callback,
             version_min=version_min,
             version_max=version_max,
-            seconds_max=seconds_max,
+            timeout_seconds=timeout_seconds,
         )
 
     async def request(
@@ -177,106 +196,111 @@ class NetworkClient:
         *,
         version_min: int = 0,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> Any:
-        """Send a request as soon as the node can take it, and wait for the answer.
+        """Send a request as soon as the node can take it, and wait for the response.
 
-        Another task polls meanwhile. How long this waits is a matter of ``request.timeout.ms`` and
-        of the caller's cancel scopes.
+        Another task has to poll. ``request.timeout.ms`` limits the wait for the response, the
+        caller's cancel scopes the wait as a whole.
 
         Args:
-            node: any; it is connected if it is not.
+            node: any node; it is connected if necessary.
             body: the request.
             version_min: the oldest version that can carry the body.
-            version_max: the newest that the caller understands; None for all.
-            seconds_max: how long the answer may take, in place of ``request.timeout.ms``.
+            version_max: the newest version that the caller understands; None for no limit.
+            timeout_seconds: timeout of the response, in place of ``request.timeout.ms``.
 
         Returns:
-            The answer.
+            The response.
 
         Raises:
-            DisconnectedError: the connection could not be made, or ended before the answer.
-            RequestTimedOutError: the answer was late.
-            AuthenticationError: the node does not let us in.
-            UnsupportedVersionError: the node has no version in common with us.
-            WireFormatError, ResponseTooLargeError: the answer does not decode, or is too large.
+            DisconnectedError: the connection could not be made, or was lost before the response.
+            RequestTimedOutError: there was no response in time.
+            AuthenticationError: the node rejected the client's credentials.
+            UnsupportedVersionError: the node supports no common version of the API.
+            WireFormatError, ResponseTooLargeError: the response does not decode, or is too large.
             trio.ClosedResourceError: the client is closed.
 
-        Cancellation: before the request is sent nothing happened; after, it may be carried out, and
-        its answer is dropped.
+        Cancellation: before the request is sent, it has no effect; afterwards the broker may carry
+        it out, and the response is dropped.
         """
         return await self._client.request(
-            node, body, version_min=version_min, version_max=version_max, seconds_max=seconds_max
+            node,
+            body,
+            version_min=version_min,
+            version_max=version_max,
+            timeout_seconds=timeout_seconds,
         )
 
     # Waits.
 
     async def until_ready(self, node: Node) -> None:
-        """Wait until a request may be sent to a node; connect to it if that is needed.
+        """Wait until a request may be sent to a node, connecting to it if necessary.
 
-        A connection that was lost before is tried again when its wait is over; one that fails
-        meanwhile is an error.
+        If the connection was lost before, this waits for the reconnect backoff; a connection
+        attempt that fails during the wait raises.
 
         Raises:
             DisconnectedError: the connection could not be made.
-            AuthenticationError: the node does not let us in.
+            AuthenticationError: the node rejected the client's credentials.
             trio.ClosedResourceError: the client is closed.
         """
         await self._client.until_ready(node)
 
     async def until_updated(self, updates: int = 0) -> None:
-        """Wait until the cluster was described more than ``updates`` times.
+        """Wait until there were more than ``updates`` successful metadata updates.
 
-        An attempt that failed before this was called is no matter: there will be another.
+        Failures before this call are ignored, since the update is retried.
 
         Args:
             updates: what :meth:`.Metadata.request_update` returned.
 
         Raises:
-            AuthenticationError, UnsupportedVersionError, ResponseTooLargeError: no metadata.
-            LocalProtocolError: the nodes are given by a :class:`.ManualMetadataUpdater`, so that
-                none will ever come.
+            AuthenticationError, UnsupportedVersionError, ResponseTooLargeError: an update failed
+                in a way that a retry cannot fix.
+            LocalProtocolError: the nodes are set by a :class:`.ManualMetadataUpdater`, so that
+                there will be no update.
             trio.ClosedResourceError: the client is closed.
         """
         await self._client.until_updated(updates)
 
-    # The turn.
+    # Polling.
 
     def wakeup(self) -> None:
-        """Make the poll under way, or the next one, return without waiting."""
+        """Make the current poll, or the next one, return without waiting."""
         self._client.wakeup()
 
-    async def until_news(self) -> None:
-        """Wait until a poll has ended, which may have changed anything.
+    async def until_polled(self) -> None:
+        """Wait until the end of the current or next poll, which may have changed any state.
 
-        Cancellation: changes nothing.
+        Cancellation: has no effect.
         """
-        await self._client.until_news()
+        await self._client.until_polled()
 
     async def run(self) -> None:
-        """Poll until cancelled; what becomes of requests is told to their callbacks alone.
+        """Poll until cancelled; outcomes go to the callbacks only.
 
         Raises:
-            trio.BusyResourceError: another task polls.
+            trio.BusyResourceError: another task is polling.
             trio.ClosedResourceError: the client is closed.
         """
         await self._client.run()
 
-    async def poll(self, seconds_max: float = math.inf) -> list[ClientResponse]:
-        """One turn: make all the progress that is possible now, or wait until some is.
+    async def poll(self, timeout_seconds: float = math.inf) -> list[ClientResponse]:
+        """Make all the progress that is possible now, or wait until some is.
 
         Args:
-            seconds_max: how long it waits at most.
+            timeout_seconds: how long to wait at most.
 
         Returns:
-            What became of requests, in the order in which it was known, after their callbacks ran.
-            Empty when something else happened, such as a connection that was made.
+            The outcomes of requests, in order, after their callbacks have run. Empty if something
+            else happened, such as a connection that was made.
 
         Raises:
-            ValueError: ``seconds_max`` is negative.
-            trio.BusyResourceError: another task polls.
+            ValueError: ``timeout_seconds`` is negative.
+            trio.BusyResourceError: another task is polling.
             trio.ClosedResourceError: the client is closed.
 
-        Cancellation loses nothing: what was not handed out is handed out by the next poll.
+        Cancellation: loses nothing; the next poll returns the outcomes.
         """
-        return await self._client.poll(seconds_max)
+        return await self._client.poll(timeout_seconds)

@@ -1,4 +1,4 @@
-"""The producer: records into batches, batches to the leaders of their partitions."""
+"""The producer: gathers records into batches and sends them to the leaders of their partitions."""
 
 from ._open_producer import open_producer
 from ._producer import Producer

@@ -1,4 +1,4 @@
-"""From Kafka's keys to the settings of a producer, with the rules that hold between them.
+"""Builds ProducerSettings from Kafka's configuration keys, and checks their combinations.
 
 (Kafka: ProducerConfig, KafkaProducer.configureDeliveryTimeout.)
 """
@@ -18,7 +18,7 @@ from ._settings import ProducerSettings
 
 logger = logging.getLogger("trionet.client")
 
-#: With idempotence: brokers remember so many batches of a producer (KIP-98).
+#: With idempotence: brokers remember this many batches of a producer (KIP-98).
 IN_FLIGHT_MAX: Final = 5
 
 
@@ -27,17 +27,17 @@ def producer_settings(
     keywords: Mapping[str, object],
     token_provider: TokenProvider | None = None,
 ) -> ProducerSettings:
-    """Check settings as a whole.
+    """Build and check the settings of a producer.
 
     Args:
-        config: see :func:`.read_config`; or settings that are made already, which are all.
+        config: see :func:`.read_config`; or ready-made settings, which must be all.
         keywords: see :func:`.read_config`.
-        token_provider: gives the tokens of OAUTHBEARER.
+        token_provider: provides the tokens of OAUTHBEARER.
 
     Raises:
-        TypeError: there is more than settings that are made already.
-        ConfigError: a key is unknown, a value is not allowed, or values do not fit each other; says
-            which are.
+        TypeError: ready-made settings are combined with others.
+        ConfigError: a key is unknown, a value is not allowed, or values contradict each other; the
+            message names the keys and what is allowed.
     """
     if isinstance(config, ProducerSettings):
         check_nothing_beside(keywords, token_provider)
@@ -76,7 +76,7 @@ def _acks(config: ClientConfig) -> int:
 
 
 def _delivery_seconds(config: ClientConfig) -> float:
-    """Long enough for one attempt; a default gives way, what was asked for does not."""
+    """Long enough for one attempt: raises the default if needed, rejects explicit values."""
     least = config.integer("linger.ms") + config.integer("request.timeout.ms")
     delivery = config.integer("delivery.timeout.ms")
     if delivery >= least:
@@ -96,9 +96,9 @@ def _compression_level(config: ClientConfig) -> int | None:
 
 
 def _idempotence(config: ClientConfig) -> bool:
-    """Whether each record is written once; the default gives way to settings that rule it out.
+    """Whether to be idempotent; the default is disabled by settings that rule it out.
 
-    Only too many requests in flight are an error in any case, as in Kafka: who raises that number
+    Only too many requests in flight are always an error, as in Kafka: a user who raises that number
     hardly means to give up idempotence.
     """
     if not config.flag("enable.idempotence"):

@@ -13,8 +13,7 @@ from ...metrics._group import MetricGroup
 from ...metrics._sensors import Labels, gauges
 from ..metrics._statistics import TOPIC
 from ..network._kafka_client import KafkaClient
-from .batching._buffer_pool import BufferPool
-from .batching._buffer_pool_waiters import Room
+from .batching._buffer_pool import BufferPool, BufferPoolWaiters
 from .sending._counters import SenderCounters, TopicCounters
 
 _MS_OF_US = 1e-3
@@ -24,27 +23,31 @@ class ProducerMetrics:
     """The collector of one producer.
 
     Args:
-        client: below it.
+        client: its client.
         counters: of its sender.
         pool: the memory of its records.
-        room: who waits for that.
+        waiters: the tasks that wait for this memory.
     """
 
     def __init__(
-        self, client: KafkaClient, counters: SenderCounters, pool: BufferPool, room: Room
+        self,
+        client: KafkaClient,
+        counters: SenderCounters,
+        pool: BufferPool,
+        waiters: BufferPoolWaiters,
     ) -> None:
         group = client.metrics.group("producer-metrics")
         self._client = client
         self._counters = counters
-        self._memory = _Memory(group, pool, room)
+        self._memory = _Memory(group, pool, waiters)
         self._whole = _Records(group)
         self._topics = _Records(client.metrics.group("producer-topic-metrics", *TOPIC))
         self._batches = _Batches(group)
         self._requests = _Requests(group)
         self._metadata_age = group.gauge(
-            "metadata-age", "How old what is known of the cluster is, in seconds."
+            "metadata-age", "Age of the cluster's metadata, in seconds."
         )
-        self._in_flight = group.gauge("requests-in-flight", "Requests that are not answered yet.")
+        self._in_flight = group.gauge("requests-in-flight", "Requests without a response yet.")
 
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
@@ -63,24 +66,24 @@ class ProducerMetrics:
 
 
 class _Memory:
-    """What is left of ``buffer.memory``, and who waits for it."""
+    """Free ``buffer.memory``, and the tasks that wait for it."""
 
-    def __init__(self, group: MetricGroup, pool: BufferPool, room: Room) -> None:
+    def __init__(self, group: MetricGroup, pool: BufferPool, waiters: BufferPoolWaiters) -> None:
         self._exhausted = group.rated(
             "buffer-exhausted", "Records that got no memory within max.block.ms"
         )
-        self._room = room
+        self._waiters = waiters
         self._gauges: tuple[tuple[Metric, Callable[[], float]], ...] = (
             (
                 group.gauge("waiting-threads", "Tasks that wait for memory."),
-                lambda: room.waiting,
+                lambda: waiters.waiting,
             ),
             (
                 group.gauge("buffer-total-bytes", "Bytes of buffer.memory."),
                 lambda: pool.bytes_max,
             ),
             (
-                group.gauge("buffer-available-bytes", "Bytes of it that are left."),
+                group.gauge("buffer-available-bytes", "Bytes of buffer.memory that are free."),
                 lambda: pool.available,
             ),
         )
@@ -94,14 +97,14 @@ class _Memory:
     def families(self, now: float) -> Iterator[Family]:
         for metric, value in self._gauges:
             yield gauges(metric, {(): value()})
-        seconds = self._room.waited_seconds(now)
+        seconds = self._waiters.waited_seconds(now)
         yield gauges(self._waited, {(): int(seconds * 1e9)})
         yield from self._wait_ratio.families({(): seconds}, now)
-        yield from self._exhausted.families({(): self._room.exhausted}, now)
+        yield from self._exhausted.families({(): self._waiters.exhausted}, now)
 
 
 class _Records:
-    """What is told of the whole producer, and of each topic."""
+    """Metrics of records, of the whole producer and of each topic."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._sent = group.rated("record-send", "Records sent")
@@ -109,7 +112,7 @@ class _Records:
         self._failed = group.rated("record-error", "Records that failed")
         self._bytes = group.rated("byte", "Bytes of batches sent")
         self._compression = group.share(
-            "compression-rate", "Bytes of batches as they travel for one byte of records."
+            "compression-rate", "Bytes of batches on the wire per byte of records."
         )
 
     def families(self, topics: Mapping[Labels, TopicCounters], now: float) -> Iterator[Family]:
@@ -130,7 +133,7 @@ class _Batches:
         self._size_avg = group.share("batch-size-avg", "Average size of a batch, in bytes.")
         self._size_max = group.largest("batch-size-max", "Size of the largest batch, in bytes.")
         self._compression = group.share(
-            "compression-rate-avg", "Bytes of batches as they travel for one byte of records."
+            "compression-rate-avg", "Bytes of batches on the wire per byte of records."
         )
         self._record_size = group.share(
             "record-size-avg", "Average size of a record before compression, in bytes."
@@ -143,7 +146,9 @@ class _Batches:
             "Longest time that a batch waited to be sent, in ms.",
             _MS_OF_US,
         )
-        self._split = group.rated("batch-split", "Batches that were too large, and split")
+        self._split = group.rated(
+            "batch-split", "Batches that were split because they were too large"
+        )
 
     def families(
         self, counters: SenderCounters, whole: TopicCounters, now: float
@@ -162,33 +167,33 @@ class _Batches:
 
 
 class _Requests:
-    """Produce requests and their answers."""
+    """Produce requests and their responses."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._per_request = group.share(
             "records-per-request-avg", "Average number of records in a request."
         )
         self._latency_avg = group.share(
-            "request-latency-avg", "Average time from a request to its answer, in ms."
+            "request-latency-avg", "Average time from a request to its response, in ms."
         )
         self._latency_max = group.largest(
-            "request-latency-max", "Longest time from a request to its answer, in ms.", _MS_OF_US
+            "request-latency-max", "Longest time from a request to its response, in ms.", _MS_OF_US
         )
         self._throttle_avg = group.share(
-            "produce-throttle-time-avg", "Average time that a broker asked to wait, in ms."
+            "produce-throttle-time-avg", "Average time that a broker throttled a request, in ms."
         )
         self._throttle_max = group.largest(
-            "produce-throttle-time-max", "Longest time that a broker asked to wait, in ms."
+            "produce-throttle-time-max", "Longest time that a broker throttled a request, in ms."
         )
 
     def families(
         self, counters: SenderCounters, whole: TopicCounters, now: float
     ) -> Iterator[Family]:
-        answered = counters.requests_answered
+        responses = counters.responses_received
         for share, part, of in (
             (self._per_request, whole.records_sent, counters.requests_sent),
-            (self._latency_avg, counters.latency_us * _MS_OF_US, answered),
-            (self._throttle_avg, counters.throttle_ms, answered),
+            (self._latency_avg, counters.latency_us * _MS_OF_US, responses),
+            (self._throttle_avg, counters.throttle_ms, responses),
         ):
             yield from share.families({(): (part, of)}, now)
         yield from self._latency_max.families({(): counters.longest_latency_us}, now)

@@ -12,11 +12,11 @@ from .delivery._delivery import Delivery
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class NowaitProducer:
-    """The base of :class:`.Producer`.
+    """The compiled part of :class:`.Producer`.
 
-    An interpreted function around the compiled one would take a third of its time. More does not
-    belong here: compiled code that calls methods of an interpreted subclass does it as slowly as
-    Python, and mypyc 2.4 hands on zeros in place of default arguments that are left out.
+    A base class because an interpreted function around the compiled one would take a third of its
+    time. No more belongs here: compiled code that calls methods of an interpreted subclass is as
+    slow as Python, and mypyc 2.4 passes zeros in place of default arguments that are left out.
 
     Args:
         appender: does the work.
@@ -35,13 +35,13 @@ class NowaitProducer:
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Delivery:
-        """Take a record to be sent; what becomes of it, its delivery tells.
+        """Append a record without waiting; its delivery reports the result.
 
-        Nothing is sent by tasks that never wait: who makes many of these has to wait at times, for
-        :meth:`enqueue`, say.
+        Nothing is sent while no task waits: a task that calls this in a loop has to wait from time
+        to time, in :meth:`enqueue` for example.
 
         Args:
-            topic: as these of :meth:`send`.
+            topic: as for :meth:`send`, like the others.
             value: as there.
             key: as there.
             headers: as there.
@@ -49,11 +49,11 @@ class NowaitProducer:
             timestamp: as there.
 
         Returns:
-            What can be awaited for where it was written.
+            The record's delivery, to be awaited for where it was written.
 
         Raises:
-            trio.WouldBlock: ``buffer.memory`` has no room for it, or others wait for that; or the
-                topic or the partition is not known yet.
+            trio.WouldBlock: ``buffer.memory`` has no space for it, or other tasks wait for it; or
+                the topic or the partition is not known yet.
             RecordTooLargeError: the record exceeds a limit.
             TypeError, ValueError: as :meth:`send`.
             trio.ClosedResourceError: the producer is closed.

@@ -14,23 +14,23 @@ from ...net._network import SYSTEM, Network
 from ...protocol.records.compression._codecs import NAMES
 from ..config._keywords import ProducerKeywords
 from ..network._kafka_client import KafkaClient
-from ..network._opening import open_kafka_client
+from ..network._open_client import open_kafka_client
 from ..security._settings import TokenProvider
 from ._config import producer_settings
 from ._metrics import ProducerMetrics
 from ._producer import Producer
 from ._settings import ProducerSettings
-from ._wait_on_metadata import TopicWait
+from ._wait_on_metadata import MetadataWaiter
 from .batching._accumulator import RecordAccumulator
 from .batching._accumulator_settings import AccumulatorSettings
-from .batching._buffer_pool_waiters import Room
-from .delivery._unseen_failures import Undelivered
+from .batching._buffer_pool import BufferPoolWaiters
+from .delivery._unseen_failures import UnseenFailures
 from .sending._completion import Completion, DeliveryLimits
 from .sending._hooks import AcknowledgementHook, OnAcknowledgement, OnSend, SendHook
-from .sending._producer_metadata import UsedTopics
+from .sending._producer_metadata import ProducerMetadata
 from .sending._sender import Sender
-from .transactions._init_producer_id import ProducerIdAsker
-from .transactions._transaction_manager import Idempotence
+from .transactions._init_producer_id import InitProducerIdHandler
+from .transactions._transaction_manager import TransactionManager
 
 logger = logging.getLogger("trionet.client")
 
@@ -49,29 +49,30 @@ async def open_producer(
     on_acknowledgement: OnAcknowledgement | None = None,
     **keywords: Unpack[ProducerKeywords],
 ) -> AsyncIterator[Producer]:
-    """A producer for the length of a block.
+    """Open a producer for the length of a block.
 
-    A normal end of the block sends what is there and waits for what becomes of it, which takes
-    ``delivery.timeout.ms`` at most. An end by an error or by cancellation does not wait: what was
-    not sent is not, and what was sent may be written. Every delivery is decided afterwards.
+    A normal end of the block sends everything that is buffered and waits for the results, for at
+    most ``delivery.timeout.ms``. An end by an error or by cancellation does not wait: what was not
+    sent is dropped, and what was sent may be written. Every delivery is decided afterwards.
 
-    Records that failed without a look at their deliveries are raised at a normal end; at any other
-    end they are logged, in one warning. A producer with ``on_acknowledgement`` does neither.
+    Failed records whose deliveries were not read raise an error at a normal end; at any other end
+    they are logged, in one warning. A producer with ``on_acknowledgement`` does neither.
 
     Args:
-        bootstrap_servers: ``host:port`` texts, or one text of them with commas.
-        config: settings by Kafka's dotted keys, as texts or Python values; or made settings.
+        bootstrap_servers: strings ``host:port``, or one string of them separated by commas.
+        config: settings by Kafka's dotted keys, as strings or Python values; or ready-made
+            settings.
         network: where connections come from.
-        token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
-        on_send: sees every record, and gives it back, or one with another value, key, headers or
-            timestamp; plain, and quick. One that had to wait for room may be shown again.
-        on_acknowledgement: told of every batch when it is decided what became of its records; the
-            same. Errors of both are told in the log.
-        keywords: settings by Kafka's keys with underscores for dots; they win.
+        token_provider: provides the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        on_send: called with every record; returns it, or one with another value, key, headers or
+            timestamp. Plain, and quick. A record that had to wait for memory may be passed again.
+        on_acknowledgement: called with the result of every batch; likewise. Errors of both are
+            logged.
+        keywords: settings by Kafka's keys with underscores for dots; they override ``config``.
 
     Raises:
-        ConfigError: ``bootstrap_servers`` is not of that form, a key is unknown, a value is not
-            allowed, or values do not fit each other.
+        ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
+            or values contradict each other.
         UndeliveredError: at the end, see above.
     """
     settings = producer_settings(config, keywords, token_provider)
@@ -81,12 +82,13 @@ async def open_producer(
         parts = _Parts(client, settings, network, on_send, on_acknowledgement)
         with parts.reporting_failures(), raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(parts.sender.keep_sending)
+                # Nothing has to wait for its start: until then records stay in the accumulator.
+                nursery.start_soon(parts.sender.run)  # noqa: ASYNC113
                 try:
                     with caller.block():
                         yield parts.producer
                     parts.close()
-                    await parts.producer.drain()
+                    await parts.producer._drain()  # noqa: SLF001 -- of this package
                 finally:
                     parts.close()
                     parts.sender.end()
@@ -94,7 +96,7 @@ async def open_producer(
 
 
 class _Parts:
-    """A producer and what it is made of."""
+    """Builds a producer and what it is made of."""
 
     def __init__(
         self,
@@ -104,17 +106,17 @@ class _Parts:
         on_send: OnSend | None,
         on_acknowledgement: OnAcknowledgement | None,
     ) -> None:
-        self._undelivered = Undelivered()
-        chance = network.chance
+        self._undelivered = UnseenFailures()
+        rng = network.chance
         requests = settings.client.requests
-        idempotence = Idempotence() if settings.idempotence else None
-        self.accumulator = RecordAccumulator(_gathering(settings), chance, idempotence)
-        self.room = Room(self.accumulator.pool)
-        topics = UsedTopics(client.metadata, settings.metadata_idle_seconds)
+        transaction_manager = TransactionManager() if settings.idempotence else None
+        self.accumulator = RecordAccumulator(_gathering(settings), rng, transaction_manager)
+        self.waiters = BufferPoolWaiters(self.accumulator.pool)
+        topics = ProducerMetadata(client.metadata, settings.metadata_idle_seconds)
         completion = Completion(
-            self.accumulator,
+            self.accumulator.queues,
             client.metadata,
-            idempotence,
+            transaction_manager,
             DeliveryLimits(seconds=settings.delivery_seconds, retries=settings.retries),
             keeps_order=requests.in_flight_max == 1,
             hook=AcknowledgementHook(on_acknowledgement, self._undelivered),
@@ -122,41 +124,43 @@ class _Parts:
         )
         self.sender = Sender(
             client,
-            self.accumulator,
+            self.accumulator.queues,
             completion,
             topics,
             acks=settings.acks,
             request_bytes_max=settings.request_bytes_max,
             timeout_ms=round(requests.timeout_seconds * 1000),
         )
-        if idempotence is not None:
-            refused = self.sender.refused
-            asker = ProducerIdAsker(client, idempotence, settings.retry, chance, refused)
-            self.sender.number_batches(idempotence, asker)
-        counters, pool, room = completion.counters, self.accumulator.pool, self.room
-        client.metrics.register(lambda: ProducerMetrics(client, counters, pool, room).collect)
-        self.producer = Producer(
+        if transaction_manager is not None:
+            refused = self.sender.producer_id_refused
+            handler = InitProducerIdHandler(
+                client, transaction_manager, settings.retry, rng, refused
+            )
+            self.sender.enable_idempotence(transaction_manager, handler)
+        counters, pool, waiters = completion.counters, self.accumulator.pool, self.waiters
+        client.metrics.register(lambda: ProducerMetrics(client, counters, pool, waiters).collect)
+        self.producer = Producer._create(  # noqa: SLF001 -- of this package
             self.accumulator,
             self.sender,
-            TopicWait(client, self.accumulator, topics),
-            self.room,
+            MetadataWaiter(client, self.accumulator, topics),
+            self.waiters,
             network.now_ms,
             settings.max_block_seconds,
             None if on_send is None else SendHook(on_send),
         )
 
     def close(self) -> None:
-        """Nothing is taken any more; who waits for that hears of it (KAFKA-4235, KAFKA-9449)."""
+        """Reject further records, and wake tasks that wait to append (KAFKA-4235, KAFKA-9449)."""
         self.accumulator.close()
-        self.room.wake_all()
+        self.waiters.wake_all()
 
     @contextmanager
     def reporting_failures(self) -> Iterator[None]:
-        """Around all that runs, since tasks that await a delivery look at it by then.
+        """Report unseen failures at the end; tasks in the block have read their deliveries by then.
 
         Raises:
-            UndeliveredError: records failed, and were not looked at; only logged where something
-                else is raised.
+            UndeliveredError: records failed, and their deliveries were not read; only logged if
+                something else is raised.
         """
         try:
             yield

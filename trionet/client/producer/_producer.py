@@ -1,10 +1,10 @@
-"""The producer as its user sees it (Kafka: KafkaProducer)."""
+"""The producer's public API (Kafka: KafkaProducer)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, TypeVar, final
 
 import trio
 
@@ -13,57 +13,75 @@ from ...protocol.records._types import Headers
 from ..metrics._statistics import ClientStatistics
 from ._nowait_producer import NowaitProducer
 from ._record_appender import RecordAppender
-from ._wait_on_metadata import TopicWait
+from ._wait_on_metadata import MetadataWaiter
 from .batching._accumulator import RecordAccumulator
-from .batching._buffer_pool_waiters import Room
+from .batching._buffer_pool import BufferPoolWaiters
 from .batching._record_checks import check_partition, check_topic
 from .batching._record_columns import RecordColumns
 from .delivery._deliveries import Deliveries
 from .delivery._delivery import Delivery, RecordMetadata
-from .delivery._waiting import until_done
 from .sending._hooks import SendHook
 from .sending._sender import Sender
 
 T = TypeVar("T")
 
-#: Of columns, so many are taken at a time: about a millisecond.
+#: Records of columns that are appended between two checkpoints: about a millisecond.
 _SLICE_RECORDS: Final = 2000
 
 
+@final
 class Producer(NowaitProducer):
-    """Sends records to partition leaders; created by :func:`._open_producer.open_producer`.
+    """Sends records to the leaders of their partitions; created by :func:`.open_producer`.
 
-    Any number of tasks use one. Records of one task to one partition stay in their order.
-
-    Args:
-        accumulator: what waits to be sent.
-        sender: who sends it.
-        topics: what is known of topics, and waiting for more.
-        room: waiting for ``buffer.memory``.
-        now_ms: the time of day, in milliseconds.
-        max_block_seconds: ``max.block.ms``.
-        hook: sees each record before it is taken; None if nobody wants to.
+    Any number of tasks may use one. Records of one task to one partition keep their order.
     """
 
-    def __init__(
-        self,
+    _hook: SendHook | None
+    _accumulator: RecordAccumulator
+    _sender: Sender
+    _topics: MetadataWaiter
+    _waiters: BufferPoolWaiters
+    _now_ms: Callable[[], int]
+    _max_block_seconds: float
+    _clock: Callable[[], float]
+
+    def __init__(self) -> None:
+        raise TypeError("a producer is opened with trionet.open_producer()")
+
+    @classmethod
+    def _create(
+        cls,
         accumulator: RecordAccumulator,
         sender: Sender,
-        topics: TopicWait,
-        room: Room,
+        topics: MetadataWaiter,
+        waiters: BufferPoolWaiters,
         now_ms: Callable[[], int],
         max_block_seconds: float,
         hook: SendHook | None = None,
-    ) -> None:
-        super().__init__(RecordAppender(accumulator, sender, topics, now_ms, hook))
+    ) -> Producer:
+        """Make a producer of its parts; for :func:`.open_producer`.
+
+        Args:
+            accumulator: the records waiting to be sent.
+            sender: sends them.
+            topics: waits for the metadata of topics.
+            waiters: the tasks that wait for ``buffer.memory``.
+            now_ms: the time of day, in milliseconds.
+            max_block_seconds: ``max.block.ms``.
+            hook: called with each record before it is appended; None for none.
+        """
+        self = cls.__new__(cls)
+        appender = RecordAppender(accumulator, sender, topics, now_ms, hook)
+        NowaitProducer.__init__(self, appender)
         self._hook = hook
         self._accumulator = accumulator
         self._sender = sender
         self._topics = topics
-        self._room = room
+        self._waiters = waiters
         self._now_ms = now_ms
         self._max_block_seconds = max_block_seconds
         self._clock = trio.lowlevel.current_clock().current_time
+        return self
 
     async def send(
         self,
@@ -75,14 +93,14 @@ class Producer(NowaitProducer):
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> RecordMetadata:
-        """Send a record and wait until the brokers have it.
+        """Send a record and wait until the brokers have acknowledged it.
 
         Args:
             topic: its topic.
             value: None for null, which deletes the key in a compacted topic.
             key: records with the same key go to the same partition.
             headers: names and values.
-            partition: its number; None lets the key decide, or without a key the load.
+            partition: its number; None chooses by the key, or without a key by load.
             timestamp: in milliseconds since 1970; None for now.
 
         Returns:
@@ -90,18 +108,18 @@ class Producer(NowaitProducer):
 
         Raises:
             RecordTooLargeError: the record exceeds a limit.
-            TypeError: a field is of another type than it has to be; says which.
+            TypeError: a field has the wrong type; the message names it.
             ValueError: the partition or the timestamp is negative, the topic's name is too long, or
-                a text is not Unicode.
-            BufferExhaustedError: ``buffer.memory`` had no room for it within ``max.block.ms``.
-            MetadataTimeoutError: the topic, or the partition, was not known within that.
+                a string is not valid Unicode.
+            BufferExhaustedError: ``buffer.memory`` had no space for it within ``max.block.ms``.
+            MetadataTimeoutError: no metadata for the topic or the partition within that time.
             DeliveryTimeoutError: it was not acknowledged within ``delivery.timeout.ms``.
-            ApiError: the brokers refused it.
-            AuthenticationError: the brokers do not let us in.
+            ApiError: the brokers rejected it.
+            AuthenticationError: the brokers rejected the client's credentials.
             trio.ClosedResourceError: the producer is closed.
 
-        Cancellation: a record that was not on its way yet is taken back. One that was may be
-        written all the same.
+        Cancellation: a record that was not sent yet is withdrawn. One that was sent may be written
+        nevertheless.
         """
         fields = topic, value, key, headers, partition, timestamp
         appender = self._appender
@@ -112,9 +130,9 @@ class Producer(NowaitProducer):
                 delivery = await self._append_when_free(*fields)
         finally:
             appender.is_awaited = False
-        appender.is_pause_due = False  # others have their turn while this waits
+        appender.is_pause_due = False  # other tasks run while this one waits
         try:
-            return await self._sender.delivered(delivery)
+            return await self._sender.wait_for(delivery)
         except trio.Cancelled:
             self._accumulator.withdraw(delivery)
             raise
@@ -129,15 +147,17 @@ class Producer(NowaitProducer):
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Delivery:
-        """Take a record to be sent as soon as there is room for it.
+        """Append a record as soon as there is space for it, without waiting for the brokers.
 
-        A failure without a look at the delivery is raised at the end of the producer's block.
+        If it fails and its delivery is not read, the error is raised at the end of the producer's
+        block.
 
-        Each call looks whether it is cancelled; other tasks have their turn with each batch, and
-        within large ones about once a millisecond, since that takes longer than taking a record.
+        Each call checks for cancellation; other tasks run with each new batch, and within large
+        batches about once a millisecond, because a full checkpoint takes longer than appending a
+        record.
 
         Args:
-            topic: as these of :meth:`send`.
+            topic: as for :meth:`send`, like the others.
             value: as there.
             key: as there.
             headers: as there.
@@ -145,17 +165,17 @@ class Producer(NowaitProducer):
             timestamp: as there.
 
         Returns:
-            What can be awaited for where it was written.
+            The record's delivery, to be awaited for where it was written.
 
         Raises:
             RecordTooLargeError, TypeError, ValueError, BufferExhaustedError, MetadataTimeoutError,
             AuthenticationError, trio.ClosedResourceError: as :meth:`send`.
 
-        Cancellation: the record was not taken.
+        Cancellation: the record was not appended.
         """
         appended = self._appender.append_if_free(topic, value, key, headers, partition, timestamp)
         if appended is not None:
-            # Other tasks have their turn by and by: a full checkpoint costs more than a record.
+            # No checkpoint: it would cost more than a record. One is made every few hundred.
             return appended  # noqa: ASYNC910
         return await self._append_when_free(topic, value, key, headers, partition, timestamp)
 
@@ -168,11 +188,11 @@ class Producer(NowaitProducer):
         partition: int | None,
         timestamp: int | None,
     ) -> Delivery:
-        """What is left to do when :meth:`.RecordAppender.append_if_free` has returned None."""
+        """Append after :meth:`.RecordAppender.append_if_free` has returned None."""
         append = partial(self._appender.append, topic, value, key, headers, partition, timestamp)
         if self._appender.needs_checkpoint():
             await trio.lowlevel.checkpoint()
-            if not self._room.waiting:
+            if not self._waiters.waiting:
                 try:
                     return append()
                 except trio.WouldBlock:
@@ -189,47 +209,48 @@ class Producer(NowaitProducer):
         partition: int | None = None,
         timestamps: int | Sequence[int] | None = None,
     ) -> Deliveries:
-        """Send many records and wait until the brokers have all of them.
+        """Send many records and wait until the brokers have acknowledged all of them.
 
-        It takes a fraction of the time that a call for each record takes. The columns are of one
-        length, and must not change meanwhile. Records that fill a batch and more wait for no
-        company: the last batch does not linger (``linger.ms``) then.
+        It takes a fraction of the time of a call for each record. All columns have the same length,
+        and must not change during the call. If the records fill more than one batch, the last batch
+        does not linger (``linger.ms``).
 
         Args:
-            topic: the topic of all.
+            topic: the topic of all records.
             values: None for null.
             keys: None for null; without, no record has a key.
-            headers: names and values of each; without, no record has any.
-            partition: of all; None lets the keys decide, or without a key the load.
-            timestamps: in milliseconds since 1970; one number is every record's; None for now.
+            headers: names and values of each record; without, no record has any.
+            partition: of all records; None chooses by the keys, or without a key by load.
+            timestamps: in milliseconds since 1970; a single number applies to all; None for now.
 
         Returns:
             Where each record was written.
 
         Raises:
-            ValueError: the columns differ in length, or what is in them is not allowed, as for
+            ValueError: the columns differ in length, or contain values that are not allowed, as for
                 :meth:`send`; nothing was sent.
-            TypeError: what is in them is of another type than it has to be; says which; nothing was
-                sent.
-            RecordTooLargeError: a record exceeds a limit of the producer's; nothing was sent.
-            SendBatchError: some were not written, or nobody knows; says which, and why.
+            TypeError: a column contains a value of the wrong type; the message names it; nothing
+                was sent.
+            RecordTooLargeError: a record exceeds a limit of the producer; nothing was sent.
+            SendBatchError: some records were not, or may not have been, written; lists them with
+                their errors.
             BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
             trio.ClosedResourceError: as :meth:`send`; then as after a cancellation.
 
-        Cancellation: records that were not on their way yet are taken back. Others may be written
-        all the same.
+        Cancellation: records that were not sent yet are withdrawn. Others may be written
+        nevertheless.
         """
         await trio.lowlevel.checkpoint()
         columns = self._columns(topic, partition, values, keys, headers, timestamps)
         deliveries = Deliveries(columns.timestamps)
         try:
-            await self._take_all(topic, partition, columns, deliveries)
+            await self._append_all(topic, partition, columns, deliveries)
             if self._accumulator.end_columns(deliveries):
-                self._sender.kick(self._clock())
-            # The last first: as a rule the others are done then, too, without a wait for each.
+                self._sender.send_now(self._clock())
+            # The last one first: the others are usually done by then, without a wait for each.
             for outcome in reversed(deliveries.outcomes):
                 if not outcome.is_done:
-                    await until_done(outcome)
+                    await outcome.until_done()
         except BaseException:
             self._withdraw(deliveries)
             raise
@@ -247,13 +268,13 @@ class Producer(NowaitProducer):
         partition: int | None = None,
         timestamps: int | Sequence[int] | None = None,
     ) -> Deliveries:
-        """Take many records to be sent as soon as there is room for them.
+        """Append many records as soon as there is space for them, without waiting for the brokers.
 
-        What :meth:`send_batch` is to :meth:`send`, this is to :meth:`enqueue`: it waits for room,
-        and not for the brokers. Batch after batch, the records of a partition stay in their order.
+        This is to :meth:`enqueue` what :meth:`send_batch` is to :meth:`send`. Over several calls,
+        the records of a partition keep their order.
 
         Args:
-            topic: as these of :meth:`send_batch`.
+            topic: as for :meth:`send_batch`, like the others.
             values: as there.
             keys: as there.
             headers: as there.
@@ -261,21 +282,21 @@ class Producer(NowaitProducer):
             timestamps: as there.
 
         Returns:
-            Where each record was written, when that is known; :meth:`flush` waits for it.
+            The deliveries of the records; :meth:`flush` waits for them.
 
         Raises:
-            ValueError, TypeError, RecordTooLargeError: as :meth:`send_batch`; nothing was taken.
+            ValueError, TypeError, RecordTooLargeError: as :meth:`send_batch`; nothing was appended.
             BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
             trio.ClosedResourceError: as there; then as after a cancellation.
 
-        Cancellation: records that were not on their way yet are taken back. Others may be written
-        all the same.
+        Cancellation: records that were not sent yet are withdrawn. Others may be written
+        nevertheless.
         """
         await trio.lowlevel.checkpoint()
         columns = self._columns(topic, partition, values, keys, headers, timestamps)
         deliveries = Deliveries(columns.timestamps)
         try:
-            await self._take_all(topic, partition, columns, deliveries)
+            await self._append_all(topic, partition, columns, deliveries)
         except BaseException:
             self._withdraw(deliveries)
             raise
@@ -296,33 +317,34 @@ class Producer(NowaitProducer):
         columns = RecordColumns(values, keys, now_ms, headers)
         if self._hook is None:
             return columns
-        values, keys, headers, now_ms = self._hook.seen_columns(
+        values, keys, headers, now_ms = self._hook.apply_columns(
             topic, partition, values, keys, headers, now_ms
         )
         return RecordColumns(values, keys, now_ms, headers)
 
-    async def _take_all(  # noqa: ASYNC910 -- who calls it has made a checkpoint
+    async def _append_all(  # noqa: ASYNC910 -- its callers have made a checkpoint
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
     ) -> None:
-        """Take all records of columns to be sent, after a look at each of them."""
+        """Append all records of columns, after checking each of them."""
         count = len(columns)
         for start in range(0, count, _SLICE_RECORDS):
             self._accumulator.check_columns(columns, start, min(start + _SLICE_RECORDS, count))
             await trio.lowlevel.checkpoint()
-        take = partial(self._take_columns, topic, partition, columns, deliveries)
+        take = partial(self._append_columns, topic, partition, columns, deliveries)
         while len(deliveries) < count:
-            if self._room.waiting or not take():
-                await self._when_possible(topic, partition, partial(self._take_some, take))
+            if self._waiters.waiting or not take():
+                await self._when_possible(topic, partition, partial(self._append_some, take))
             await trio.lowlevel.checkpoint()
 
     def _withdraw(self, deliveries: Deliveries) -> None:
         self._accumulator.withdraw_all(deliveries)
-        self._sender.kick(self._clock())  # others may have added to a batch that began here
+        # Other tasks may have appended to a batch that began here.
+        self._sender.send_now(self._clock())
 
-    def _take_columns(
+    def _append_columns(
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
     ) -> bool:
-        """Take some more records to be sent, as far as there is room; whether there was any."""
+        """Append some more records, as far as there is space. Returns whether any was appended."""
         sender = self._sender
         if sender.error is not None:
             sender.check()
@@ -333,43 +355,43 @@ class Producer(NowaitProducer):
             topic, partition, columns, start, stop, deliveries, now
         )
         if end < stop:
-            self._topics.need(topic, partition, now)
-        sender.kick(now)
+            self._topics.request(topic, partition, now)
+        sender.send_now(now)
         return end > start
 
-    def _take_some(self, take: Callable[[], bool]) -> None:
+    def _append_some(self, take: Callable[[], bool]) -> None:
         if not take():
             raise trio.WouldBlock
 
     async def _when_possible(self, topic: str, partition: int | None, take: Callable[[], T]) -> T:
-        """Take something to be sent when it is known where to, and there is room."""
-        self._appender.is_awaited = False  # by whoever runs meanwhile
-        self._sender.attend()
+        """Call ``take`` once the partition is known and memory is free."""
+        self._appender.is_awaited = False  # other tasks may append while this one waits
+        self._sender.wake()
         updates = self._topics.updates
         with trio.move_on_after(self._max_block_seconds):
             while True:
                 await self._topics.until_known(topic, partition)
-                with self._room.place() as place:
-                    # A topic that has vanished meanwhile must not hold up those behind it.
+                with self._waiters.join() as waiter:
+                    # A topic that has vanished must not block the tasks after this one.
                     while self._topics.knows(topic, partition):
-                        await place.turn()
+                        await waiter.turn()
                         try:
-                            return self._room.let_try(take)
+                            return self._waiters.try_first(take)
                         except trio.WouldBlock:
-                            self._sender.kick(self._clock())
-        error = self._topics.too_late(topic, partition, updates, self._max_block_seconds)
-        self._room.exhausted += isinstance(error, BufferExhaustedError)
+                            self._sender.send_now(self._clock())
+        error = self._topics.timeout_error(topic, partition, updates, self._max_block_seconds)
+        self._waiters.exhausted += isinstance(error, BufferExhaustedError)
         raise error
 
     def connection_problem(self) -> str:
-        """Why the cluster, or a broker of it, cannot be reached; empty if nothing is known of it.
+        """Why the cluster, or one of its brokers, cannot be reached; empty if no problem is known.
 
-        For after a ``trio.move_on_after`` of your own; errors of calls have it in their text.
+        Useful after a ``trio.move_on_after`` of your own; errors of calls include it.
         """
         return self._sender.connection_problem()
 
     async def key_partitions(self, topic: str) -> int:
-        """How many partitions the keys of a topic's records choose from; 0 where they choose none.
+        """The number of partitions that the keys of a topic choose from; 0 if keys do not choose.
 
         Raises:
             TypeError, ValueError, MetadataTimeoutError, AuthenticationError,
@@ -382,38 +404,38 @@ class Producer(NowaitProducer):
         return await self._when_possible(topic, None, count)
 
     def statistics(self) -> ClientStatistics:
-        """What this producer did and holds at the moment, by Kafka's names."""
+        """A snapshot of what this producer did and holds, by Kafka's names."""
         return self._sender.statistics()
 
     async def flush(self) -> None:
-        """Send what was taken so far at once, and wait until it is known what became of all of it.
+        """Send everything appended so far at once, and wait until its outcome is known.
 
-        What became of each, the deliveries tell.
+        The deliveries report the outcome of each record.
 
         Raises:
             TrionetError: the producer has failed; so has every delivery.
 
-        Cancellation: nothing is lost; what was taken goes on as before.
+        Cancellation: nothing is lost; what was appended is sent as before.
         """
         await self._flush()
         self._sender.check()
 
-    async def drain(self) -> None:
-        """The same at the end of the block, when nothing is taken any more.
+    async def _drain(self) -> None:
+        """Flush at the end of the block, when nothing is appended any more.
 
         Raises:
-            TrionetError: as there, if nobody has heard of it yet.
+            TrionetError: as :meth:`flush`, if no call has raised it yet.
         """
         await self._flush()
-        self._sender.check_told()
+        self._sender.check_unraised()
 
     async def _flush(self) -> None:
         await trio.lowlevel.checkpoint()
-        outcomes = self._accumulator.begin_flush()
+        outcomes = self._accumulator.queues.begin_flush()
         try:
-            self._sender.kick(self._clock())
+            self._sender.send_now(self._clock())
             for outcome in outcomes:
                 if not outcome.is_done:
-                    await until_done(outcome)
+                    await outcome.until_done()
         finally:
-            self._accumulator.end_flush()
+            self._accumulator.queues.end_flush()

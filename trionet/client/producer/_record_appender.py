@@ -1,6 +1,11 @@
-"""Appends records to the accumulator without waiting: what a producer does for every record.
+"""Appends records to the accumulator without waiting (Kafka: KafkaProducer.doSend).
 
-(Kafka: KafkaProducer.doSend.) By itself, because it is compiled, and :class:`.Producer` is not.
+The path of every record, so that its cost decides the rate of a producer. It is compiled, and
+:class:`.Producer` is not, because public async functions must not be (they would not warn when they
+are not awaited). Two things are kept out of it: the clock, which only a record that begins a batch
+needs, and checks of each field, which take longer than the append; a record that could not be
+appended is checked afterwards, to name the field. Reconsider if mypyc can compile async functions
+that warn.
 """
 
 # Compiled by mypyc.
@@ -14,14 +19,14 @@ import trio
 
 from ..._util._cancellation import is_cancelled
 from ...protocol.records._types import Headers
-from ._wait_on_metadata import TopicWait
+from ._wait_on_metadata import MetadataWaiter
 from .batching._accumulator import RecordAccumulator
 from .batching._record_checks import check_partition, check_record, check_timestamp
 from .delivery._delivery import Delivery
 from .sending._hooks import ProducerRecord, SendHook
 from .sending._sender import Sender
 
-#: Of a batch, other tasks have their turn after so many records; less one.
+#: Other tasks get to run after this many records of a batch, plus one.
 _PAUSE_MASK: Final = 512 - 1
 
 
@@ -29,22 +34,22 @@ class RecordAppender:
     """Appends records, and has them sent when that begins a batch.
 
     Args:
-        accumulator: what waits to be sent.
-        sender: sends it.
-        topics: what is known of topics, and waiting for more.
+        accumulator: the records waiting to be sent.
+        sender: sends them.
+        topics: waits for the metadata of topics.
         now_ms: the time of day, in milliseconds.
-        hook: sees each record before it is taken; None for none.
+        hook: called with each record before it is appended; None for none.
 
     Attributes:
-        is_awaited: the task that appends goes on to make the sender's turns itself.
-        is_pause_due: other tasks have had no turn for so many records that they are due.
+        is_awaited: whether the task that appends will run the sender itself.
+        is_pause_due: whether a checkpoint is due, because other tasks have not run for long.
     """
 
     def __init__(
         self,
         accumulator: RecordAccumulator,
         sender: Sender,
-        topics: TopicWait,
+        topics: MetadataWaiter,
         now_ms: Callable[[], int],
         hook: SendHook | None,
     ) -> None:
@@ -65,13 +70,13 @@ class RecordAppender:
         partition: int | None,
         timestamp: int | None,
     ) -> Delivery:
-        """See :meth:`.NowaitProducer.send_nowait`."""
+        """Append a record; see :meth:`.NowaitProducer.send_nowait`."""
         sender = self._sender
         if sender.error is not None:
             sender.check()
         if self._hook is not None:
             record = ProducerRecord(topic, partition, timestamp, key, value, headers)
-            _, _, timestamp, key, value, headers = self._hook.seen(record)
+            _, _, timestamp, key, value, headers = self._hook.apply(record)
         if timestamp is None:
             timestamp = self._now_ms()
         elif type(timestamp) is not int or timestamp < 0:
@@ -82,7 +87,7 @@ class RecordAppender:
             if delivery is None:
                 delivery = self._begin_batch(topic, partition, timestamp, key, value, headers)
         except (TypeError, ValueError, AttributeError):
-            check_record(topic, partition, key, value, headers)  # tells which of them it is
+            check_record(topic, partition, key, value, headers)  # names the wrong field
             raise
         if not delivery.index & _PAUSE_MASK:
             self.is_pause_due = True
@@ -106,15 +111,15 @@ class RecordAppender:
                 topic, partition, timestamp, key, value, headers, now
             )
         except trio.WouldBlock:
-            self._topics.need(topic, partition, now)
+            self._topics.request(topic, partition, now)
             if pool.is_exhausted and not was_exhausted:
-                self._sender.kick(now)  # nothing lingers any more
-            self._sender.attend()
+                self._sender.send_now(now)  # nothing lingers any more
+            self._sender.wake()
             raise
-        if not delivery.index:  # the batch before it is full, or its own time runs
+        if not delivery.index:  # a new batch: the one before it is full, and linger.ms begins
             self._sender.batch_began(delivery.outcome.topic_partition, now)
             if not self.is_awaited:
-                self._sender.attend()
+                self._sender.wake()
         return delivery
 
     def append_if_free(
@@ -126,11 +131,11 @@ class RecordAppender:
         partition: int | None,
         timestamp: int | None,
     ) -> Delivery | None:
-        """The same for :meth:`.Producer.enqueue`; None if that has to make a checkpoint, or wait.
+        """Append for :meth:`.Producer.enqueue`; None if that needs a checkpoint, or has to wait.
 
-        One call does all that nearly every record needs: each further one would be noticed.
+        One call does everything that nearly every record needs: another call would be measurable.
         """
-        # `is_promised`: other records wait for memory, and come first.
+        # is_promised: other records wait for memory and come first.
         if self.is_pause_due or is_cancelled() or self._accumulator.pool.is_promised:
             return None
         try:
@@ -139,7 +144,7 @@ class RecordAppender:
             return None
 
     def needs_checkpoint(self) -> bool:
-        """Whether other tasks are due, or this one is cancelled; counts on the checkpoint."""
+        """Whether a checkpoint is due or this task is cancelled; the caller then makes one."""
         if not self.is_pause_due and not is_cancelled():
             return False
         self.is_pause_due = self.is_awaited = False

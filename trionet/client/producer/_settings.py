@@ -5,39 +5,40 @@ from __future__ import annotations
 import attrs
 
 from .._backoff import ExponentialBackoff
-from ..network._opening import ClientSettings
+from ..network._settings import ClientSettings
 
 
 @attrs.frozen(kw_only=True)
 class ProducerSettings:
-    """All settings of a producer; Kafka's defaults without.
+    """All settings of a producer, with Kafka's defaults.
 
     Attributes:
-        client: how it talks to the brokers; ``client.requests.timeout_seconds`` is
+        client: connections and requests; ``client.requests.timeout_seconds`` is
             ``request.timeout.ms``, ``client.requests.in_flight_max`` is
             ``max.in.flight.requests.per.connection``.
-        acks: who has to have a record before it is acknowledged: all in sync (-1), the leader (1),
-            or nobody (0) (``acks``).
-        linger_seconds: how long a record waits for others to go with (``linger.ms``).
-        batch_bytes: how much goes into one batch, before it is compressed (``batch.size``).
-        buffer_bytes: how much may wait to be sent, or for its outcome (``buffer.memory``).
-        max_block_seconds: how long a call may wait for room, or for a topic's metadata
+        acks: which replicas acknowledge a record: all in sync (-1), the leader (1), or none (0)
+            (``acks``).
+        linger_seconds: how long a record waits for others to share a batch with (``linger.ms``).
+        batch_bytes: the size of a batch before compression (``batch.size``).
+        buffer_bytes: the memory for records until their outcome is known (``buffer.memory``).
+        max_block_seconds: how long a call may wait for memory, or for a topic's metadata
             (``max.block.ms``).
         request_bytes_max: the largest request, and so the largest record (``max.request.size``).
-        delivery_seconds: from when a record is taken to its outcome (``delivery.timeout.ms``).
+        delivery_seconds: the time from appending a record to its outcome
+            (``delivery.timeout.ms``).
         retries: how often a batch is sent again (``retries``).
-        retry: the wait before that (``retry.backoff.ms``, ``retry.backoff.max.ms``).
+        retry: the backoff before that (``retry.backoff.ms``, ``retry.backoff.max.ms``).
         compression: the name of the codec (``compression.type``).
         compression_level: its level (``compression.gzip.level``, ``compression.lz4.level``,
             ``compression.zstd.level``); None for the codec's own default.
         idempotence: exactly one copy of each record, in order (``enable.idempotence``).
-        adaptive_partitioning: records without a key go rather to brokers that are quick
+        adaptive_partitioning: records without a key prefer brokers that are quick
             (``partitioner.adaptive.partitioning.enable``).
-        partitioner_availability_seconds: leave out a broker that took nothing for so long
+        partitioner_availability_seconds: skip a broker that has accepted nothing for this long
             (``partitioner.availability.timeout.ms``); 0 for never.
         partitioner_ignores_keys: choose partitions as if there were no keys
             (``partitioner.ignore.keys``).
-        metadata_idle_seconds: forget a topic that was not used for so long
+        metadata_idle_seconds: drop the metadata of a topic that was not used for this long
             (``metadata.max.idle.ms``).
     """
 

@@ -1,4 +1,4 @@
-"""Waiting until enough is known of a topic to send to it (Kafka: KafkaProducer.waitOnMetadata)."""
+"""Waits for the metadata of a topic (Kafka: KafkaProducer.waitOnMetadata)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..metadata._cluster import TopicMetadata
 from ..network._kafka_client import KafkaClient
 from .batching._accumulator import RecordAccumulator
 from .batching._record_checks import check_topic
-from .sending._producer_metadata import UsedTopics
+from .sending._producer_metadata import ProducerMetadata
 
-# No wait makes these better; all others may pass.
+# Waiting does not help against these; all other errors may pass.
 _LASTING: Final = frozenset(
     {error_codes.INVALID_TOPIC_EXCEPTION, error_codes.TOPIC_AUTHORIZATION_FAILED}
 )
 
 
-class TopicWait:
-    """See the module.
+class MetadataWaiter:
+    """Waits until the partitions of a topic are known.
 
     Args:
-        client: who gets metadata.
-        accumulator: who has to know the topic.
-        topics: those that are asked for.
+        client: provides the metadata.
+        accumulator: the records waiting to be sent.
+        topics: the topics whose metadata the producer needs.
     """
 
     def __init__(
-        self, client: KafkaClient, accumulator: RecordAccumulator, topics: UsedTopics
+        self, client: KafkaClient, accumulator: RecordAccumulator, topics: ProducerMetadata
     ) -> None:
         self._client = client
         self._accumulator = accumulator
@@ -40,43 +40,43 @@ class TopicWait:
 
     @property
     def updates(self) -> int:
-        """How often the cluster was described so far."""
+        """The number of metadata updates so far."""
         return self._client.metadata.updates
 
     def knows(self, topic: str, partition: int | None) -> bool:
-        """Whether something can be sent there, as far as is known now."""
-        self._accumulator.update(self._client.metadata.cluster)
+        """Whether records can be sent to a topic, or to one of its partitions, as far as known."""
+        self._accumulator.queues.update(self._client.metadata.cluster)
         return self._accumulator.knows(topic, partition)
 
-    def need(self, topic: str, partition: int | None, now: float) -> None:
-        """Have a topic asked for that is not known, or has no such partition yet.
+    def request(self, topic: str, partition: int | None, now: float) -> None:
+        """Request the metadata of a topic that is not known, or lacks this partition.
 
         Raises:
-            TypeError: it is no text.
-            ValueError: it is too long, or not Unicode.
+            TypeError: it is not a str.
+            ValueError: it is too long, or not valid Unicode.
         """
         if not self.knows(topic, partition):
-            check_topic(topic)  # to ask for it would end the sending task
+            check_topic(topic)  # requesting its metadata would end the sending task
             self._topics.use(topic, now)
             self._client.metadata.request_update()
             self._client.wakeup()
 
-    def too_late(
+    def timeout_error(
         self, topic: str, partition: int | None, updates: int, seconds: float
     ) -> BufferExhaustedError | MetadataTimeoutError:
-        """Why nothing was taken for a topic, or for one partition of it.
+        """The error of a wait that exceeded ``max.block.ms``.
 
         Args:
-            topic: its name.
-            partition: its number; None for any.
-            updates: how often the cluster had been described when the wait began.
+            topic: the topic.
+            partition: the partition; None for any.
+            updates: the number of metadata updates when the wait began.
             seconds: ``max.block.ms``.
         """
         limit = f"{seconds:g} s (max.block.ms)"
         metadata, problem = self._client.metadata, self._client.connection_problem()
         if self._accumulator.knows(topic, partition):
             why = f": {problem}" if problem else ""
-            return BufferExhaustedError(f"buffer.memory had no room within {limit}{why}")
+            return BufferExhaustedError(f"buffer.memory had no space within {limit}{why}")
         if metadata.updates == updates and problem:
             why = problem
         elif not metadata.updates:
@@ -87,11 +87,11 @@ class TopicWait:
         return MetadataTimeoutError(f"no metadata for {what} within {limit}: {why}")
 
     async def until_known(self, topic: str, partition: int | None) -> None:
-        """Wait until a topic, or one partition of it, is known.
+        """Wait until the metadata of a topic, or of one of its partitions, are known.
 
         Raises:
-            ApiError: there cannot be such a topic, or we may not write to it.
-            AuthenticationError, UnsupportedVersionError: the brokers cannot be asked.
+            ApiError: the topic's name is not valid, or the client may not write to it.
+            AuthenticationError, UnsupportedVersionError: no broker accepts requests of this client.
             trio.ClosedResourceError: the producer is closed.
         """
         await trio.lowlevel.checkpoint()
@@ -117,5 +117,5 @@ def _what_is_known(found: TopicMetadata | None, partition: int | None) -> str:
     if found.error_code:
         return f"the brokers respond {error_codes.name_of(found.error_code)}"
     if partition is not None and partition not in found.partitions:
-        return f"the topic has {counted(len(found.partitions), 'partition')}, and no {partition}"
-    return "the brokers know of no leader"
+        return f"the topic has only {counted(len(found.partitions), 'partition')}"
+    return "it has no leader"

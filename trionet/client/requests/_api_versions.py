@@ -1,4 +1,4 @@
-"""Which version of each API a node and this client share.
+"""Choose the version of each API that a node and this client share.
 
 (Kafka: NodeApiVersions; KIP-35, KIP-97.)
 """
@@ -15,10 +15,10 @@ from ...protocol.messages.registry import APIS
 
 
 class NodeApiVersions:
-    """The versions that a node serves.
+    """The API versions that a node supports.
 
     Args:
-        response: its answer to ApiVersions; None if it was not asked, which promises everything.
+        response: the node's ApiVersions response; None to assume that it supports everything.
     """
 
     def __init__(self, response: ApiVersionsResponse | None = None) -> None:
@@ -32,20 +32,20 @@ class NodeApiVersions:
     def codec(
         self, api_key: int, *, version_min: int = 0, version_max: int | None = None
     ) -> ApiVersionCodec:
-        """The newest version that both sides have.
+        """Return the codec of the newest version that both sides support.
 
         Args:
-            api_key: Kafka's number of the API.
-            version_min: the oldest that can carry what is to be said.
-            version_max: the newest that the caller understands; None for all that have codecs.
+            api_key: the API.
+            version_min: the oldest version that can carry the request's content.
+            version_max: the newest version that the caller understands; None for no limit.
 
         Raises:
-            UnsupportedVersionError: there is none; says what either side has.
+            UnsupportedVersionError: there is no such version.
         """
-        asked = api_key, version_min, version_max
-        codec = self._codecs.get(asked)
+        key = api_key, version_min, version_max
+        codec = self._codecs.get(key)
         if codec is None:
-            codec = self._codecs[asked] = self._newest(api_key, version_min, version_max)
+            codec = self._codecs[key] = self._newest(api_key, version_min, version_max)
         return codec
 
     def _newest(self, api_key: int, version_min: int, version_max: int | None) -> ApiVersionCodec:
@@ -59,22 +59,24 @@ class NodeApiVersions:
                 raise UnsupportedVersionError(self._not_served(name))
             if max(oldest, theirs[0]) > min(newest, theirs[1]):
                 raise UnsupportedVersionError(
-                    f"{name}: the broker serves versions {theirs[0]} to {theirs[1]}; this needs"
-                    f" {oldest} to {newest}"
+                    f"{name}: the broker supports versions {theirs[0]} to {theirs[1]}; this request"
+                    f" needs {oldest} to {newest}"
                 )
             newest = min(newest, theirs[1])
         codec = lookup(api_key, newest) if oldest <= newest else None
         if codec is None:
-            raise UnsupportedVersionError(f"{name} has no version from {oldest} to {newest} here")
+            raise UnsupportedVersionError(
+                f"{name}: this client supports no version from {oldest} to {newest}"
+            )
         return codec
 
     def _not_served(self, name: str) -> str:
         if self._ranges is not None and VOTE in self._ranges:
-            return f"a controller does not serve {name}; brokers do, named in bootstrap.servers"
-        return f"the broker does not serve {name}"
+            return f"a controller does not support {name}; set bootstrap.servers to brokers instead"
+        return f"the broker does not support {name}"
 
     def versions(self, api_key: int) -> range:
-        """The versions that the node serves; empty if it does not serve the API."""
+        """The versions of an API that the node supports; empty if there are none."""
         if self._ranges is None:
             return schema_versions(api_key)
         oldest, newest = self._ranges.get(api_key, (0, -1))

@@ -1,4 +1,4 @@
-"""What was sent to each node and not answered yet, oldest first (Kafka: InFlightRequests)."""
+"""The requests sent to each node that have no response yet (Kafka: InFlightRequests)."""
 
 # Compiled by mypyc.
 
@@ -16,23 +16,24 @@ from ._response import ClientResponse
 
 
 class InFlightRequest:
-    """One request on its way.
+    """One request in flight.
 
     Args:
-        node_id: where it goes.
-        correlation_id: what its answer has to quote.
-        codec: the version it was encoded in, which its answer is decoded in (KAFKA-2756).
-        body: what was asked.
+        node_id: the node.
+        correlation_id: the correlation id.
+        codec: the version of the request, in which its response is decoded too (KAFKA-2756).
+        body: the request.
         sent_at: in seconds of the loop's clock.
-        timeout_seconds: how long its answer may take, without the time that the broker throttled.
-        is_internal: the client asked for itself; users never hear of it (KAFKA-6289).
-        callback: told of the outcome at the end of a poll.
+        timeout_seconds: how long the response may take, not counting throttling.
+        is_internal: whether the client sent it for itself; its outcome is not returned by polls
+            (KAFKA-6289).
+        callback: called with the outcome at the end of a poll.
 
     Attributes:
-        is_sent: its last byte has left.
-        throttled_seconds: how long the node was throttled since, which does not count
+        is_sent: whether its last byte has been written.
+        throttled_seconds: how long the node has been throttled since; added to the timeout
             (KAFKA-16083).
-        is_answered: whether an answer will come at all; to a Produce with ``acks=0`` none does.
+        expects_response: False for a Produce request with ``acks=0``, which has no response.
     """
 
     __slots__ = (
@@ -40,7 +41,7 @@ class InFlightRequest:
         "callback",
         "codec",
         "correlation_id",
-        "is_answered",
+        "expects_response",
         "is_internal",
         "is_sent",
         "node_id",
@@ -67,7 +68,7 @@ class InFlightRequest:
         self.body = body
         self.sent_at = sent_at
         self.timeout_seconds = timeout_seconds
-        self.is_answered = codec.api_key != api_keys.PRODUCE or body.acks != 0
+        self.expects_response = codec.api_key != api_keys.PRODUCE or body.acks != 0
         self.is_internal = is_internal
         self.callback = callback
         self.is_sent = False
@@ -75,7 +76,7 @@ class InFlightRequest:
 
     @property
     def expires_at(self) -> float:
-        """After this its answer is late, in seconds of the loop's clock."""
+        """When the request times out, in seconds of the loop's clock."""
         return self.sent_at + self.timeout_seconds + self.throttled_seconds
 
     def __repr__(self) -> str:
@@ -83,10 +84,10 @@ class InFlightRequest:
 
 
 class InFlightRequests:
-    """All that is on its way, by node.
+    """The requests in flight, by node, oldest first.
 
     Args:
-        requests_max: of one node (``max.in.flight.requests.per.connection``).
+        requests_max: the limit per node (``max.in.flight.requests.per.connection``).
     """
 
     def __init__(self, requests_max: int) -> None:
@@ -98,7 +99,7 @@ class InFlightRequests:
         return self._count
 
     def __iter__(self) -> Iterator[InFlightRequest]:
-        """All of them, each node's in the order they were sent."""
+        """Iterate over all requests, each node's in the order they were sent."""
         for requests in self._by_node.values():
             yield from requests
 
@@ -110,42 +111,42 @@ class InFlightRequests:
         self._count += 1
 
     def can_send_more(self, node_id: int) -> bool:
-        """Whether one more may follow: the newest has left entirely, and there is room."""
+        """Whether another request may be sent: the newest is written, the limit not reached."""
         requests = self._by_node.get(node_id)
         return not requests or (requests[-1].is_sent and len(requests) < self._requests_max)
 
     def oldest(self, node_id: int) -> InFlightRequest:
-        """The one whose answer comes next.
+        """The request whose response comes next.
 
         Raises:
-            LocalProtocolError: nothing is on its way there, as for the others.
+            LocalProtocolError: nothing is in flight to the node; so do the methods below.
         """
         return self._of(node_id)[0]
 
     def last_sent(self, node_id: int) -> InFlightRequest:
-        """The newest."""
+        """The newest request."""
         return self._of(node_id)[-1]
 
     def complete_next(self, node_id: int) -> InFlightRequest:
-        """Take the oldest: its answer is here."""
+        """Remove and return the oldest request: its response has arrived."""
         request = self._of(node_id).popleft()
         self._count -= 1
         return request
 
     def complete_last_sent(self, node_id: int) -> InFlightRequest:
-        """Take the newest: it has left, and no answer will come."""
+        """Remove and return the newest request: it is sent, and has no response."""
         request = self._of(node_id).pop()
         self._count -= 1
         return request
 
     def clear(self, node_id: int) -> list[InFlightRequest]:
-        """Take all of a node, in the order they were sent, so that who hears of it hears in it."""
+        """Remove and return all requests of a node, in the order they were sent."""
         requests = list(self._by_node.pop(node_id, ()))
         self._count -= len(requests)
         return requests
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """What is on its way to a node turned out to be for another, to whom nothing is."""
+        """Move a node's requests to another id, which has none."""
         requests = self._by_node.pop(node_id, None)
         if requests is not None:
             self._by_node[new_id] = requests
@@ -153,12 +154,12 @@ class InFlightRequests:
                 request.node_id = new_id
 
     def throttled(self, node_id: int, seconds: float) -> None:
-        """The node's broker asked for silence; it may need so much longer to answer the rest."""
+        """Extend the timeouts of a throttled node's requests."""
         for request in self._by_node.get(node_id, ()):
             request.throttled_seconds += seconds
 
-    def late_nodes(self, now: float) -> list[int]:
-        """The nodes of which any request, not only the oldest, is late (KAFKA-7231)."""
+    def timed_out_nodes(self, now: float) -> list[int]:
+        """The nodes with a timed out request, be it the oldest or a later one (KAFKA-7231)."""
         late = []
         for node_id, requests in self._by_node.items():
             for each in requests:
@@ -168,9 +169,9 @@ class InFlightRequests:
         return late
 
     def next_expiry(self) -> float:
-        """When the first of them is late; ``math.inf`` if nothing is on its way.
+        """When the next request times out; ``math.inf`` if nothing is in flight.
 
-        That is the instant after its time, since one that comes just in time is not late.
+        This is the instant after its deadline: a response at the deadline is still in time.
         """
         at = math.inf
         for requests in self._by_node.values():

@@ -1,4 +1,4 @@
-"""What became of one request (Kafka: ClientResponse)."""
+"""The outcome of a request (Kafka: ClientResponse), and a callback to await it."""
 
 # Compiled by mypyc.
 
@@ -6,24 +6,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import trio
+
+from ..._util._raising import again
 from ...errors import TrionetError
 
 
 class ClientResponse:
-    """The outcome of a request, handed out by a poll; nobody changes it.
+    """The outcome of a request, as returned by a poll.
 
     Args:
-        node_id: where it was sent.
-        correlation_id: that of the request.
-        request: its body.
-        body: the answer; None where there is none: with an ``error``, and after a request that has
-            no answer.
-        error: why there is no answer: :class:`.UnsupportedVersionError` if the node shares no
-            version of the API, :class:`.DisconnectedError` if the connection was lost,
-            :class:`.RequestTimedOutError` if the answer was late, :class:`.WireFormatError` if the
-            answer does not decode, :class:`.ResponseTooLargeError` if it is larger than
-            ``receive.message.max.bytes``.
-        latency_seconds: from the send to this.
+        node_id: the node the request was sent to.
+        correlation_id: the request's correlation id.
+        request: the request's body.
+        body: the response's body; None with an ``error``, and for a request without a response
+            (Produce with ``acks=0``).
+        error: why there is no response: :class:`.UnsupportedVersionError` if the node supports no
+            common version of the API, :class:`.DisconnectedError` if the connection was lost,
+            :class:`.RequestTimedOutError` if there was no response in time,
+            :class:`.WireFormatError` if the response does not decode,
+            :class:`.ResponseTooLargeError` if it exceeds ``receive.message.max.bytes``.
+        latency_seconds: the time from sending the request to its outcome.
     """
 
     def __init__(
@@ -46,3 +49,34 @@ class ClientResponse:
     def __repr__(self) -> str:
         outcome = self.body if self.error is None else self.error
         return f"<ClientResponse {self.correlation_id} of node {self.node_id}: {outcome!r}>"
+
+
+class PendingResponse:
+    """A request's callback that lets a task await the response."""
+
+    __slots__ = ("_body", "_ended", "_error")
+
+    def __init__(self) -> None:
+        self._ended = trio.Event()
+        self._error: TrionetError | None = None
+        self._body: Any = None
+
+    def __call__(self, response: ClientResponse) -> None:
+        self._body, self._error = response.body, response.error
+        self._ended.set()
+
+    def fail(self, error: TrionetError) -> None:
+        """End the wait with an error: the callback will never be called."""
+        self._error = error
+        self._ended.set()
+
+    async def wait(self) -> Any:
+        """Wait for the response and return its body.
+
+        Raises:
+            TrionetError: there is no response; see :class:`.ClientResponse`.
+        """
+        await self._ended.wait()
+        if self._error is not None:
+            raise again(self._error)  # several requests may share this error object
+        return self._body

@@ -1,6 +1,6 @@
-"""From which version on a client has to keep the silence that an answer asks for (KIP-219).
+"""The versions in which a client has to honour the throttle time of a response (KIP-219).
 
-Older versions are answered late instead, and the client's silence would come on top of that.
+For older versions the broker delays the response itself, and waiting would throttle twice.
 """
 
 # Compiled by mypyc.
@@ -12,7 +12,7 @@ from typing import Any, Final
 from ...protocol import api_keys
 from ...protocol._codec import ApiVersionCodec
 
-#: APIs that are not here have been throttled in this way from their first version on.
+#: APIs that are not listed are throttled by the client in all versions.
 _FIRST_VERSION: Final = {
     api_keys.PRODUCE: 6,
     api_keys.FETCH: 8,
@@ -53,7 +53,7 @@ _FIRST_VERSION: Final = {
 
 
 def throttle_seconds(codec: ApiVersionCodec, body: Any) -> float:
-    """How long nothing may be sent to the node that answered so."""
+    """How long the client may send nothing to the node that sent this response."""
     if codec.version < _FIRST_VERSION.get(codec.api_key, 0):
         return 0.0
     return max(0, getattr(body, "throttle_time_ms", 0)) / 1000

@@ -24,5 +24,5 @@ _HOMES = {
     "fetch_token": "_token_retriever",
 }
 
-if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
+if not TYPE_CHECKING:  # a type checker would accept every misspelt name
     __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

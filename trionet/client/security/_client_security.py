@@ -1,4 +1,4 @@
-"""What each new connection of a client goes through before it carries requests."""
+"""Set up TLS and SASL on each new connection of a client."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ...net.tls._tls_client_context import client_context
 from ...net.wire._endpoint import SecurityProtocol
 from ...net.wire._transport import TransportLayer
 from ._login import TokenLogin
-from ._sasl_client_authenticator import SaslClientExchange
+from ._sasl_client_authenticator import SaslClientAuthenticator
 from ._settings import SaslClientSettings, SecuritySettings
 from ._token_retriever import fetch_token
 
 
 class ClientSecurity:
-    """The security of all connections of one client; made by :func:`prepare_security`.
+    """TLS and SASL for all connections of one client; created by :func:`prepare_security`.
 
     Args:
         protocol: ``security.protocol``.
-        network: where they come from.
-        tls_context: what they speak TLS with; None for those in the clear.
-        begin_sasl: begins the exchange of a connection; None for those without SASL.
-        login: who we are by tokens; None for all other mechanisms.
+        network: creates the transports.
+        tls_context: the TLS context; None without TLS.
+        begin_sasl: creates the SASL exchange of a connection; None without SASL.
+        login: keeps the OAUTHBEARER token; None for other mechanisms.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ClientSecurity:
         protocol: SecurityProtocol,
         network: Network,
         tls_context: ssl.SSLContext | None,
-        begin_sasl: Callable[[], SaslClientExchange] | None,
+        begin_sasl: Callable[[], SaslClientAuthenticator] | None,
         login: TokenLogin | None,
     ) -> None:
         self.protocol = protocol
@@ -53,57 +53,62 @@ class ClientSecurity:
         self._login = login
 
     def transport(self, sock: Any, host: str) -> TransportLayer:
-        """The byte layer of a connection to a host, as the node is called."""
+        """Create the transport of a connection; TLS verifies the certificate for ``host``."""
         if self._tls_context is None:
             return self._network.transport(sock)
         return self._network.transport(sock, self._tls_context, host)
 
-    def initiator(self) -> SaslClientExchange | None:
-        """What says who we are on one connection; None where nobody asks."""
+    def initiator(self) -> SaslClientAuthenticator | None:
+        """Create the SASL exchange of one connection; None without SASL."""
         return None if self._begin_sasl is None else self._begin_sasl()
 
-    async def keep_fresh(self) -> None:
-        """Replace what expires, until cancelled or nothing does."""
+    async def keep_token_fresh(self) -> None:
+        """Refresh the OAUTHBEARER token until cancelled; returns if nothing expires."""
         await trio.lowlevel.checkpoint()
         if self._login is not None:
-            await self._login.keep_fresh()
+            await self._login.keep_token_fresh()
 
 
 async def prepare_security(
     settings: SecuritySettings, client_id: str, network: Network
 ) -> ClientSecurity:
-    """Read what connections need from files, and have the first token.
+    """Read key stores from files, and get the first token.
 
     Raises:
-        ConfigError: a store cannot be read or used, or a token provider gives something else.
-        AuthenticationError, DisconnectedError: a token endpoint gives no token.
+        ConfigError: a store cannot be read or used, or a token provider returned an invalid token.
+        AuthenticationError, DisconnectedError: a token endpoint returned no token.
         Exception: what a token provider raises.
 
-    Cancellation: nothing is left behind but a token provider's thread, if it is a plain function.
+    Cancellation: has no effect, except that a token provider that is a plain function continues
+    in its thread.
     """
     await trio.lowlevel.checkpoint()
     context = login = begin_sasl = None
     if settings.has_tls:
         if network.is_virtual:
-            raise ConfigError("security.protocol: there is no TLS on a network in memory")
+            raise ConfigError("security.protocol: an in-memory network does not support TLS")
         context = await in_store_thread(client_context, settings.tls)
     sasl = settings.sasl
     if settings.has_sasl and sasl is not None:
         provider = sasl.token_provider
         if sasl.token_endpoint is not None:
             if network.is_virtual:
-                raise ConfigError("a network in memory has no sasl.oauthbearer.token.endpoint.url")
+                raise ConfigError(
+                    "sasl.oauthbearer.token.endpoint.url is not available on an in-memory network"
+                )
             provider = partial(fetch_token, sasl.token_endpoint, network)
         if provider is not None:
             login = TokenLogin(provider, sasl.refresh, network)
             await login.log_in()
         begin = _mechanism(sasl, login)
-        begin_sasl = partial(SaslClientExchange, sasl.mechanism, begin, client_id, network.chance)
+        begin_sasl = partial(
+            SaslClientAuthenticator, sasl.mechanism, begin, client_id, network.chance
+        )
     return ClientSecurity(settings.protocol, network, context, begin_sasl, login)
 
 
 def _mechanism(sasl: SaslClientSettings, login: TokenLogin | None) -> Callable[[], SaslClient]:
-    """What begins an authentication by the mechanism."""
+    """Return the factory of the mechanism's client side."""
     if sasl.mechanism == plain.NAME:
         return partial(PlainClient, sasl.user_name, sasl.password)
     if sasl.mechanism == oauthbearer.NAME:

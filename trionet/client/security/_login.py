@@ -1,7 +1,7 @@
-"""The token of OAUTHBEARER: had before the first connection, replaced before it expires.
+"""The OAUTHBEARER token: obtained before the first connection, refreshed before it expires.
 
-(Kafka: ExpiringCredentialRefreshingLogin; KIP-255.) An authentication takes the token that is there
-and waits for nothing.
+(Kafka: ExpiringCredentialRefreshingLogin; KIP-255.) Authentications use the current token, and
+never wait for a new one.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from ._settings import BearerToken, RefreshSettings, TokenProvider
 
 logger = logging.getLogger("trionet.client")
 
-# After a provider that failed (Kafka: ExpiringCredentialRefreshingLogin).
+# The wait after a provider failed (Kafka: ExpiringCredentialRefreshingLogin).
 RETRY_SECONDS: Final = 10.0
 
 
 def refresh_at_ms(
-    begun_ms: int, expires_ms: int, refresh: RefreshSettings, chance: random.Random
+    obtained_ms: int, expires_ms: int, refresh: RefreshSettings, rng: random.Random
 ) -> int:
-    """When to replace a token.
+    """Return when to refresh a token, in ms since the epoch.
 
     Args:
-        begun_ms: since when we have it, in ms since the epoch.
-        expires_ms: until when it is good.
+        obtained_ms: when the token was obtained, in ms since the epoch.
+        expires_ms: when it expires.
         refresh: the rules.
-        chance: what blurs it.
+        rng: source of the jitter.
     """
-    share = refresh.window_factor + refresh.window_jitter * chance.random()
-    wanted = begun_ms + int((expires_ms - begun_ms) * share)
-    earliest = begun_ms + int(refresh.min_period_seconds * 1000)
+    share = refresh.window_factor + refresh.window_jitter * rng.random()
+    wanted = obtained_ms + int((expires_ms - obtained_ms) * share)
+    earliest = obtained_ms + int(refresh.min_period_seconds * 1000)
     latest = expires_ms - int(refresh.buffer_seconds * 1000)
     if earliest > latest:
-        return wanted  # so short a life has no room for both
+        return wanted  # the lifetime is too short for both limits
     return min(max(wanted, earliest), latest)
 
 
 def expiry_of(token: str) -> int | None:
-    """The claim ``exp`` of a JSON Web Token in ms since the epoch; None for any other token.
+    """The ``exp`` claim of a JSON Web Token in ms since the epoch; None for any other token.
 
-    Nothing is checked: that is the broker's business.
+    The token is not verified: that is up to the broker.
     """
     parts = token.split(".")
     if len(parts) != 3:
@@ -64,7 +64,7 @@ def expiry_of(token: str) -> int | None:
 
 
 def milliseconds(seconds: Any) -> int | None:
-    """Of a number of seconds, which some servers give as a text; None if it is none."""
+    """Convert seconds, which some servers send as a string, to ms; None if it is not a number."""
     try:
         return int(float(seconds) * 1000)
     except (TypeError, ValueError, OverflowError):
@@ -72,12 +72,12 @@ def milliseconds(seconds: Any) -> int | None:
 
 
 class TokenLogin:
-    """Who we are by tokens.
+    """Obtains and refreshes a client's token.
 
     Args:
-        provider: gives them.
-        refresh: when it is asked for the next.
-        network: its time of day counts.
+        provider: returns a new token.
+        refresh: when to refresh.
+        network: provides the time of day.
     """
 
     def __init__(self, provider: TokenProvider, refresh: RefreshSettings, network: Network) -> None:
@@ -85,51 +85,54 @@ class TokenLogin:
         self._refresh = refresh
         self._network = network
         self._token: BearerToken | None = None
-        self._had_ms = 0
+        self._obtained_ms = 0
 
     @property
     def token(self) -> BearerToken:
-        """The newest."""
-        assert self._token is not None, "there is none before the login"
+        """The current token."""
+        assert self._token is not None, "not logged in"
         return self._token
 
     async def log_in(self) -> None:
-        """Have a new token.
+        """Get a new token from the provider.
 
         Raises:
-            ConfigError: the provider gave something else, or a token that has expired already.
+            ConfigError: the provider returned something else, or an expired token.
             Exception: what the provider raised.
 
-        Cancellation: a provider that is a plain function goes on in its thread, for nobody.
+        Cancellation: a provider that is a plain function continues in its thread, and its result is
+        dropped.
         """
-        given: object = await self._ask()
-        token = BearerToken(given) if isinstance(given, str) else given
+        provided: object = await self._call_provider()
+        token = BearerToken(provided) if isinstance(provided, str) else provided
         if not isinstance(token, BearerToken):
             kind = type(token).__name__
-            raise ConfigError(f"the token provider gave a {kind}; allowed: a text or a BearerToken")
+            raise ConfigError(
+                f"the token provider returned a {kind}; allowed: a str or a BearerToken"
+            )
         check_token(token.value, token.extensions)
         if token.expires_ms is None:
             token = attrs.evolve(token, expires_ms=expiry_of(token.value))
         now_ms = self._network.now_ms()
         if token.expires_ms is not None and token.expires_ms <= now_ms:
-            raise ConfigError("the token provider gave a token that has expired")
-        self._token, self._had_ms = token, now_ms
+            raise ConfigError("the token provider returned a token that has already expired")
+        self._token, self._obtained_ms = token, now_ms
 
-    async def _ask(self) -> BearerToken | str:
+    async def _call_provider(self) -> BearerToken | str:
         provider = self._provider
         if self._network.is_virtual or inspect.iscoroutinefunction(provider):
             await trio.lowlevel.checkpoint()
-            given = provider()
+            provided = provider()
         else:
-            given = await trio.to_thread.run_sync(provider, abandon_on_cancel=True)
-        return await given if inspect.isawaitable(given) else given
+            provided = await trio.to_thread.run_sync(provider, abandon_on_cancel=True)
+        return await provided if inspect.isawaitable(provided) else provided
 
-    async def keep_fresh(self) -> None:
-        """Replace the token before it expires, until cancelled or there is one that never does."""
+    async def keep_token_fresh(self) -> None:
+        """Refresh the token before it expires, until cancelled or a token never expires."""
         await trio.lowlevel.checkpoint()
         while (expires_ms := self.token.expires_ms) is not None:
-            chance = self._network.chance
-            at_ms = refresh_at_ms(self._had_ms, expires_ms, self._refresh, chance)
+            rng = self._network.chance
+            at_ms = refresh_at_ms(self._obtained_ms, expires_ms, self._refresh, rng)
             await trio.sleep(max(0, at_ms - self._network.now_ms()) / 1000)
             await self._replace()
 
@@ -138,9 +141,9 @@ class TokenLogin:
             try:
                 await self.log_in()
             except TrionetError as error:
-                logger.warning("the next OAUTHBEARER token cannot be used: %s", error)
+                logger.warning("could not refresh the OAUTHBEARER token: %s", error)
             except Exception:  # boundary: a provider
-                logger.exception("the next OAUTHBEARER token could not be had")
+                logger.exception("the OAUTHBEARER token provider failed")
             else:
                 return
             await trio.sleep(RETRY_SECONDS)

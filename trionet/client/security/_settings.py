@@ -1,8 +1,9 @@
-"""What protects a client's connections, and who it is."""
+"""Settings of TLS and SASL for a client's connections."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
 import attrs
 
@@ -12,21 +13,21 @@ from ...net.sasl import _plain as plain
 from ...net.sasl import _scram as scram
 from ...net.tls._tls_client_context import ClientTlsSettings
 from ...net.wire._endpoint import SecurityProtocol
-from ._token_settings import TokenEndpoint
+from .._backoff import ExponentialBackoff
 
 MECHANISMS = (plain.NAME, *scram.HASHES, oauthbearer.NAME)
-"""The SASL mechanisms that a client can use."""
+"""The SASL mechanisms that clients support."""
 
 
 @attrs.frozen
 class BearerToken:
-    """What OAUTHBEARER proves who we are by (RFC 6750).
+    """An OAUTHBEARER token (RFC 6750).
 
     Attributes:
         value: the token itself.
-        expires_ms: until when it is good, in ms since the epoch; None where its own claim ``exp``
-            tells, or nobody knows.
-        extensions: SASL extensions that go with it (KIP-342).
+        expires_ms: when it expires, in ms since the epoch; None to use the token's ``exp`` claim.
+            A token without either is never refreshed.
+        extensions: SASL extensions sent with it (KIP-342).
     """
 
     value: str = attrs.field(repr=False)
@@ -35,23 +36,58 @@ class BearerToken:
 
 
 TokenProvider = Callable[[], "BearerToken | str | Awaitable[BearerToken | str]"]
-"""Gives a new token; a plain function may wait, and is called in a thread for that."""
+"""Returns a new token. A plain function is called in a thread, so that it may block."""
+
+
+LOGIN_SECONDS: Final = 10.0
+"""The default timeout of a token server; Kafka leaves it to the operating system."""
+
+
+@attrs.frozen(kw_only=True)
+class TokenEndpoint:
+    """A token endpoint.
+
+    Attributes:
+        url: the URL of the server (``http`` or ``https``) or file
+            (``sasl.oauthbearer.token.endpoint.url``).
+        client_id: the client id (``sasl.oauthbearer.client.credentials.client.id``).
+        client_secret: the secret (``sasl.oauthbearer.client.credentials.client.secret``).
+        scope: the requested scope (``sasl.oauthbearer.scope``).
+        has_encoded_header: whether id and secret are URL-encoded
+            (``sasl.oauthbearer.header.urlencode``).
+        extensions: SASL extensions sent with each token (``extension_NAME`` in
+            ``sasl.jaas.config``).
+        connect_seconds: how long connecting may take (``sasl.login.connect.timeout.ms``).
+        read_seconds: how long the response may take (``sasl.login.read.timeout.ms``).
+        retry: the backoff between attempts; its maximum also limits the time of all attempts
+            (``sasl.login.retry.backoff.ms``, ``sasl.login.retry.backoff.max.ms``).
+    """
+
+    url: str
+    client_id: str = ""
+    client_secret: str = attrs.field(default="", repr=False)
+    scope: str = ""
+    has_encoded_header: bool = False
+    extensions: Mapping[str, str] = attrs.field(factory=dict)
+    connect_seconds: float = LOGIN_SECONDS
+    read_seconds: float = LOGIN_SECONDS
+    retry: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.1, 10.0))
 
 
 @attrs.frozen(kw_only=True)
 class RefreshSettings:
-    """When a token is replaced (KIP-255, KIP-368).
+    """When to refresh a token (KIP-255, KIP-368).
 
     Attributes:
-        window_factor: after what part of its life, 0.5 to 1.0
+        window_factor: the share of the token's lifetime after which it is refreshed, 0.5 to 1.0
             (``sasl.login.refresh.window.factor``).
-        window_jitter: of what part of its life that is blurred, 0 to 0.25
+        window_jitter: the maximum share of its lifetime added at random, 0 to 0.25
             (``sasl.login.refresh.window.jitter``).
-        min_period_seconds: how long the next refresh waits at least
+        min_period_seconds: the minimum time between refreshes
             (``sasl.login.refresh.min.period.seconds``).
-        buffer_seconds: how long before its end it is replaced at the latest
-            (``sasl.login.refresh.buffer.seconds``). Both give way where the token lives for less
-            than the two together.
+        buffer_seconds: the minimum time from the refresh to the token's expiry
+            (``sasl.login.refresh.buffer.seconds``). Both minimums are ignored if the token lives
+            shorter than their sum.
     """
 
     window_factor: float = 0.8
@@ -62,17 +98,17 @@ class RefreshSettings:
 
 @attrs.frozen(kw_only=True)
 class SaslClientSettings:
-    """How a client says who it is by SASL.
+    """A client's SASL credentials.
 
     Attributes:
         mechanism: one of :data:`MECHANISMS` (``sasl.mechanism``).
-        user_name: of PLAIN and SCRAM (``username`` in ``sasl.jaas.config``).
-        password: the same (``password``).
-        is_delegation_token: the name and password are a delegation token's id and HMAC, for SCRAM
-            (``tokenauth="true"``, KIP-48).
-        token_provider: gives the tokens of OAUTHBEARER (``sasl.login.callback.handler.class``).
-        token_endpoint: gives them in its place.
-        refresh: when it is asked for the next.
+        user_name: for PLAIN and SCRAM (``username`` in ``sasl.jaas.config``).
+        password: for PLAIN and SCRAM (``password`` in ``sasl.jaas.config``).
+        is_delegation_token: whether the name and password are the id and HMAC of a delegation
+            token, for SCRAM (``tokenauth="true"``, KIP-48).
+        token_provider: returns the tokens of OAUTHBEARER (``sasl.login.callback.handler.class``).
+        token_endpoint: the server or file that provides them instead.
+        refresh: when to refresh them.
     """
 
     mechanism: str
@@ -86,34 +122,34 @@ class SaslClientSettings:
     def __attrs_post_init__(self) -> None:
         if self.mechanism not in MECHANISMS:
             raise ConfigError(
-                f"sasl.mechanism = {self.mechanism!r} is not supported; allowed:"
-                f" {', '.join(MECHANISMS)}"
+                f"unsupported sasl.mechanism = {self.mechanism!r}; allowed: {', '.join(MECHANISMS)}"
             )
         if self.mechanism == oauthbearer.NAME:
             if (self.token_provider is None) == (self.token_endpoint is None):
                 raise ConfigError(
-                    "sasl.mechanism = 'OAUTHBEARER' needs a function that gives tokens"
-                    " (token_provider) or sasl.oauthbearer.token.endpoint.url, and not both"
+                    "sasl.mechanism = 'OAUTHBEARER' requires either a function that returns tokens"
+                    " (token_provider) or sasl.oauthbearer.token.endpoint.url"
                 )
         elif not self.user_name or not self.password:
             raise ConfigError(
-                f"sasl.mechanism = {self.mechanism!r} needs a user name and a password"
+                f"sasl.mechanism = {self.mechanism!r} requires a user name and a password"
             )
         if self.is_delegation_token and self.mechanism not in scram.HASHES:
             raise ConfigError(
-                f"a delegation token is not for sasl.mechanism = {self.mechanism!r}; allowed:"
+                f"a delegation token cannot be used with sasl.mechanism = {self.mechanism!r};"
+                " allowed:"
                 f" {', '.join(scram.HASHES)}"
             )
 
 
 @attrs.frozen(kw_only=True)
 class SecuritySettings:
-    """How all connections of a client are protected.
+    """TLS and SASL for all connections of a client.
 
     Attributes:
         protocol: ``security.protocol``.
-        tls: the ``ssl.*`` settings, of meaning with ``SSL`` and ``SASL_SSL``.
-        sasl: who we are, needed for ``SASL_PLAINTEXT`` and ``SASL_SSL``.
+        tls: the ``ssl.*`` settings, used with ``SSL`` and ``SASL_SSL``.
+        sasl: the credentials, required with ``SASL_PLAINTEXT`` and ``SASL_SSL``.
     """
 
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
@@ -123,8 +159,8 @@ class SecuritySettings:
     def __attrs_post_init__(self) -> None:
         if self.has_sasl and self.sasl is None:
             raise ConfigError(
-                f"security.protocol = {self.protocol.value} needs sasl.mechanism and what it proves"
-                " who we are by"
+                f"security.protocol = {self.protocol.value} requires sasl.mechanism and its"
+                " credentials"
             )
 
     @property

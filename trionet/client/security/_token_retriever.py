@@ -1,7 +1,7 @@
-"""Tokens from an OAuth server, by the grant of client credentials (KIP-768; RFC 6749, 4.4).
+"""Fetch tokens from an OAuth server with the client credentials grant, or from a file.
 
-(Kafka: ClientCredentialsJwtRetriever, HttpJwtRetriever, FileJwtRetriever.) Or from a file, which
-something else keeps up to date.
+(KIP-768; RFC 6749, 4.4. Kafka: ClientCredentialsJwtRetriever, HttpJwtRetriever, FileJwtRetriever.)
+A file is kept up to date by another program.
 """
 
 from __future__ import annotations
@@ -18,31 +18,30 @@ from ..._util._regular_file import read_regular_file
 from ...errors import AuthenticationError, ConfigError, DisconnectedError
 from ...net._network import Network
 from ._login import expiry_of, milliseconds
-from ._settings import BearerToken
-from ._token_settings import TokenEndpoint
+from ._settings import BearerToken, TokenEndpoint
 
 if TYPE_CHECKING:
     import h11
 
 RESPONSE_BYTES_MAX: Final = 1_000_000
-"""As Kafka: HttpJwtRetriever.MAX_RESPONSE_BODY_LENGTH."""
+"""The limit of a response (Kafka: HttpJwtRetriever.MAX_RESPONSE_BODY_LENGTH)."""
 
 _READ_BYTES: Final = 65_536
 _WORDS_MAX: Final = 200
 _PORTS: Final = {"http": 80, "https": 443}
-# To ask once more for what is wrong with the question is no use; Kafka's own list is longer.
-_PASSING: Final = frozenset({408, 425, 429})
+# Client errors that are worth a retry; Kafka's own list is longer.
+_RETRIABLE_STATUS: Final = frozenset({408, 425, 429})
 
 
 async def fetch_token(endpoint: TokenEndpoint, network: Network) -> BearerToken:
-    """Have a new token.
+    """Fetch a new token.
 
     Raises:
-        AuthenticationError: the server refuses us, or answers with something else than a token.
+        AuthenticationError: the server rejected the credentials, or its response has no token.
         ConfigError: the file cannot be read, or a package is missing.
-        DisconnectedError: the server could not be asked.
+        DisconnectedError: the server could not be reached.
 
-    Cancellation: the server may have made a token.
+    Cancellation: the server may have issued a token.
     """
     if urlsplit(endpoint.url).scheme == "file":
         return BearerToken(await _from_file(endpoint.url), extensions=endpoint.extensions)
@@ -50,13 +49,13 @@ async def fetch_token(endpoint: TokenEndpoint, network: Network) -> BearerToken:
     failures = 0
     while True:
         try:
-            status, body = await _ask(endpoint)
-            if status < 500 and status not in _PASSING:
+            status, body = await _request(endpoint)
+            if status < 500 and status not in _RETRIABLE_STATUS:
                 return _token(endpoint, status, body, network.now_ms())
             error = _unreachable(endpoint, f"status {status}")
         except (OSError, trio.BrokenResourceError, trio.TooSlowError) as failure:
             error = _unreachable(
-                endpoint, str(failure) or str(failure.__cause__ or "") or "it took too long"
+                endpoint, str(failure) or str(failure.__cause__ or "") or "timed out"
             )
         failures += 1
         wait = endpoint.retry.seconds(failures, network.chance)
@@ -66,7 +65,7 @@ async def fetch_token(endpoint: TokenEndpoint, network: Network) -> BearerToken:
 
 
 def _unreachable(endpoint: TokenEndpoint, why: str) -> DisconnectedError:
-    return DisconnectedError(f"the token endpoint {endpoint.url} could not be asked: {why}")
+    return DisconnectedError(f"could not get a token from {endpoint.url}: {why}")
 
 
 async def _from_file(url: str) -> str:
@@ -79,12 +78,12 @@ async def _from_file(url: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(
-            f"sasl.oauthbearer.token.endpoint.url: {path} cannot be read: {reason}"
+            f"sasl.oauthbearer.token.endpoint.url: cannot read {path}: {reason}"
         ) from error
 
 
-async def _ask(endpoint: TokenEndpoint) -> tuple[int, bytes]:
-    """Status and body of the server's answer."""
+async def _request(endpoint: TokenEndpoint) -> tuple[int, bytes]:
+    """Return status and body of the server's response."""
     url = urlsplit(endpoint.url)
     host, port = url.hostname or "", url.port or _PORTS[url.scheme]
     stream: trio.abc.Stream
@@ -114,13 +113,13 @@ async def _exchange(stream: trio.abc.Stream, endpoint: TokenEndpoint) -> tuple[i
         import h11
     except ImportError:
         raise ConfigError(
-            "sasl.oauthbearer.token.endpoint.url needs a package: pip install 'trionet[sasl]'"
+            "sasl.oauthbearer.token.endpoint.url requires a package: pip install 'trionet[sasl]'"
         ) from None
     connection = h11.Connection(h11.CLIENT)
-    head, body = _request(endpoint)
+    head, body = _encode(endpoint)
     for event in (head, h11.Data(data=body), h11.EndOfMessage()):
         await stream.send_all(connection.send(event) or b"")
-    status, answer = 0, bytearray()
+    status, response = 0, bytearray()
     received = connection.next_event()
     try:
         while not isinstance(received, (h11.EndOfMessage, h11.ConnectionClosed)):
@@ -129,19 +128,19 @@ async def _exchange(stream: trio.abc.Stream, endpoint: TokenEndpoint) -> tuple[i
             elif isinstance(received, h11.Response):
                 status = received.status_code
             elif isinstance(received, h11.Data):
-                answer += received.data
-                if len(answer) > RESPONSE_BYTES_MAX:
+                response += received.data
+                if len(response) > RESPONSE_BYTES_MAX:
                     raise AuthenticationError(
-                        f"the token endpoint {endpoint.url} gave more than {RESPONSE_BYTES_MAX}"
-                        " bytes"
+                        f"the response of the token endpoint {endpoint.url} exceeds"
+                        f" {RESPONSE_BYTES_MAX} bytes"
                     )
             received = connection.next_event()
     except h11.RemoteProtocolError as error:
-        raise trio.BrokenResourceError(f"this is no HTTP: {error}") from error
-    return status, bytes(answer)
+        raise trio.BrokenResourceError(f"not an HTTP response: {error}") from error
+    return status, bytes(response)
 
 
-def _request(endpoint: TokenEndpoint) -> tuple[h11.Request, bytes]:
+def _encode(endpoint: TokenEndpoint) -> tuple[h11.Request, bytes]:
     import h11
 
     url = urlsplit(endpoint.url)
@@ -167,21 +166,23 @@ def _request(endpoint: TokenEndpoint) -> tuple[h11.Request, bytes]:
 
 
 def _token(endpoint: TokenEndpoint, status: int, body: bytes, now_ms: int) -> BearerToken:
-    """The token of an answer (RFC 6749, 5.1), or the error it tells of (5.2)."""
+    """Return the token of a response (RFC 6749, 5.1), or raise its error (5.2)."""
     try:
-        answer = json.loads(body)
+        response = json.loads(body)
     except (ValueError, RecursionError):
-        answer = None
-    told = answer if isinstance(answer, dict) else {}
-    token = told.get("access_token") or told.get("id_token")
+        response = None
+    fields = response if isinstance(response, dict) else {}
+    token = fields.get("access_token") or fields.get("id_token")
     if status != 200 or not isinstance(token, str):
-        words = ": ".join(str(told[key]) for key in ("error", "error_description") if key in told)
+        words = ": ".join(
+            str(fields[key]) for key in ("error", "error_description") if key in fields
+        )
         raise AuthenticationError(
-            f"the token endpoint {endpoint.url} gives no token: status {status}"
+            f"the token endpoint {endpoint.url} returned no token: status {status}"
             f" {words[:_WORDS_MAX]}".rstrip()
         )
     expires_ms = expiry_of(token)
     if expires_ms is None:
-        life_ms = milliseconds(told.get("expires_in"))
+        life_ms = milliseconds(fields.get("expires_in"))
         expires_ms = None if life_ms is None else now_ms + life_ms
     return BearerToken(token, expires_ms, endpoint.extensions)

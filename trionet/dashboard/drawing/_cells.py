@@ -1,7 +1,7 @@
-"""Text and small charts of an exact width in cells of a terminal; pure.
+"""Text and small charts of an exact width in terminal cells; pure.
 
-Whatever comes from outside goes through :func:`harmless` first: an escape in a client id must not
-reach the terminal, and a newline must not break a row.
+Text from outside is passed through :func:`sanitized` first: an escape sequence in a client id must
+not reach the terminal, and a newline must not break a row.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 from ..._util._printable import printable
 
-#: What our own texts have beside ASCII, and what stands for it without Unicode.
+#: The characters beyond ASCII in the dashboard's own texts, and their replacements without Unicode.
 _IN_ASCII: Final = str.maketrans({"µ": "u", "…": "~"})
-#: Longer texts are cut before they are looked at: no screen is so wide.
+#: Longer texts are cut before they are examined: no screen is that wide.
 CHARS_MAX: Final = 600
 
 
@@ -25,16 +25,16 @@ class Glyphs:
     """The characters that charts are made of.
 
     Attributes:
-        is_ascii: nothing else may be shown.
+        is_ascii: whether only ASCII can be shown.
         ramp: heights of a sparkline, the lowest first.
         shades: densities of a heat strip, the emptiest first.
-        parts: the parts of a stacked bar, in their order.
+        parts: the segments of a stacked bar, in order.
         full: a full cell of a bar.
-        rest: an empty one.
-        ellipsis: where text was cut.
-        rising: a column that is sorted upwards.
-        falling: and downwards.
-        into: between the names of views that one drilled through.
+        rest: an empty cell of a bar.
+        ellipsis: marks where text was cut.
+        rising: marks the ascending sort column.
+        falling: marks the descending sort column.
+        into: between the titles of stacked views.
         rule: a horizontal line.
         dot: separates words.
     """
@@ -83,11 +83,11 @@ ASCII: Final = Glyphs(
 )
 
 
-def harmless(text: str, glyphs: Glyphs = UNICODE) -> str:
-    """The text without anything that a terminal might obey, hide or turn around.
+def sanitized(text: str, glyphs: Glyphs = UNICODE) -> str:
+    """The text with everything escaped that a terminal might interpret, hide or reorder.
 
-    C0, C1, bidirectional and invisible characters become escapes, a backslash two of them; without
-    Unicode everything but ASCII does, too.
+    C0, C1, bidirectional and invisible characters become escapes, a backslash becomes two; without
+    Unicode, all characters beyond ASCII become escapes, too.
     """
     if len(text) > CHARS_MAX:
         text = text[:CHARS_MAX] + glyphs.ellipsis
@@ -100,37 +100,67 @@ def harmless(text: str, glyphs: Glyphs = UNICODE) -> str:
 
 
 def fit(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
-    """The text, which is harmless, in exactly ``width`` cells: filled up, or cut with an ellipsis.
+    """Sanitized text in exactly ``width`` cells: padded, or cut with an ellipsis.
 
     Args:
-        text: what to show.
+        text: sanitized text.
         width: in cells.
-        right: whether it stands at the right end.
-        glyphs: which ellipsis there is.
+        right: whether to align it to the right.
+        glyphs: for the ellipsis.
     """
     if width <= 0:
         return ""
     length = len(text) if text.isascii() else cell_len(text)
     if length > width:
         cut = set_cell_size(text, width - 1)
-        # A character of two cells may have been cut in two, which leaves a blank.
+        # A character of two cells may have been cut in half, which leaves a blank.
         return cut + glyphs.ellipsis
     blanks = " " * (width - length)
     return blanks + text if right else text + blanks
 
 
-def fitted(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
-    """Any text, made harmless, in exactly so many cells: :func:`harmless` and :func:`fit`."""
-    # Most texts are short and plain; there are hundreds in a frame.
+def fit_sanitized(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
+    """Any text in exactly ``width`` cells: :func:`sanitized` and :func:`fit`."""
+    # The fast path for most texts, of which a frame has hundreds.
     if len(text) <= width and text.isascii() and text.isprintable() and "\\" not in text:
         return text.rjust(width) if right else text.ljust(width)
-    return fit(harmless(text, glyphs), width, right=right, glyphs=glyphs)
+    return fit(sanitized(text, glyphs), width, right=right, glyphs=glyphs)
+
+
+def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
+    """The text sanitized and wrapped at blanks where possible; its own line breaks are kept.
+
+    Args:
+        text: of any origin.
+        width: in cells.
+        glyphs: the characters to draw with.
+    """
+    lines: list[str] = []
+    for line in text.expandtabs().splitlines() or [""]:
+        lines += _broken(sanitized(line, glyphs), max(2, width))
+    return lines
+
+
+def _broken(line: str, width: int) -> list[str]:
+    if cell_len(line) <= width:
+        return [line]
+    lines, current = [], ""
+    for word in line.split(" "):
+        joined = f"{current} {word}" if current else word
+        if cell_len(joined) <= width:
+            current = joined
+            continue
+        if current:
+            lines.append(current)
+        *whole, current = chop_cells(word, width) or [""]
+        lines += whole
+    return [*lines, current]
 
 
 def sparkline(values: Iterable[float | None], width: int, glyphs: Glyphs = UNICODE) -> str:
-    """The last values as heights, the newest at the right; the largest of them is the full height.
+    """The last values as heights, the newest at the right, scaled to the largest.
 
-    What is None is a blank, and zero the lowest height.
+    None is a blank; zero has the lowest height.
     """
     shown = list(values)[-width:] if width > 0 else []
     top = max((value for value in shown if value is not None), default=0.0)
@@ -144,12 +174,12 @@ def sparkline(values: Iterable[float | None], width: int, glyphs: Glyphs = UNICO
 def _step(value: float, top: float, steps: int) -> int:
     if value <= 0 or top <= 0:
         return 0
-    # What is more than nothing is seen.
+    # Anything above zero is visible.
     return max(1, min(steps, round(value / top * steps)))
 
 
 def bar(fraction: float, width: int, glyphs: Glyphs = UNICODE) -> str:
-    """A bar that is filled to a share of its width, 0 to 1."""
+    """A bar filled to a fraction of its width, 0 to 1."""
     filled = round(max(0.0, min(1.0, fraction)) * width)
     if filled == 0 and fraction > 0 and width > 0:
         filled = 1
@@ -157,9 +187,9 @@ def bar(fraction: float, width: int, glyphs: Glyphs = UNICODE) -> str:
 
 
 def shares(parts: Sequence[float], width: int) -> list[int]:
-    """How many cells each part of a stacked bar has; their sum is ``width`` unless all are zero.
+    """Distribute ``width`` cells among the parts of a stacked bar; all zero if all parts are.
 
-    By largest remainder, so that the bar neither grows nor shrinks by rounding.
+    By largest remainder, so that rounding does not make the bar longer or shorter.
     """
     total = sum(parts)
     if total <= 0 or width <= 0:
@@ -173,12 +203,12 @@ def shares(parts: Sequence[float], width: int) -> list[int]:
 
 
 def columns_chart(values: Sequence[float], height: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """Upright bars side by side, one cell wide; the lines from the top to the bottom."""
+    """Vertical bars side by side, one cell wide; returns the lines from top to bottom."""
     top = max(values, default=0.0)
     steps = len(glyphs.ramp)
     if top <= 0:
         return [" " * len(values)] * height
-    # In steps of a cell's height; what is more than nothing has one.
+    # In eighths of a cell; anything above zero has at least one.
     heights = [0 if value <= 0 else max(1, round(value / top * height * steps)) for value in values]
     return [
         "".join(_cell_of_column(each - level * steps, glyphs) for each in heights)
@@ -193,6 +223,6 @@ def _cell_of_column(steps: int, glyphs: Glyphs) -> str:
 
 
 def heat(values: Iterable[float], top: float, glyphs: Glyphs = UNICODE) -> str:
-    """One cell a value, the denser the nearer it is to ``top``."""
+    """One cell per value, denser the nearer it is to ``top``."""
     steps = len(glyphs.shades) - 1
     return "".join(glyphs.shades[_step(value, top, steps) if value > 0 else 0] for value in values)

@@ -1,4 +1,4 @@
-"""What is seen, for people and programs that do not see it: pictures, texts, JSON, CSV; pure."""
+"""Frames and tables as files: SVG, HTML, text, JSON and CSV; pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.segment import SegmentLines
 from rich.terminal_theme import TerminalTheme
 
-from ..ui._view import Table, Value
-from ._frame import Frame
+from ._pen import Frame
+from ._table import Table, Value
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: Dark, with letters of enough contrast; the palette of the dashboard is made for it.
+#: Dark, with enough contrast for text; the dashboard's palette is made for it.
 _THEME: Final = TerminalTheme(
     (22, 24, 29),
     (222, 226, 230),
@@ -35,30 +35,30 @@ _THEME: Final = TerminalTheme(
 
 
 def as_text(frame: Frame) -> str:
-    """A frame as lines of text, without blanks at their ends."""
+    """A frame as text, without trailing blanks."""
     lines = ("".join(segment.text for segment in line).rstrip() for line in frame.lines)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def as_html(frame: Frame) -> str:
-    """A frame as a page of its own; it loads nothing from elsewhere."""
+    """A frame as a self-contained HTML page."""
     return _printed(frame).export_html(theme=_THEME, inline_styles=True)
 
 
 def as_svg(frame: Frame, title: str = "trionet dashboard", unique_id: str | None = None) -> str:
-    """A frame as a picture.
+    """A frame as an SVG picture.
 
     Args:
         frame: what to show.
         title: above it.
-        unique_id: what its styles are told apart by from those of other pictures of a page; by
-            default it follows from what is shown.
+        unique_id: prefix of its style names, so that several pictures fit into one page; by
+            default a hash of the content.
     """
     return _printed(frame).export_svg(title=title, theme=_THEME, unique_id=unique_id)
 
 
 def _printed(frame: Frame) -> Console:
-    from rich.console import Console  # it is large, and little is exported
+    from rich.console import Console  # large, and only needed for exports
 
     console = Console(
         file=StringIO(),
@@ -75,19 +75,19 @@ def _printed(frame: Frame) -> Console:
 
 
 def records(table: Table[Any], rows: Iterable[Any]) -> Iterator[dict[str, Value]]:
-    """Rows of a table as values by the names of their columns, not as they are shown."""
+    """Rows of a table as raw values by column name."""
     values = {column.name: column.value for column in table.columns if column.value is not None}
     for row in rows:
         yield {name: value(row) for name, value in values.items()}
 
 
 def as_json(table: Table[Any], rows: Iterable[Any]) -> str:
-    """Rows of a table as a list of objects."""
+    """Rows of a table as a JSON array of objects."""
     return json.dumps(list(records(table, rows)), indent=2, allow_nan=False) + "\n"
 
 
 def as_csv(table: Table[Any], rows: Iterable[Any]) -> str:
-    """Rows of a table as CSV with a heading; what spreadsheets take for a formula is text."""
+    """Rows of a table as CSV with a header; values that look like formulas are quoted."""
     out = StringIO()
     writer = csv.DictWriter(out, table.sortable(), lineterminator="\n")
     writer.writeheader()
@@ -97,13 +97,13 @@ def as_csv(table: Table[Any], rows: Iterable[Any]) -> str:
 
 
 def _plain(value: Value) -> Value:
-    # A client calls itself what it likes, also `=HYPERLINK(...)`.
+    # Client ids are arbitrary, such as `=HYPERLINK(...)`.
     if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
         return f"'{value}"
     return value
 
 
-#: Forms of a frame, and of a table, by the end of a file's name.
+#: Formats of frames, and of tables, by file extension.
 FRAME_FORMS: Final[Mapping[str, Callable[[Frame], str]]] = {
     "svg": as_svg,
     "html": as_html,

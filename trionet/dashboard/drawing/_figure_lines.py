@@ -1,4 +1,4 @@
-"""Figures of the model as lines: a name, a chart, the newest number; pure."""
+"""Figures of the model as lines: a name, a chart and the newest value; pure."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Final
 from rich.segment import Segment
 
 from ..model._figures import FIGURES, Unit
-from ..ui._view import Line, Pen
-from . import _number_format as amounts
 from . import _palette as palette
+from . import _units as units
 from ._cells import bar
+from ._pen import Line, Pen
 from ._table_lines import LABEL_CELLS, NUMBER_CELLS, chart_line, exactly
 
 if TYPE_CHECKING:
     from ..model._model import Model
 
 _SHOWN: Final[Mapping[Unit, Callable[[float | None], str]]] = {
-    Unit.COUNT: amounts.count,
-    Unit.PER_SECOND: amounts.per_second,
-    Unit.BYTES: amounts.size,
-    Unit.BYTES_PER_SECOND: lambda value: f"{amounts.size(value)}/s",
-    Unit.SHARE: amounts.percent,
-    Unit.SECONDS: amounts.duration,
+    Unit.COUNT: units.count,
+    Unit.PER_SECOND: units.per_second,
+    Unit.BYTES: units.size,
+    Unit.BYTES_PER_SECOND: lambda value: f"{units.size(value)}/s",
+    Unit.SHARE: units.percent,
+    Unit.SECONDS: units.duration,
 }
 
 
 def shown(name: str, value: float | None) -> str:
-    """A figure's value in its unit; ``-`` if it is not known."""
+    """A figure's value with its unit; ``-`` if it is unknown."""
     return "-" if value is None else _SHOWN[FIGURES[name].unit](value)
 
 
 def charts(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
-    """A line with a sparkline for each figure that a source tells."""
+    """A line with a sparkline for each figure that is reported."""
     for name in names:
         history = model.figures.history(name)
         if len(history):
@@ -42,7 +42,7 @@ def charts(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 
 
 def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
-    """A line with a bar for each share that a source tells."""
+    """A line with a bar for each share that is reported."""
     for name in names:
         if len(model.figures.history(name)):
             value = model.figures.get(name)
@@ -50,7 +50,7 @@ def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 
 
 def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
-    """A name, a bar, and a number; no bar of what is not known."""
+    """A name, a bar and a number; the bar is blank if the fraction is unknown."""
     width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
     return [
         pen.cell(title, LABEL_CELLS, palette.BOLD),
@@ -64,7 +64,7 @@ def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
 
 
 def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
-    """Names and numbers, several in a line."""
+    """Names and values, several per line."""
     line: Line = []
     left = pen.width
     for name in names:
@@ -82,17 +82,17 @@ def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 
 
 def request_queue(model: Model, pen: Pen) -> Iterator[Line]:
-    """How full the request channel is."""
+    """How full the request queue is."""
     if not len(model.figures.history("request_queue")):
         return
     queued, most = (model.figures.get(name) for name in ("request_queue", "request_queue_max"))
     is_known = queued is not None and most
-    text = f"{amounts.count(queued)}/{amounts.count(most)}" if is_known else "-"
+    text = f"{units.count(queued)}/{units.count(most)}" if is_known else "-"
     yield gauge("request queue", queued / most if queued is not None and most else None, text, pen)
 
 
 def beside(left: Sequence[Line], right: Sequence[Line], width: int, gap: int) -> Iterator[Line]:
-    """Two blocks of lines side by side, the left one in so many cells."""
+    """Two blocks of lines side by side; the left one is ``width`` cells wide."""
     for index in range(max(len(left), len(right))):
         line = left[index] if index < len(left) else []
         other = right[index] if index < len(right) else []

@@ -1,6 +1,7 @@
-"""The colours of the dashboard: Okabe and Ito's, which people tell apart who see colours otherwise.
+"""The dashboard's colours: Okabe and Ito's palette, which is safe for colour-blind readers.
 
-Nothing is said by colour alone: phases have glyphs of their own, what is wrong carries ``!``.
+Nothing is expressed by colour alone: phases have glyphs of their own, and problems are marked
+with ``!``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ALARM: Final = Style(bold=True, color=VERMILLION)
 CHART: Final = Style(color=SKY_BLUE)
 CHART_TOO: Final = Style(color=ORANGE)
 
-#: One for each part of a stacked bar, in their order.
+#: The segments of a stacked bar, in order.
 PARTS: Final = tuple(
     Style(color=color) for color in (ORANGE, SKY_BLUE, GREEN, YELLOW, BLUE, PURPLE)
 )

@@ -1,4 +1,4 @@
-"""Tables as lines: columns that fit, one line a row, exact widths; pure."""
+"""Tables as lines of exact width: columns that fit, one line per row; pure."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from ..ui._view import Column, Line, Pen, Table
 from . import _palette as palette
-from ._cells import fitted, shares, sparkline
+from ._cells import fit_sanitized, shares, sparkline
+from ._pen import Line, Pen
+from ._table import Column, Table
 
-#: Between two columns.
+#: Cells between two columns.
 GAP: Final = 1
 _GAP: Final = " " * GAP
 
 
-def placed(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any], int]]:
-    """The columns that there is room for, each with its width.
+def layout(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any], int]]:
+    """Choose the columns that fit. Returns each with its width.
 
-    The least important ones are left out, from the right; what is left over goes to those that
-    grow. If even those that always stay are too wide, the rightmost of them is cut.
+    The least important columns are dropped, from the right; spare width goes to columns that grow.
+    If even the columns that are never dropped are too wide, the rightmost is cut.
     """
     kept = [column for column in columns if column.width]
     while _needed(kept) > width and any(column.priority for column in kept):
@@ -46,14 +47,14 @@ def _needed(columns: Sequence[Column[Any]]) -> int:
 
 
 def heading_line(
-    places: Sequence[tuple[Column[Any], int]], pen: Pen, sort: str | None, *, descending: bool
+    columns: Sequence[tuple[Column[Any], int]], pen: Pen, sort: str | None, *, descending: bool
 ) -> Line:
-    """The titles of the columns, with a mark at the one that the table is sorted by."""
+    """The column titles, with a mark at the one that the table is sorted by."""
     mark = pen.glyphs.falling if descending else pen.glyphs.rising
     line: Line = []
-    for column, width in places:
+    for column, width in columns:
         title = column.title + mark if column.name == sort else column.title
-        if len(title) > width:  # the mark matters more than the last letter
+        if len(title) > width:  # the mark is more important than the last letter
             title = title[: width - 1] + mark if column.name == sort else title[:width]
         line.append(Segment(f"{title:>{width}}" if column.right else f"{title:<{width}}"))
         line.append(Segment(" " * GAP))
@@ -62,60 +63,60 @@ def heading_line(
 
 def row_line(
     table: Table[Any],
-    places: Sequence[tuple[Column[Any], int]],
+    columns: Sequence[tuple[Column[Any], int]],
     row: Any,
     pen: Pen,
     *,
-    is_chosen: bool,
+    is_selected: bool,
 ) -> Line:
-    """One row, as wide as its columns; the chosen one as a bar over the whole width."""
+    """A row, as wide as its columns; the selected row is a bar over the whole width."""
     plain = palette.PLAIN
     base = plain if table.style is None else table.style(row) or plain
     line: Line = []
-    # Plain cells side by side are one segment, since each costs. What is not ASCII stays by itself:
-    # behind it the painter says in which column the next one is.
-    alike: list[str] = []
-    for column, width in places:
+    # Adjacent plain cells are merged into one segment, since each segment costs. Text beyond ASCII
+    # stays separate: after it the painter positions the cursor again.
+    plain_cells: list[str] = []
+    for column, width in columns:
         if column.draw is not None:
-            _put(line, alike)
+            _flush(line, plain_cells)
             line.extend(exactly(column.draw(row, width, pen), width))
         else:
             style = base
             if column.style is not None:
                 style = column.style(row) or base
-            text = fitted(column.shown(row), width, right=column.right, glyphs=pen.glyphs)
+            text = fit_sanitized(column.shown(row), width, right=column.right, glyphs=pen.glyphs)
             if style is plain and text.isascii():
-                alike.append(text)
+                plain_cells.append(text)
             else:
-                _put(line, alike)
+                _flush(line, plain_cells)
                 line.append(Segment(text, style))
-        alike.append(_GAP)
-    del alike[-1]
-    _put(line, alike)
-    if not is_chosen:
+        plain_cells.append(_GAP)
+    del plain_cells[-1]
+    _flush(line, plain_cells)
+    if not is_selected:
         return line
-    # Colours stay out of the bar: reversed ones are hard to read.
+    # Without colours: reversed ones are hard to read.
     text = "".join(segment.text for segment in line)
     return exactly([Segment(text, palette.CURSOR)], pen.width)
 
 
-def _put(line: Line, alike: list[str]) -> None:
-    """Add texts without a style as one segment."""
-    if alike:
-        line.append(Segment("".join(alike), palette.PLAIN))
-        alike.clear()
+def _flush(line: Line, plain_cells: list[str]) -> None:
+    """Append plain cells as one segment."""
+    if plain_cells:
+        line.append(Segment("".join(plain_cells), palette.PLAIN))
+        plain_cells.clear()
 
 
 def exactly(
     line: Iterable[Segment], width: int, style: Style | None = None, *, mark: str = ""
 ) -> Line:
-    """The line cut, or filled up with blanks, to a width in cells.
+    """The line cut or padded to an exact width.
 
     Args:
         line: what to show.
         width: in cells.
-        style: of the blanks.
-        mark: of one cell, stands at the end where anything but blanks was cut.
+        style: of the padding.
+        mark: one cell wide, replaces the last cell if anything but blanks was cut.
     """
     found: Line = []
     left = width
@@ -141,7 +142,7 @@ def exactly(
 
 
 def _marked(line: Line, mark: str) -> Line:
-    """The line with a mark in its last cell."""
+    """The line with its last cell replaced by a mark."""
     last = line[-1]
     return [
         *line[:-1],
@@ -152,7 +153,7 @@ def _marked(line: Line, mark: str) -> Line:
 def chart_line(
     label: str, values: Sequence[float | None], text: str, pen: Pen, style: Style = palette.CHART
 ) -> Line:
-    """A name, a sparkline over what room there is, and the newest number."""
+    """A name, a sparkline over the available width, and the newest value."""
     width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
     return [
         pen.cell(label, LABEL_CELLS, palette.BOLD),
@@ -168,7 +169,7 @@ NUMBER_CELLS: Final = 12
 
 
 def stacked_bar(parts: Sequence[float], width: int, pen: Pen) -> Line:
-    """Parts of a whole side by side, each with a glyph and a colour of its own."""
+    """The parts of a whole side by side, each with its own glyph and colour."""
     return [
         Segment(pen.glyphs.parts[index % len(pen.glyphs.parts)] * cells, _part_style(index))
         for index, cells in enumerate(shares(parts, width))
@@ -177,7 +178,7 @@ def stacked_bar(parts: Sequence[float], width: int, pen: Pen) -> Line:
 
 
 def legend(names: Sequence[str], pen: Pen) -> Line:
-    """What the parts of a stacked bar mean."""
+    """The meaning of the parts of a stacked bar."""
     line: Line = []
     for index, name in enumerate(names):
         glyph = pen.glyphs.parts[index % len(pen.glyphs.parts)]

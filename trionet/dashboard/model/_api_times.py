@@ -1,4 +1,4 @@
-"""From counts since the start to what an API did of late: its phases and its latencies."""
+"""Counters since the start to recent phases, latencies and rates of an API."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ...metrics._request_times import PHASES
 from ._history import History, Rate
 from ._rows import ApiRow
 
-#: Phases and latencies are of the last seconds, so many.
+#: The window of phases and latencies, in seconds.
 WINDOW_SECONDS: Final = 10.0
-#: What took no time that can be measured took this long.
+#: The lower bound of latencies: shorter than this cannot be measured.
 SHORTEST_MS: Final = 0.001
-#: Of how many looks it is remembered how their latencies spread: as many as a wide screen shows.
+#: How many latency distributions are kept, one per read: as many columns as a wide screen has.
 SPREADS_MAX: Final = 240
 
 
 @attrs.frozen
 class _Counts:
-    """What an API has done since the start, at one moment."""
+    """The counters of an API since the start, at one moment."""
 
     at: float
     requests: int
@@ -33,7 +33,7 @@ class _Counts:
 
 
 class ApiTimes:
-    """One API: keeps the counts of the last seconds, and compares.
+    """Computes the recent times of one API by comparing its counters.
 
     Args:
         name: Kafka's name of the API.
@@ -46,23 +46,23 @@ class ApiTimes:
         self._history = History()
         self._spreads: deque[Mapping[int, int] | None] = deque(maxlen=SPREADS_MAX)
 
-    def update(self, at: float, told: Mapping[str, Any]) -> ApiRow:
-        """The row of now.
+    def update(self, at: float, values: Mapping[str, Any]) -> ApiRow:
+        """Add the current counters. Returns the current row.
 
         Args:
             at: the time of the broker's clock, in seconds.
-            told: what ``apis`` of ``/snapshot`` has of it.
+            values: the API's entry in ``apis`` of ``/snapshot``.
         """
         now = _Counts(
             at,
-            told["requests"],
-            told["bytes"],
-            tuple(told["phases_ms"][phase] for phase in PHASES),
-            dict(told["total_ms"]),
+            values["requests"],
+            values["bytes"],
+            tuple(values["phases_ms"][phase] for phase in PHASES),
+            dict(values["total_ms"]),
         )
         kept = self._kept
         if kept and (at < kept[-1].at or now.requests < kept[-1].requests):
-            kept.clear()  # the broker was started anew
+            kept.clear()  # the broker was restarted
         if kept:
             self._spreads.append(spread(kept[-1].buckets, now.buckets))
         kept.append(now)
@@ -71,11 +71,11 @@ class ApiTimes:
         rate = self._rate.update(at, now.requests)
         if rate is not None:
             self._history.add(at, rate)
-        return self._row(kept[0], now, rate, told.get("errors", 0))
+        return self._row(kept[0], now, rate, values.get("errors", 0))
 
-    def lose(self, row: ApiRow) -> ApiRow:
-        """The row when the broker does not tell: only what it had counted."""
-        self._history.lose()
+    def mark_unknown(self, row: ApiRow) -> ApiRow:
+        """The row while the broker cannot be read: only counters remain."""
+        self._history.mark_unknown()
         self._spreads.append(None)
         return ApiRow(
             row.name,
@@ -123,14 +123,14 @@ class ApiTimes:
 
 
 def spread(before: Mapping[float, int], now: Mapping[float, int]) -> Mapping[int, int]:
-    """How many requests took how long, from one look to the next.
+    """How the latencies of the requests between two reads are distributed.
 
     Args:
-        before: counts by the longest time of a bucket in ms.
+        before: counts by upper bound of a bucket in ms.
         now: the same, later.
 
     Returns:
-        The counts by the exponent of two that is the longest time in ms.
+        Counts by the power of two, in ms, that is their upper bound; keys are exponents.
     """
     found: dict[int, int] = {}
     if now != before:
@@ -143,16 +143,16 @@ def spread(before: Mapping[float, int], now: Mapping[float, int]) -> Mapping[int
 
 
 def quantile(buckets: list[tuple[float, int]], fraction: float) -> float | None:
-    """What so many of the counted values do not exceed: the upper bound of a bucket.
+    """The upper bound of the bucket that holds a quantile.
 
     Args:
-        buckets: upper bound and count, ascending; empty gives None.
+        buckets: upper bounds and counts, ascending; empty returns None.
         fraction: 0 to 1.
     """
-    wanted = max(1, fraction * sum(count for _, count in buckets))
+    target = max(1, fraction * sum(count for _, count in buckets))
     seen = 0
     for upper, count in buckets:
         seen += count
-        if seen >= wanted:
+        if seen >= target:
             return upper
     return None

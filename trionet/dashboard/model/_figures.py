@@ -12,7 +12,7 @@ from ._history import History
 
 
 class Unit(StrEnum):
-    """What a number counts."""
+    """The unit of a figure."""
 
     COUNT = "count"
     PER_SECOND = "per second"
@@ -25,26 +25,26 @@ class Unit(StrEnum):
 
 @attrs.frozen
 class FigureKind:
-    """What a figure means: what it is called, and in which unit."""
+    """A kind of figure: its title and its unit."""
 
     title: str
     unit: Unit
 
 
-#: By name, in the order in which they are told.
+#: By name, in the order of exports.
 FIGURES: Final[Mapping[str, FigureKind]] = {
     "requests": FigureKind("requests", Unit.PER_SECOND),
     "errors": FigureKind("errors", Unit.PER_SECOND),
     "bytes_in": FigureKind("bytes in", Unit.BYTES_PER_SECOND),
     "bytes_out": FigureKind("bytes out", Unit.BYTES_PER_SECOND),
     "connections": FigureKind("connections", Unit.COUNT),
-    "connections_created": FigureKind("connections made", Unit.PER_SECOND),
-    "connections_closed": FigureKind("connections ended", Unit.PER_SECOND),
-    "in_flight": FigureKind("requests out", Unit.COUNT),
+    "connections_created": FigureKind("connections opened", Unit.PER_SECOND),
+    "connections_closed": FigureKind("connections closed", Unit.PER_SECOND),
+    "in_flight": FigureKind("requests in flight", Unit.COUNT),
     "request_queue": FigureKind("request queue", Unit.COUNT),
     "request_queue_max": FigureKind("queued.max.requests", Unit.COUNT),
     "response_queue": FigureKind("response queue", Unit.COUNT),
-    "delayed": FigureKind("waiting calls", Unit.COUNT),
+    "delayed": FigureKind("delayed fetches", Unit.COUNT),
     "fetch_sessions": FigureKind("fetch sessions", Unit.COUNT),
     "loop_idle": FigureKind("loop idle", Unit.SHARE),
     "processors_idle": FigureKind("processors idle", Unit.SHARE),
@@ -56,7 +56,7 @@ FIGURES: Final[Mapping[str, FigureKind]] = {
     "loop_passes": FigureKind("loop passes", Unit.PER_SECOND),
     "memory_used": FigureKind("request memory", Unit.BYTES),
     "failed_authentications": FigureKind("failed authentications", Unit.COUNT),
-    "cpu": FigureKind("processor time", Unit.SHARE),
+    "cpu": FigureKind("CPU", Unit.SHARE),
     "resident": FigureKind("memory", Unit.BYTES),
     "open_files": FigureKind("open files", Unit.COUNT),
     "topics": FigureKind("topics", Unit.COUNT),
@@ -71,7 +71,7 @@ FIGURES: Final[Mapping[str, FigureKind]] = {
 
 
 class Figures(Mapping[str, float]):
-    """The newest values by name; what no source tells, or can tell now, is not there."""
+    """The newest values by name; figures that are not reported, or unknown now, are absent."""
 
     def __init__(self) -> None:
         self._histories: dict[str, History] = {}
@@ -83,21 +83,21 @@ class Figures(Mapping[str, float]):
         return value
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self.told() if self._histories[name].last is not None)
+        return (name for name in self.reported() if self._histories[name].last is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def told(self) -> list[str]:
-        """The names of those that a source has told, also if it cannot any more."""
+    def reported(self) -> list[str]:
+        """The names of the figures that have ever been reported."""
         return [name for name in FIGURES if name in self._histories]
 
     def history(self, name: str) -> History:
-        """What a figure was of late; empty if no source tells it."""
+        """The history of a figure; empty if it was never reported."""
         return self._histories.get(name) or History()
 
     def put(self, name: str, at: float, value: float | None) -> None:
-        """Take a value; None of a figure that was told before is not known any more.
+        """Set a value; None marks a figure that was reported before as unknown.
 
         Args:
             name: one of :data:`FIGURES`.
@@ -106,16 +106,16 @@ class Figures(Mapping[str, float]):
         """
         assert name in FIGURES, name
         if value is None:
-            self.lose((name,))
+            self.mark_unknown((name,))
             return
         self._histories.setdefault(name, History()).add(at, value)
 
-    def lose(self, names: Iterable[str]) -> None:
-        """Take that these are not known now, since whoever tells them does not answer."""
+    def mark_unknown(self, names: Iterable[str]) -> None:
+        """Mark figures as unknown because their source cannot be read."""
         for name in names:
             if name in self._histories:
-                self._histories[name].lose()
+                self._histories[name].mark_unknown()
 
     def forget(self, name: str) -> None:
-        """Have a figure as if nobody had told it: nobody looks at it any more."""
+        """Drop a figure that is no longer read."""
         self._histories.pop(name, None)

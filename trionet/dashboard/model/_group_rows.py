@@ -1,4 +1,4 @@
-"""A group as the cluster tells it, with what only its own broker tells beside it; pure."""
+"""Groups as the cluster reports them, merged with their broker's internals; pure."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ import attrs
 from ._rows import GroupRow, MemberRow
 
 
-def with_inside(row: GroupRow, told: Mapping[str, Any]) -> GroupRow:
-    """The row of a group with what the broker's snapshot has of it.
+def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
+    """Merge a group with its broker's snapshot of it.
 
     Args:
-        row: as the cluster tells it.
-        told: a row of ``groups`` in ``/snapshot``.
+        row: as the cluster reports it.
+        values: its entry in ``groups`` of ``/snapshot``.
     """
     detail = row.detail
     if detail is not None:
-        inside = {member["id"]: member for member in told["members"]}
+        inside = {member["id"]: member for member in values["members"]}
         detail = tuple(_member(member, inside.get(member.id)) for member in detail)
     return attrs.evolve(
         row,
-        state=told["state"],
-        state_seconds=told["state_seconds"],
-        generation=told["generation"],
-        members=len(told["members"]),
+        state=values["state"],
+        state_seconds=values["state_seconds"],
+        generation=values["generation"],
+        members=len(values["members"]),
         detail=detail,
     )
 
 
-def _member(member: MemberRow, told: Mapping[str, Any] | None) -> MemberRow:
-    if told is None:
+def _member(member: MemberRow, values: Mapping[str, Any] | None) -> MemberRow:
+    if values is None:
         return member
     return attrs.evolve(
         member,
-        is_leader=told["is_leader"],
-        phase=told["phase"],
-        expires_seconds=told["expires_seconds"],
+        is_leader=values["is_leader"],
+        phase=values["phase"],
+        expires_seconds=values["expires_seconds"],
     )
 
 
-def of_inside(told: Mapping[str, Any]) -> GroupRow:
-    """The row of a group that the cluster has not told of."""
+def from_internals(values: Mapping[str, Any]) -> GroupRow:
+    """A group that only the broker's snapshot has reported."""
     row = GroupRow(
-        told["id"],
+        values["id"],
         "classic",
-        told["state"],
-        told["protocol_type"] or "",
-        told["protocol"],
+        values["state"],
+        values["protocol_type"] or "",
+        values["protocol"],
         detail=tuple(
             MemberRow(
                 member["id"], member["instance_id"], member["client_id"], member["client_host"], ()
             )
-            for member in told["members"]
+            for member in values["members"]
         ),
     )
-    return with_inside(row, told)
+    return with_internals(row, values)

@@ -1,4 +1,4 @@
-"""What a number was of late: bounded, whatever feeds it."""
+"""The recent values of a number, bounded however often it is read."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-#: How far back is remembered, in seconds.
+#: How far back values are kept, in seconds.
 SECONDS_MAX: Final = 300.0
-#: How many values at most: two a second.
+#: How many values are kept at most: two per second.
 VALUES_MAX: Final = 600
 
 
 class History:
-    """The last values of one number, each with its time; the times never decrease.
+    """The recent values of one number with their times, which never decrease.
 
-    None stands for a look that failed, so that a chart has a gap there.
+    None marks a failed read, so that a chart has a gap there.
 
     Args:
-        seconds_max: what is older than this, seen from the newest value, is forgotten.
-        values_max: so many are remembered at most.
+        seconds_max: values older than this, relative to the newest, are dropped.
+        values_max: how many values are kept at most.
     """
 
     __slots__ = ("_seconds_max", "_values")
@@ -35,10 +35,10 @@ class History:
         return iter(self._values)
 
     def add(self, at: float, value: float) -> None:
-        """Remember a value; a second one of the same moment takes the place of the first.
+        """Add a value; a second one at the same time replaces the first.
 
-        A time before the newest one means that another clock counts now, as that of a broker
-        which has started anew: what was is forgotten.
+        A time before the newest one means another clock, as that of a restarted broker: older
+        values are dropped.
         """
         values = self._values
         if values and at <= values[-1][0]:
@@ -50,14 +50,14 @@ class History:
         while values[0][0] < at - self._seconds_max:
             values.popleft()
 
-    def lose(self) -> None:
-        """Take that the value is not known now; of a number that never was, nothing changes."""
+    def mark_unknown(self) -> None:
+        """Mark the value as unknown now; an empty history stays empty."""
         if self._values:
             self._values.append((self._values[-1][0], None))
 
     @property
     def last(self) -> float | None:
-        """The newest value; None before the first, and while it is not known."""
+        """The newest value; None if there is none, or while it is unknown."""
         return self._values[-1][1] if self._values else None
 
     def values(self, count_max: int | None = None) -> list[float | None]:
@@ -67,10 +67,10 @@ class History:
 
 
 class Rate:
-    """How fast a count grows, from one look to the next.
+    """How fast a counter grows between two reads.
 
-    A count that has become smaller began anew, as that of a broker which was started again: then
-    the rate is not known until the next look.
+    A counter that decreased was reset, as that of a restarted broker: the rate is unknown until the
+    next read.
     """
 
     __slots__ = ("_at", "_count")
@@ -80,7 +80,7 @@ class Rate:
         self._count = 0.0
 
     def update(self, at: float, count: float) -> float | None:
-        """Take the count at a time in seconds; gives the growth per second, or None."""
+        """Add the counter at a time in seconds. Returns its growth per second, or None."""
         before, self._at = self._at, at
         grown, self._count = count - self._count, count
         if before is None or at <= before or grown < 0:

@@ -1,7 +1,21 @@
-"""What the dashboard knows: what sources tell, as rows, rates and histories.
+"""Everything the dashboard knows, as rows, rates and histories.
 
-Pure: no I/O, and time is a parameter. Sources fold in what they learn; views read. Everything that
-is remembered is bounded: histories by :mod:`._history`, lists by what the source has.
+The problem: several sources report overlapping parts of one cluster. A broker's ``/snapshot`` has
+its network layer and the internals of its groups; the Kafka protocol has topics, groups and quotas.
+Each may be missing, may fail for a while, and may come back as a broker that was restarted, with
+another clock and smaller counters. Views need one consistent state at any moment.
+
+The choice: one mutable model, without I/O, where time is a parameter. Each source updates its part
+with plain calls; what two sources know (groups, quotas) is kept per source and merged on each
+update, so that either may fail alone. Absence is explicit: every :class:`.Section` says whether its
+rows are missing (the source has none), stale (the last read failed) or incomplete. Rates and
+histories are computed here from counters, since only here two reads meet; they are dropped when a
+counter or the broker's clock goes backwards. All that is kept is bounded: histories by
+:mod:`._history`, lists by what the source has.
+
+Rejected: immutable snapshots swapped per update (copying 10,000 partitions costs more than the
+frame that shows them) and a model per source (every view would have to merge). Think again if views
+ever run in another thread: nothing here is locked.
 """
 
 from __future__ import annotations
@@ -15,7 +29,7 @@ import attrs
 from . import _network_figures as network_figures
 from ._api_times import ApiTimes
 from ._figures import Figures
-from ._group_rows import of_inside, with_inside
+from ._group_rows import from_internals, with_internals
 from ._history import History, Rate
 from ._pipeline import Pipeline
 from ._rows import (
@@ -34,10 +48,10 @@ from ._rows import (
     QuotaRow,
     TaskRow,
     TopicRow,
-    maker,
+    row_factory,
 )
 from ._section import Section
-from ._snapshot import MALFORMED, Taken
+from ._snapshot import MALFORMED, BrokerSnapshot
 from ._tail import RECORDS_MAX, TailRow
 
 if TYPE_CHECKING:
@@ -45,46 +59,49 @@ if TYPE_CHECKING:
 
 #: By the names of lists in ``/snapshot``.
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "connections": maker(ConnectionRow),
-    "recently_closed": maker(ClosedRow),
-    "fetch_sessions": maker(FetchSessionRow),
-    "log": maker(LogRow),
+    "connections": row_factory(ConnectionRow),
+    "recently_closed": row_factory(ClosedRow),
+    "fetch_sessions": row_factory(FetchSessionRow),
+    "log": row_factory(LogRow),
 }
-#: Said of parts of ``/snapshot``, of which the broker may be of another version than this program.
-_ODD = "what the broker tells of these has another form than is known here"
-_quota = maker(QuotaRow)
-_processor = maker(ProcessorRow)
+#: Shown for parts of ``/snapshot`` from a broker whose version differs from this program's.
+_UNKNOWN_FORMAT = "this broker reports them in an unknown format"
+_quota = row_factory(QuotaRow)
+_processor = row_factory(ProcessorRow)
 
 
 class Model:
     """All that is known.
 
+    It has more than 25 methods because each kind of update by a source is one, and each is short.
+
     Attributes:
-        about: whom the dashboard watches.
-        version: grows with each change of anything.
-        figures: the numbers of the overview, by name, and their histories.
-        apis: requests by the name of their API.
-        connections: open connections by their number.
-        closed: connections that have ended, by their number, the last one first.
-        close_reasons: how many ended, by the reason's name; all reasons that ever occurred.
-        processors: network processors by their number.
-        fetch_sessions: by their number.
-        log: the broker's log by line number, the last line first.
-        tasks: of trio, by their number, in the order of the tree.
-        brokers: of the cluster, by id.
-        topics: by name.
-        partitions: by topic and number; of the topics that were asked for.
-        groups: by name.
-        configs: settings by name, of what was asked for in :attr:`configs_of`.
+        about: the broker or cluster that is shown.
+        version: incremented with every change.
+        figures: the numbers of the overview, by name, with their histories.
+        apis: request counts and times by API name.
+        connections: open connections by number.
+        closed: closed connections by number, the most recent first.
+        close_reasons: how many connections were closed, by the name of the reason.
+        processors: network processors by number.
+        fetch_sessions: incremental fetch sessions by number.
+        log: lines of the broker's log by number, the newest first.
+        tasks: trio's tasks by number, in the order of the task tree.
+        brokers: the brokers of the cluster by id.
+        topics: topics by name.
+        partitions: partitions by topic and number, of the topics that are shown.
+        groups: groups by name.
+        configs: the configs of :attr:`configs_of`, by name.
         configs_of: ``("topic", name)`` or ``("broker", id)``.
-        quotas: by entity and key: of connections where a broker tells, then of clients.
-        client_quotas_missing: why there are none of clients, in a sentence.
-        tail: records as they come, the newest first, by the order in which they came.
-        tail_of: the topic and the partition (None for all) that they are of.
-        tail_skipped: records that were passed over because they came too fast.
-        pipeline: what ``trionet pipeline run`` has found out.
-        alarms: what a user has to know at once, by what it is about.
-        failing: since when what cannot be read is not known, by what it is; the alarms say why.
+        quotas: quotas by entity and key: connection quotas where a broker reports them, then client
+            quotas.
+        client_quotas_missing: why client quotas are unavailable; None if they are available.
+        tail: records as they arrive, the newest first, by a running number.
+        tail_of: the topic and partition (None for all) of :attr:`tail`.
+        tail_skipped: how many records were skipped because they arrived too fast.
+        pipeline: the results of ``trionet pipeline run``.
+        alarms: what a user has to know at once, by subject.
+        failing: when reading a subject began to fail; the alarm of that name says why.
     """
 
     def __init__(self) -> None:
@@ -113,40 +130,40 @@ class Model:
         self.pipeline = Pipeline()
         self.alarms: dict[str, str] = {}
         self.failing: dict[str, float] = {}
-        self._of_network: Collection[str] = ()
+        self._network_figures: Collection[str] = ()
         self._apis: dict[str, ApiTimes] = {}
         self._rates: dict[object, Rate] = {}
-        # When the broker was seen last, and how long it had been up.
+        # When the broker was read last, and its uptime then.
         self._seen: tuple[float | None, float | None] = (None, None)
         self._processors: dict[int, History] = {}
         self._client_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._connection_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._groups: dict[str, GroupRow] = {}
-        self._groups_inside: dict[str, Mapping[str, Any]] = {}
+        self._group_internals: dict[str, Mapping[str, Any]] = {}
 
-    # What a source that knows nothing of a broker's inside says.
+    # A broker's network layer is missing or cannot be read.
 
-    def refuse_network(self, why: str) -> None:
-        """Say why there is nothing of the broker's network layer."""
-        for section in self._of_inside():
-            section.refuse(why)
+    def mark_network_missing(self, why: str) -> None:
+        """Mark the broker's network layer as unavailable from this source."""
+        for section in self._network_sections():
+            section.mark_missing(why)
         self.version += 1
 
-    def lose_network(self, why: str) -> None:
-        """Say why a broker that has told of its inside does not do so now.
+    def mark_network_failed(self, why: str) -> None:
+        """Mark the broker's network layer as unreadable for now.
 
-        What it had counted stays, and has an age; what it was doing of late is not known.
+        Counters stay, with their age; rates and histories become unknown.
         """
         self.about = attrs.evolve(self.about, uptime_seconds=None)
-        # Of one that came back with a list of another form the rows are left, but no history.
+        # A broker that came back with a list in another format leaves rows without a history.
         self.apis.amend(
             {
-                name: (self._apis.get(name) or ApiTimes(name)).lose(row)
+                name: (self._apis.get(name) or ApiTimes(name)).mark_unknown(row)
                 for name, row in self.apis.items()
             }
         )
         for history in self._processors.values():
-            history.lose()
+            history.mark_unknown()
         unknown: dict[str, Any] = {f"{rate}_rate": None for rate, _ in _PROCESSOR_RATES}
         self.processors.amend(
             {id: attrs.evolve(row, **unknown) for id, row in self.processors.items()}
@@ -154,26 +171,26 @@ class Model:
         self.close_reasons.amend(
             {reason: attrs.evolve(row, rate=None) for reason, row in self.close_reasons.items()}
         )
-        # Beside those of clients these have no age of their own: nothing that was measured stays.
+        # Client quotas in the same section have no age, so measured values must not stay either.
         self._connection_quotas = {
             key: QuotaRow(row.entity, row.key, row.limit)
             for key, row in self._connection_quotas.items()
         }
         self.quotas.amend({**self._connection_quotas, **self._client_quotas})
-        for section in self._of_inside():
-            section.fail(why)
-        self._groups_inside = {}  # what the cluster tells of groups is newer from now on
-        is_told = self.topics.updated_at is not None and self.topics.failure is None
-        by_others = ("topics", "partitions") if is_told else ()
-        self.figures.lose(name for name in self._of_network if name not in by_others)
+        for section in self._network_sections():
+            section.mark_failed(why)
+        self._group_internals = {}  # what the cluster reports about groups is newer from now on
+        is_known = self.topics.updated_at is not None and self.topics.failure is None
+        by_others = ("topics", "partitions") if is_known else ()
+        self.figures.mark_unknown(name for name in self._network_figures if name not in by_others)
         self.version += 1
 
-    def _of_inside(self) -> list[Section[Any, Any]]:
-        """All that is of the broker's network layer."""
+    def _network_sections(self) -> list[Section[Any, Any]]:
+        """All sections that come from the broker's network layer."""
         return [self.apis, self.processors, self.close_reasons, *self._lists().values()]
 
     def _lists(self) -> Mapping[str, Section[int, Any]]:
-        """By their names in ``/snapshot``."""
+        """The lists of ``/snapshot`` by their names there."""
         return {
             "connections": self.connections,
             "recently_closed": self.closed,
@@ -181,20 +198,20 @@ class Model:
             "log": self.log,
         }
 
-    def lose_cluster(self, names: Iterable[str]) -> None:
-        """Take that some figures of the cluster are not known now, unless its broker tells them."""
-        told = () if self.apis.failure is not None else self._of_network
-        self.figures.lose(name for name in names if name not in told)
+    def mark_cluster_failed(self, names: Iterable[str]) -> None:
+        """Mark figures of the cluster as unknown, unless its broker's snapshot has them."""
+        reported = () if self.apis.failure is not None else self._network_figures
+        self.figures.mark_unknown(name for name in names if name not in reported)
         self.version += 1
 
-    def tell(self, about: str, alarm: str | None, since: float | None = None) -> None:
-        """Have a user know something until it is None.
+    def set_alarm(self, about: str, alarm: str | None, since: float | None = None) -> None:
+        """Show an alarm until it is set to None.
 
         Args:
-            about: what it is about.
-            alarm: a sentence.
-            since: since when something is not known, if that is what it means; in seconds of this
-                loop's clock.
+            about: its subject.
+            alarm: a sentence, or None to clear it.
+            since: when reading the subject began to fail, in seconds of this loop's clock; None if
+                the alarm is about something else.
         """
         if alarm is None:
             self.alarms.pop(about, None)
@@ -207,17 +224,17 @@ class Model:
 
     # The broker's network layer.
 
-    def fold(self, taken: Taken, now: float) -> None:
-        """Take what a broker tells of itself.
+    def update_network(self, snapshot: BrokerSnapshot, now: float) -> None:
+        """Update everything that a broker's ``/snapshot`` contains except its lists.
 
         Args:
-            taken: what it tells, with the time of its own clock.
+            snapshot: the snapshot, with the time of the broker's clock.
             now: in seconds of this loop's clock.
         """
-        about, at = taken.about, taken.at
+        about, at = snapshot.about, snapshot.at
         for section in self._lists().values():
-            section.allow()
-        self._begin_anew_with_another(at, about.get("uptime_seconds"))
+            section.clear_errors()
+        self._reset_after_restart(at, about.get("uptime_seconds"))
         self.about = attrs.evolve(
             self.about,
             software=f"trionet {about['trionet']}" if "trionet" in about else None,
@@ -226,34 +243,34 @@ class Model:
             uptime_seconds=about.get("uptime_seconds"),
             listeners=tuple(about.get("listeners", ())),
         )
-        odd = self._fold_parts(taken, now)
+        unknown = self._update_parts(snapshot, now)
         self._show_quotas(now)
-        odd |= self._fold_figures(taken, now)
-        names = ", ".join(sorted(odd))
-        self.tell("parts", f"{_ODD}: {names}" if odd else None)
+        unknown |= self._update_figures(snapshot, now)
+        names = ", ".join(sorted(unknown))
+        self.set_alarm("parts", f"{_UNKNOWN_FORMAT}: {names}" if unknown else None)
         self.version += 1
 
-    def _fold_parts(self, taken: Taken, now: float) -> set[str]:
-        """Take the parts one by one; gives those that have another form than they should."""
-        odd: set[str] = set()
+    def _update_parts(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
+        """Update part by part. Returns the parts that are in an unknown format."""
+        unknown: set[str] = set()
         for part, section, fold in (
-            ("apis", self.apis, self._fold_apis),
-            ("processors", self.processors, self._fold_processors),
-            ("closed", self.close_reasons, self._fold_closed),
-            ("quotas", None, self._fold_quotas),
+            ("apis", self.apis, self._update_apis),
+            ("processors", self.processors, self._update_processors),
+            ("closed", self.close_reasons, self._update_closed),
+            ("quotas", None, self._update_quotas),
         ):
             try:
-                fold(taken, now)
+                fold(snapshot, now)
             except MALFORMED:
-                odd.add(part)
+                unknown.add(part)
                 if section is not None:
-                    section.fail(f"{_ODD}: {part}")
-        return odd
+                    section.mark_failed(f"{_UNKNOWN_FORMAT}: {part}")
+        return unknown
 
-    def _begin_anew_with_another(self, at: float, uptime: float | None) -> None:
-        """Forget counts of a broker that was started again: they may have outgrown the old ones.
+    def _reset_after_restart(self, at: float, uptime: float | None) -> None:
+        """Drop counters of a broker that was restarted: new ones may exceed the old ones by now.
 
-        Its clock is another one, too: each loop of trio's counts from wherever it likes.
+        Its clock changes, too: each trio loop counts from an arbitrary moment.
         """
         before_at, before_uptime = self._seen
         self._seen = at, uptime
@@ -263,59 +280,64 @@ class Model:
             for kept in (self._rates, self._apis, self._processors):
                 kept.clear()
 
-    def _fold_apis(self, taken: Taken, now: float) -> None:
-        if "apis" not in taken.about:
-            self.apis.refuse("this broker is too old: its snapshot has no list of APIs")
+    def _update_apis(self, snapshot: BrokerSnapshot, now: float) -> None:
+        if "apis" not in snapshot.about:
+            self.apis.mark_missing("this broker is too old: its snapshot does not list APIs")
             return
         rows = {}
-        for told in taken.about["apis"]:
-            name = told["name"]
+        for values in snapshot.about["apis"]:
+            name = values["name"]
             times = self._apis.setdefault(name, ApiTimes(name))
-            rows[name] = times.update(taken.at, told)
+            rows[name] = times.update(snapshot.at, values)
         self.apis.replace(rows, now)
 
-    def _fold_processors(self, taken: Taken, now: float) -> None:
-        rows, at = {}, taken.at
-        for told in taken.about.get("processors", ()):
-            id = told["id"]
+    def _update_processors(self, snapshot: BrokerSnapshot, now: float) -> None:
+        rows, at = {}, snapshot.at
+        for values in snapshot.about.get("processors", ()):
+            id = values["id"]
             history = self._processors.setdefault(id, History())
             rates = {
-                f"{rate}_rate": self._rate(("processor", id, count), at, told[count])
+                f"{rate}_rate": self._rate(("processor", id, count), at, values[count])
                 for rate, count in _PROCESSOR_RATES
             }
             if rates["request_rate"] is not None:
                 history.add(at, rates["request_rate"])
-            rows[id] = _processor({**told, **rates, "history": history})
+            rows[id] = _processor({**values, **rates, "history": history})
         self.processors.replace(rows, now)
 
-    def _fold_closed(self, taken: Taken, now: float) -> None:
+    def _update_closed(self, snapshot: BrokerSnapshot, now: float) -> None:
         rows = {
-            reason: CloseReasonRow(reason, count, self._rate(("closed", reason), taken.at, count))
-            for reason, count in taken.about.get("closed", {}).items()
+            reason: CloseReasonRow(
+                reason, count, self._rate(("closed", reason), snapshot.at, count)
+            )
+            for reason, count in snapshot.about.get("closed", {}).items()
         }
         self.close_reasons.replace(rows, now)
 
-    def _fold_quotas(self, taken: Taken, now: float) -> None:  # noqa: ARG002 - as the others
+    def _update_quotas(self, snapshot: BrokerSnapshot, now: float) -> None:  # noqa: ARG002
         self._connection_quotas = {}
         self._connection_quotas = {
-            (told["entity"], told["key"]): _quota(told) for told in taken.about.get("quotas", ())
+            (values["entity"], values["key"]): _quota(values)
+            for values in snapshot.about.get("quotas", ())
         }
 
-    def _fold_figures(self, taken: Taken, now: float) -> set[str]:
-        """Take the figures; gives the parts that have another form than they should."""
-        # Histories are of this loop's clock: others put figures, too. Rates are of the broker's.
-        told, odd = network_figures.read(network_figures.LEVELS, taken.about)
-        counts, odd_counts = network_figures.read(network_figures.COUNTS, taken.about)
-        counts |= network_figures.counters(taken.readings)
+    def _update_figures(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
+        """Update the figures. Returns the parts that are in an unknown format."""
+        # Histories use this loop's clock, since other sources add figures too; rates the broker's.
+        values, unknown = network_figures.read(network_figures.LEVELS, snapshot.about)
+        counts, unknown_counts = network_figures.read(network_figures.COUNTS, snapshot.about)
+        counts |= network_figures.counters(snapshot.readings)
         is_known = self.apis.missing is None and self.apis.failure is None
         counts["errors"] = sum(row.errors for row in self.apis.values()) if is_known else None
         for name, count in counts.items():
-            told[name] = None if count is None else self._rate(("figure", name), taken.at, count)
-        told |= network_figures.gauges(taken.readings)
-        for name, value in told.items():
+            values[name] = (
+                None if count is None else self._rate(("figure", name), snapshot.at, count)
+            )
+        values |= network_figures.gauges(snapshot.readings)
+        for name, value in values.items():
             self.figures.put(name, now, value)
-        self._of_network = told.keys()
-        return odd | odd_counts
+        self._network_figures = values.keys()
+        return unknown | unknown_counts
 
     def _rate(self, of: object, at: float, count: float) -> float | None:
         rate = self._rates.get(of)
@@ -323,65 +345,65 @@ class Model:
             rate = self._rates[of] = Rate()
         return rate.update(at, count)
 
-    # The lists of the broker's network layer. Long ones are taken in pieces, since a row costs some
-    # microseconds, and others share the loop.
+    # Lists of ``/snapshot``. Long ones are converted in slices: a row costs microseconds, and other
+    # tasks share the loop.
 
-    def made(self, section: str, rows: Iterable[Mapping[str, Any]]) -> dict[int, Any]:
-        """Rows of a list of ``/snapshot`` by their number, to be put.
+    def make_rows(self, section: str, rows: Iterable[Mapping[str, Any]]) -> dict[int, Any]:
+        """Convert rows of a list of ``/snapshot`` for :meth:`replace_rows`. Returns them by number.
 
         Args:
-            section: its name there.
-            rows: as JSON has them.
+            section: the list's name in ``/snapshot``.
+            rows: as JSON objects.
         """
         return {row.number: row for row in map(_MAKERS[section], rows)}
 
-    def put_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
-        """Have a whole list.
+    def replace_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
+        """Replace a whole list.
 
         Args:
             section: its name in ``/snapshot``.
-            rows: made, the newest first.
-            total: how many the broker has; more than ``rows`` if not all were read.
+            rows: from :meth:`make_rows`, the newest first.
+            total: how many rows the broker has; more than ``rows`` if not all were read.
             now: in seconds of this loop's clock.
         """
         self._lists()[section].replace(rows, now, total)
         self.version += 1
 
-    def lose_list(self, section: str, why: str) -> None:
-        """Say why a list cannot be read now; its rows stay, and have an age.
+    def mark_list_failed(self, section: str, why: str) -> None:
+        """Mark a list as unreadable for now; its rows stay, with their age.
 
         Args:
             section: its name in ``/snapshot``.
             why: a sentence.
         """
         if section == "groups":
-            self._groups_inside = {}  # what the cluster tells of them is newer from now on
+            self._group_internals = {}  # what the cluster reports about them is newer from now on
         else:
-            self._lists()[section].fail(why)
+            self._lists()[section].mark_failed(why)
         self.version += 1
 
-    # Settings of what is looked at.
+    # The configs that are shown.
 
-    def begin_configs(self, of: tuple[str, str]) -> None:
-        """Show the settings of something else from now on."""
+    def select_configs(self, of: tuple[str, str]) -> None:
+        """Show the configs of another topic or broker from now on."""
         self.configs_of = of
         self.configs = Section()
-        self.tell("configs", None)
+        self.set_alarm("configs", None)
 
-    # Records as they come.
+    # Records as they arrive.
 
-    def begin_tail(self, of: tuple[str, int | None] | None) -> None:
-        """Show the records of another topic or partition from now on, or none."""
+    def select_tail(self, of: tuple[str, int | None] | None) -> None:
+        """Show the records of another topic or partition from now on, or of none."""
         self.tail_of, self.tail_skipped = of, 0
         self.tail = Section()
         self.version += 1
 
-    def put_tail(self, records: Sequence[ConsumerRecord], skipped: int, now: float) -> None:
-        """Take records that have come; the oldest ones are forgotten.
+    def append_tail(self, records: Sequence[ConsumerRecord], skipped: int, now: float) -> None:
+        """Append records to the tail, dropping the oldest beyond :data:`.RECORDS_MAX`.
 
         Args:
-            records: in the order in which they came.
-            skipped: how many were passed over before them.
+            records: in the order of their arrival.
+            skipped: how many were skipped before them.
             now: in seconds of this loop's clock.
         """
         first = next(iter(self.tail), -1) + 1
@@ -392,12 +414,12 @@ class Model:
         self.tail_skipped += skipped
         self.version += 1
 
-    # Quotas and groups, of which two sources tell.
+    # Quotas and groups, which two sources report.
 
-    def put_client_quotas(
+    def update_client_quotas(
         self, rows: Mapping[tuple[str, str], QuotaRow] | None, missing: str | None, now: float
     ) -> None:
-        """Take the quotas of clients, or why there are none."""
+        """Replace the client quotas, or record why there are none."""
         self._client_quotas, self.client_quotas_missing = rows or {}, missing
         self._show_quotas(now)
         self.version += 1
@@ -407,9 +429,9 @@ class Model:
         if rows or self.client_quotas_missing is None:
             self.quotas.replace(rows, now)
         else:
-            self.quotas.refuse(self.client_quotas_missing)
+            self.quotas.mark_missing(self.client_quotas_missing)
 
-    def put_groups(
+    def update_groups(
         self,
         rows: Mapping[str, GroupRow],
         now: float,
@@ -417,44 +439,47 @@ class Model:
         all_of: set[str] | None = None,
         total: int | None = None,
     ) -> None:
-        """Take groups as the cluster tells them.
+        """Update groups from what the cluster reports.
 
         Args:
-            rows: by name, in the place of what was known of them.
+            rows: by name, replacing what was known about these groups.
             now: in seconds of this loop's clock.
-            all_of: the names of all that there are; None if there may be others.
-            total: how many there are, if that is known.
+            all_of: the names of all groups, to drop the others; None if ``rows`` may be partial.
+            total: how many groups there are, if known.
         """
-        inside = self._groups_inside
+        inside = self._group_internals
         self._groups |= rows
         self.groups.update(
-            {id: with_inside(row, inside[id]) if id in inside else row for id, row in rows.items()},
+            {
+                id: with_internals(row, inside[id]) if id in inside else row
+                for id, row in rows.items()
+            },
             now,
             total,
         )
         if all_of is not None:
             self._groups = {id: row for id, row in self._groups.items() if id in all_of}
-            self.groups.keep_only(all_of | inside.keys(), now)
+            self.groups.retain(all_of | inside.keys(), now)
             self._groups_changed(now)
         self.version += 1
 
-    def put_inside(self, told: Iterable[Mapping[str, Any]], now: float) -> None:
-        """Take groups, or some of them, as their broker's snapshot tells them."""
+    def update_group_internals(self, groups: Iterable[Mapping[str, Any]], now: float) -> None:
+        """Update the groups from a broker's snapshot, which may be partial."""
         rows = {}
-        for each in told:
-            id = each["id"]
-            self._groups_inside[id] = each
+        for values in groups:
+            id = values["id"]
+            self._group_internals[id] = values
             row = self._groups.get(id)
-            rows[id] = of_inside(each) if row is None else with_inside(row, each)
+            rows[id] = from_internals(values) if row is None else with_internals(row, values)
         self.groups.update(rows, now)
         self._groups_changed(now)
 
-    def keep_inside(self, ids: set[str], now: float) -> None:
-        """Forget what the snapshot has told of other groups than these."""
-        inside = self._groups_inside
+    def retain_group_internals(self, ids: set[str], now: float) -> None:
+        """Drop what the snapshot reported about groups other than these."""
+        inside = self._group_internals
         if len(inside) > len(ids):
-            self._groups_inside = {id: told for id, told in inside.items() if id in ids}
-            self.groups.keep_only(ids | self._groups.keys(), now)
+            self._group_internals = {id: values for id, values in inside.items() if id in ids}
+            self.groups.retain(ids | self._groups.keys(), now)
             self._groups_changed(now)
 
     def _groups_changed(self, now: float) -> None:
@@ -462,11 +487,11 @@ class Model:
         self.version += 1
 
     def group(self, id: str) -> GroupRow | None:
-        """A group as the cluster has told it last."""
+        """A group as the cluster reported it last; None if it is unknown."""
         return self._groups.get(id)
 
 
-#: The rates of a processor, and of which of its counts.
+#: The rates of a processor, and the counters that they are computed from.
 _PROCESSOR_RATES = (
     ("request", "requests"),
     ("response", "responses"),

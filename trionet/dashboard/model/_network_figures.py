@@ -1,4 +1,4 @@
-"""The figures of a broker's network layer, out of what it tells; pure."""
+"""Figures of a broker's network layer, from its snapshot; pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from . import _snapshot as names
 from ._snapshot import MALFORMED, Labels, Readings
 
-#: Figures that are told as they are, by the part of ``/snapshot`` that they are of.
+#: Figures that are shown as they are, by the part of ``/snapshot`` that has them.
 LEVELS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
     "processors": {
         "connections": lambda processors: sum(each["connections"] for each in processors),
@@ -20,7 +20,7 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
         "response_queue": lambda queues: sum(queues["responses"].values()),
     },
 }
-#: The same of what only grows, and is shown by how fast.
+#: The same for counters, which are shown as rates.
 COUNTS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
     "totals": {
         "requests": lambda totals: totals["requests"],
@@ -30,7 +30,7 @@ COUNTS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
         "connections_closed": lambda totals: totals["connections_closed"],
     },
 }
-#: Figure, metric and labels of what is shown as it is.
+#: Figure, metric and labels of gauges.
 _GAUGES: Final[tuple[tuple[str, str, Labels], ...]] = (
     ("delayed", names.PURGATORY, ("Fetch",)),
     ("fetch_sessions", names.FETCH_SESSIONS, ()),
@@ -46,7 +46,7 @@ _GAUGES: Final[tuple[tuple[str, str, Labels], ...]] = (
     ("partitions", names.PARTITIONS, ()),
     ("log_bytes", names.LOG_BYTES, ()),
 )
-#: Figure and metric of what grows, and is shown by how fast.
+#: Figure and metric of counters, which are shown as rates.
 _COUNTERS: Final = (
     ("cpu", names.CPU_SECONDS),
     ("loop_idle", names.LOOP_IDLE_SECONDS),
@@ -58,7 +58,7 @@ def _largest(values: Iterable[float]) -> float:
     return max(values, default=0.0)
 
 
-#: Figure, metric, and what is made of the numbers of all its labels.
+#: Figure, metric, and how the values of all its labels are combined.
 _COMBINED: Final[tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...]] = (
     ("acceptor_blocked", names.BLOCKED, _largest),
     ("failed_authentications", names.FAILED_AUTHENTICATIONS, sum),
@@ -66,38 +66,38 @@ _COMBINED: Final[tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...]
 
 
 def read(
-    of: Mapping[str, Mapping[str, Callable[[Any], float]]], about: Mapping[str, Any]
+    figures: Mapping[str, Mapping[str, Callable[[Any], float]]], about: Mapping[str, Any]
 ) -> tuple[dict[str, float | None], set[str]]:
-    """The numbers of some figures, and which parts have another form than they should.
+    """The values of some figures, and the parts that are in an unknown format.
 
     Args:
-        of: :data:`LEVELS` or :data:`COUNTS`.
-        about: the parts, as JSON has them; the figures of one that is not there are None.
+        figures: :data:`LEVELS` or :data:`COUNTS`.
+        about: the parts as JSON; figures of absent parts are None.
     """
     found: dict[str, float | None] = {}
-    odd: set[str] = set()
-    for part, figures in of.items():
-        for name, number in figures.items():
+    unknown: set[str] = set()
+    for part, numbers in figures.items():
+        for name, number in numbers.items():
             found[name] = None
             if part in about:
                 try:
                     found[name] = number(about[part])
                 except MALFORMED:
-                    odd.add(part)
-    return found, odd
+                    unknown.add(part)
+    return found, unknown
 
 
 def gauges(readings: Readings) -> dict[str, float | None]:
-    """What metrics tell as it is."""
-    told = {name: readings.get(metric, {}).get(labels) for name, metric, labels in _GAUGES}
+    """The current values of gauges; None where the broker has none."""
+    found = {name: readings.get(metric, {}).get(labels) for name, metric, labels in _GAUGES}
     for name, metric, combine in _COMBINED:
         if metric in readings:
-            told[name] = combine(readings[metric].values())
-    return told
+            found[name] = combine(readings[metric].values())
+    return found
 
 
 def counters(readings: Readings) -> dict[str, float]:
-    """What metrics tell that only grows."""
+    """The current values of counters."""
     return {
         name: readings[metric][()] for name, metric in _COUNTERS if () in readings.get(metric, {})
     }

@@ -1,7 +1,7 @@
-"""What ``trionet pipeline run`` has found out, from the records of its topic; pure.
+"""The results of ``trionet pipeline run``, from the records of its topic; pure.
 
-The topic's keys and values are described in docs/reference/pipeline.md. What is not of that form is
-counted, and left out.
+Keys and values of the topic are described in docs/reference/pipeline.md. Records of another format
+are counted and skipped.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any, Final
 
 import attrs
 
-from ._rows import maker
+from ._rows import row_factory
 from ._section import Section
 
 #: How many minutes are kept.
 MINUTES_MAX: Final = 60
-#: How many rows of one table are kept.
+#: How many rows of a table are kept.
 ROWS_MAX: Final = 5000
 
 
 @attrs.frozen
 class MinuteRow:
-    """A minute as a whole."""
+    """The totals of one minute."""
 
     window: str
     records: int
@@ -39,7 +39,7 @@ class MinuteRow:
 
 @attrs.frozen
 class SeriesRow:
-    """The requests of an API, a client and a listener in a minute."""
+    """The requests of one API, client and listener in one minute."""
 
     window: str
     api: str
@@ -59,7 +59,7 @@ class SeriesRow:
 
 @attrs.frozen
 class TalkerRow:
-    """Who asked for most in a minute, by a measure: requests, bytes or time."""
+    """A top client of one minute by a measure: requests, bytes or time."""
 
     window: str
     measure: str
@@ -75,7 +75,7 @@ class TalkerRow:
 
 @attrs.frozen
 class AnomalyRow:
-    """A number of a minute that is unusual."""
+    """An unusual value in one minute."""
 
     window: str
     api: str
@@ -90,10 +90,10 @@ class AnomalyRow:
 
 
 _ROWS: Final[Mapping[str, Any]] = {
-    "windows": maker(MinuteRow),
-    "requests": maker(SeriesRow),
-    "talkers": maker(TalkerRow),
-    "anomalies": maker(AnomalyRow),
+    "windows": row_factory(MinuteRow),
+    "requests": row_factory(SeriesRow),
+    "talkers": row_factory(TalkerRow),
+    "anomalies": row_factory(AnomalyRow),
 }
 
 
@@ -101,12 +101,12 @@ class Pipeline:
     """The tables of results, the newest minute first.
 
     Attributes:
-        topic: where they come from; None before one was found.
-        minutes: by the beginning of the minute, as in ``2026-11-22T11:45:00Z``.
-        series: by the key's text; as all of the following.
-        talkers: the ten that asked for most of each measure.
-        anomalies: what was unusual.
-        malformed: records that are no results.
+        topic: the topic of the results; None before one is found.
+        minutes: by the start of the minute, as in ``2026-11-22T11:45:00Z``.
+        series: by the text of the key, as are the following.
+        talkers: the ten top clients by each measure.
+        anomalies: unusual values.
+        malformed: how many records are not results.
     """
 
     def __init__(self) -> None:
@@ -128,13 +128,13 @@ class Pipeline:
         """All tables."""
         return [section for section, _ in self._tables.values()]
 
-    def refuse(self, why: str) -> None:
-        """Say why there is nothing."""
+    def mark_missing(self, why: str) -> None:
+        """Mark all tables as unavailable."""
         for section in self.sections:
-            section.refuse(why)
+            section.mark_missing(why)
 
     def put(self, key: bytes | None, value: bytes | None) -> None:
-        """Take a record of the topic; :meth:`show` makes it seen."""
+        """Add a record of the topic; :meth:`show` makes it visible."""
         try:
             kind, window, row = _parsed(key, value)
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -142,7 +142,7 @@ class Pipeline:
             return
         table = self._tables.get(kind)
         if table is None or key is None:
-            return  # a table that is not shown here
+            return  # of a table that is not shown
         name = window if kind == "windows" else key.decode()
         if row is None:
             table[1].pop(name, None)
@@ -150,7 +150,7 @@ class Pipeline:
             table[1][name] = row
 
     def show(self, now: float) -> None:
-        """Have the sections show what was put, without what is too old.
+        """Update the sections with all that was put, dropping old minutes.
 
         Args:
             now: in seconds of the loop's clock.
@@ -170,14 +170,14 @@ class Pipeline:
         if not windows:
             return []
         found = [item for item in rows.items() if item[1].window >= windows[-1]]
-        # Within a minute they stay in the order in which they came.
+        # Within a minute, rows keep the order of their arrival.
         found.sort(key=lambda item: item[1].window, reverse=True)
         return found[:ROWS_MAX]
 
 
 def _parsed(key: bytes | None, value: bytes | None) -> tuple[str, str, Any]:
     if key is None:
-        raise ValueError("a result has a key")
+        raise ValueError("results have keys")
     names = json.loads(key)
     kind, window = names["kind"], names["window"]
     if value is None:

@@ -1,4 +1,4 @@
-"""The rows of the model, as views show them. A value that a source does not tell is None."""
+"""The rows of the model, as views show them. A value that the source does not report is None."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ R = TypeVar("R")
 
 @attrs.frozen
 class About:
-    """Whom the dashboard watches.
+    """What the dashboard is connected to.
 
     Attributes:
-        source: where it was found, such as ``PLAINTEXT://127.0.0.1:9092``.
-        software: what it is and its version, as far as it tells.
+        source: its address, such as ``PLAINTEXT://127.0.0.1:9092``.
+        software: the name and version of the broker's software, if reported.
         node_id: the broker whose network layer is shown.
         cluster_id: of the cluster.
-        uptime_seconds: since it started.
-        listeners: where it listens.
+        uptime_seconds: time since the broker started.
+        listeners: the addresses it listens on.
         controller: the id of the cluster's controller.
     """
 
@@ -40,20 +40,22 @@ class ApiRow:
     """The requests of one API.
 
     Attributes:
-        name: Kafka's name of it.
-        requests: finished since the broker started.
-        rate: finished per second, of late.
-        errors: error codes in answers since the start.
-        error_rate: per second, of late.
-        phases_ms: the mean time of each of Kafka's seven phases in the last seconds, in the order
-            of :data:`trionet.metrics._request_times.PHASES`; empty if nothing was finished.
-        p50_ms, p99_ms, max_ms: of the total time in the last seconds; None if nothing was finished.
-        buckets: how many were finished in the last seconds, by the longest time of each bucket in
-            ms, ascending; buckets without any are left out.
-        mean_bytes: the mean size of requests in the last seconds.
+        name: Kafka's name of the API.
+        requests: requests completed since the broker started.
+        rate: recently completed requests per second.
+        errors: error codes in responses since the broker started.
+        error_rate: recent error codes per second.
+        phases_ms: the mean time of each of Kafka's seven phases within the window of
+            :mod:`._api_times`, in the order of :data:`trionet.metrics._request_times.PHASES`; empty
+            if no request was completed in it.
+        p50_ms, p99_ms, max_ms: of the total time within the window; None if no request was
+            completed in it.
+        buckets: how many requests were completed within the window, by upper bound of the total
+            time in ms, ascending, without empty buckets.
+        mean_bytes: the mean size of requests within the window.
         history: of ``rate``.
-        spreads: of each of the last looks, the oldest first, how many requests took how long: by
-            the exponent of two that is the longest time in ms; None where that is not known.
+        spreads: the distribution of total times between reads, the oldest first: counts by the
+            power of two in ms that is their upper bound (keys are exponents); None where unknown.
     """
 
     name: str
@@ -73,7 +75,7 @@ class ApiRow:
 
 @attrs.frozen
 class ConnectionRow:
-    """An open connection; see ``/snapshot`` in docs/metrics.md for what the attributes mean."""
+    """An open connection; docs/metrics.md explains the attributes (``/snapshot``)."""
 
     number: int
     id: str
@@ -101,7 +103,7 @@ class ConnectionRow:
 
 @attrs.frozen
 class ClosedRow:
-    """A connection that has ended."""
+    """A closed connection."""
 
     number: int
     id: str
@@ -121,7 +123,7 @@ class ClosedRow:
 
 @attrs.frozen
 class CloseReasonRow:
-    """How many connections ended for one reason, and how fast that number grows."""
+    """How many connections were closed for one reason, and how many are now per second."""
 
     reason: str
     count: int
@@ -130,7 +132,7 @@ class CloseReasonRow:
 
 @attrs.frozen
 class ProcessorRow:
-    """A network processor; counts are since it started, rates of late."""
+    """A network processor; counters since the broker started, and recent rates."""
 
     id: int
     listener: str
@@ -177,8 +179,8 @@ class BrokerRow:
     """A broker of the cluster.
 
     Attributes:
-        leads: partitions that it leads, as far as topics were read.
-        bytes: in its logs; None if that is not known.
+        leads: how many partitions it leads, of the topics that were read.
+        bytes: the size of its logs; None if unknown.
     """
 
     id: int
@@ -196,13 +198,13 @@ class TopicRow:
 
     Attributes:
         partitions: how many it has.
-        replicas: of each partition; the most that one has.
-        under_replicated: partitions of which a replica is not in sync.
-        leaderless: partitions that nobody leads.
-        bytes: of all replicas together; None if that is not known.
-        records: offsets from the first to the end of all partitions, which is how many records
-            there are unless some were compacted or belong to transactions.
-        rate: offsets that were added per second.
+        replicas: the largest replication factor of its partitions.
+        under_replicated: partitions with a replica that is out of sync.
+        leaderless: partitions without a leader.
+        bytes: the size of all partitions; None if unknown.
+        records: the offsets between start and end of all partitions: the number of records, unless
+            some were compacted or are transaction markers.
+        rate: recently appended offsets per second.
         history: of ``rate``.
     """
 
@@ -221,7 +223,7 @@ class TopicRow:
 
 @attrs.frozen
 class PartitionRow:
-    """A partition of a topic; ``leader`` is -1 while nobody leads it."""
+    """A partition of a topic; ``leader`` is -1 while it has none."""
 
     topic: str
     number: int
@@ -241,10 +243,11 @@ class MemberRow:
     """A member of a group.
 
     Attributes:
-        assignment: what it has, as ``(topic, partition)``.
-        phase: what the group waits for from it, such as ``joining``; only our broker tells.
-        expires_seconds: in how many seconds it is dropped unless it is heard of; only our broker
-            tells.
+        assignment: the partitions assigned to it, as ``(topic, partition)``.
+        phase: what the group is waiting for from it, such as ``joining``; from a trionet broker
+            only.
+        expires_seconds: the time until it is removed unless it sends a heartbeat; from a trionet
+            broker only.
     """
 
     id: str
@@ -260,13 +263,13 @@ class MemberRow:
 
 @attrs.frozen
 class LagRow:
-    """How far a group is behind in one partition.
+    """The lag of a group in one partition.
 
     Attributes:
-        committed: the offset that it goes on from; None if it has committed none.
-        end: the end of the partition for consumers.
-        lag: ``end - committed``; all there is where nothing is committed; None if not known.
-        member: the id of the member that has the partition.
+        committed: the committed offset; None if there is none.
+        end: the end offset for consumers.
+        lag: ``end - committed``; None if unknown.
+        member: the id of the member that the partition is assigned to.
     """
 
     topic: str
@@ -284,15 +287,15 @@ class GroupRow:
     """A group.
 
     Attributes:
-        type: ``classic``, ``consumer``, ``share`` or ``streams``; empty where it is not told.
-        generation: of a classic group, which only our broker tells; else the group's epoch.
+        type: ``classic``, ``consumer``, ``share`` or ``streams``; empty if not reported.
+        generation: of a classic group, from a trionet broker only; otherwise the group's epoch.
         members: how many; None before the group was described.
-        lag: of all partitions that it has committed offsets of; None if not known.
-        state_seconds: for how long it is in its state; only our broker tells.
+        lag: the sum over partitions with a committed offset; None if unknown.
+        state_seconds: the time in its current state; from a trionet broker only.
         detail: its members; None before the group was described.
         lags: by partition; None before they were read.
-        failure: why its members or its offsets could not be read, in a sentence.
-        read_at: when they were, in seconds of the loop's clock.
+        failure: why its members or offsets could not be read, as a sentence.
+        read_at: when they were read, in seconds of the loop's clock.
     """
 
     id: str
@@ -325,15 +328,15 @@ class ConfigRow:
 
 @attrs.frozen
 class QuotaRow:
-    """A limit, what it is for, and what was measured of it.
+    """A limit, what it applies to, and its current use.
 
     Attributes:
         entity: such as ``listener PLAINTEXT``, ``address 10.0.0.7`` or ``user=alice``.
         key: such as ``max.connections`` or ``producer_byte_rate``.
-        limit: None if there is none.
-        value: what was measured, in the limit's unit; None where that is not told.
-        throttle_ms: how long who exceeds it waits, on average.
-        refused: connections that were closed unserved, in all.
+        limit: None if unlimited.
+        value: the current use in the limit's unit; None if not reported.
+        throttle_ms: the mean throttle time of clients that exceed it.
+        refused: connections closed unserved since the broker started.
     """
 
     entity: str
@@ -349,8 +352,8 @@ class TaskRow:
     """A task of trio in this process.
 
     Attributes:
-        depth: how many tasks are above it.
-        waits_in: the innermost function of it, and where that is.
+        depth: the number of its ancestors.
+        waits_in: its innermost function outside trio, with module and line.
     """
 
     number: int
@@ -360,10 +363,10 @@ class TaskRow:
     waits_in: str
 
 
-def maker(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
-    """Makes rows of JSON objects: what a newer broker tells beyond is left out.
+def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
+    """A function that makes rows from JSON objects.
 
-    What an older one does not tell is None.
+    Fields that an older broker does not report are None; fields of a newer one are ignored.
 
     Args:
         row: one of the classes above.

@@ -1,4 +1,4 @@
-"""A list of the model: rows by their key, how complete it is, and why it is missing."""
+"""A list of the model: rows by key, whether it is complete, and why it is missing."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ R = TypeVar("R")
 
 
 class Section(Mapping[K, R], Generic[K, R]):
-    """Rows by key, in the order in which the source tells them.
+    """Rows by key, in the order of the source.
 
     Attributes:
-        missing: a sentence that says why the source cannot give this list; None if it can.
-        failure: a sentence about the last attempt, if that failed: the rows are older.
-        total: how many rows there are at the source; more than are here while it is being read.
-        version: grows with each change, so that who sorts the rows need not do so for each frame.
+        missing: why the source does not have this list, as a sentence; None if it has.
+        failure: why the last read failed; the rows are older then. None if it succeeded.
+        total: how many rows the source has; more than are here while they are being read.
+        version: incremented with every change, so that rows need not be sorted for each frame.
         updated_at: when the rows were read, in seconds of the loop's clock; None before the first.
-        as_of: the same of the oldest values in them, where those are read one after the other.
+        as_of: when the oldest values in them were read, if they are read one after another.
     """
 
     def __init__(self, missing: str | None = None) -> None:
@@ -40,58 +40,58 @@ class Section(Mapping[K, R], Generic[K, R]):
         return len(self._rows)
 
     def values(self) -> ValuesView[R]:
-        """The rows; of thousands, those of a dict are gone through much faster."""
+        """The rows; iterating over those of a dict is much faster for thousands."""
         return self._rows.values()
 
     @property
     def is_whole(self) -> bool:
-        """Whether every row of the source is here."""
+        """Whether all rows of the source are here."""
         return self.updated_at is not None and len(self._rows) >= self.total
 
     def replace(self, rows: dict[K, R], at: float, total: int | None = None) -> None:
-        """Have these rows in place of all others.
+        """Replace all rows.
 
         Args:
-            rows: by key; they are the section's from now on.
+            rows: by key; the section takes ownership.
             at: the time, in seconds of the loop's clock.
-            total: how many there are at the source, if these are not all.
+            total: how many rows the source has, if these are not all.
         """
         self._rows = rows
         self.total = len(rows) if total is None else max(total, len(rows))
         self._changed(at)
 
     def update(self, rows: Mapping[K, R], at: float, total: int | None = None) -> None:
-        """Add rows, or put them in the place of what their keys had before."""
+        """Add rows, or replace those with the same keys."""
         self._rows.update(rows)
         self.total = max(self.total if total is None else total, len(self._rows))
         self._changed(at)
 
-    def keep_only(self, keys: Mapping[K, object] | set[K], at: float) -> None:
-        """Forget the rows of all other keys."""
+    def retain(self, keys: Mapping[K, object] | set[K], at: float) -> None:
+        """Drop the rows with other keys."""
         if any(key not in keys for key in self._rows):
             self._rows = {key: row for key, row in self._rows.items() if key in keys}
         self.total = len(self._rows)
         self._changed(at)
 
-    def refuse(self, why: str) -> None:
-        """Say why the source has no such list."""
+    def mark_missing(self, why: str) -> None:
+        """Record why the source does not have this list, and drop the rows."""
         if self.missing != why or self._rows:
             self.missing, self._rows, self.total = why, {}, 0
             self.version += 1
 
-    def fail(self, why: str) -> None:
-        """Say why an attempt failed; the rows stay."""
+    def mark_failed(self, why: str) -> None:
+        """Record why a read failed; the rows stay."""
         if self.failure != why:
             self.failure = why
             self.version += 1
 
     def amend(self, rows: Mapping[K, R]) -> None:
-        """Have rows without what is not known any more, such as rates; they grow no younger."""
+        """Update rows without making them newer, to remove values such as rates."""
         self._rows.update(rows)
         self.version += 1
 
-    def allow(self) -> None:
-        """Take back why there is no such list, or why an attempt failed: it will be read."""
+    def clear_errors(self) -> None:
+        """Forget why the list was missing or could not be read, since it is read again."""
         if self.missing is not None or self.failure is not None:
             self.missing = self.failure = None
             self.version += 1

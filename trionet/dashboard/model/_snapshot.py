@@ -1,4 +1,4 @@
-"""The metrics that the dashboard reads, out of a snapshot in this process or out of its JSON."""
+"""A broker's ``/snapshot``, from an object in this process or from JSON, with selected metrics."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import attrs
 
 from ...metrics._families import Snapshot
 
-#: What reading something raises that is of another form than it should be.
+#: The exceptions that reading a value in an unexpected format can raise.
 MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 Labels = tuple[str, ...]
 Readings = Mapping[str, Mapping[Labels, float]]
-"""Numbers by the metric's name and the values of its labels, in the order of :data:`WANTED`."""
+"""Values by metric name and label values, which are in the order of :data:`METRICS`."""
 
 _SERVER: Final = "kafka_server_socket_server_metrics_"
 PROCESSORS_IDLE: Final = "kafka_network_socketserver_networkprocessoravgidle_percent"
@@ -41,8 +41,8 @@ RESIDENT_BYTES: Final = "process_resident_memory_bytes"
 OPEN_FDS: Final = "process_open_fds"
 REQUEST_LOG_DROPPED: Final = "trionet_request_log_dropped_total"
 
-#: The names of the labels of each metric.
-WANTED: Final[Mapping[str, tuple[str, ...]]] = {
+#: The label names of each metric that is read.
+METRICS: Final[Mapping[str, tuple[str, ...]]] = {
     PROCESSORS_IDLE: (),
     HANDLERS_IDLE: (),
     MEMORY_USED: (),
@@ -70,12 +70,12 @@ WANTED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @attrs.frozen
-class Taken:
-    """What a broker tells of itself at one moment.
+class BrokerSnapshot:
+    """What a broker reports about itself at one moment.
 
     Attributes:
         at: the moment, in seconds of the clock of the broker's loop.
-        about: what ``/snapshot`` has beside its lists and metrics, as JSON has it.
+        about: ``/snapshot`` as JSON, without its lists and metrics.
         readings: the metrics.
     """
 
@@ -84,29 +84,29 @@ class Taken:
     readings: Readings
 
 
-def of_snapshot(snapshot: Snapshot, about: Mapping[str, Any]) -> Taken:
-    """What a snapshot in this process has."""
-    found = {name: snapshot[name] for name in WANTED if name in snapshot}
+def from_snapshot(snapshot: Snapshot, about: Mapping[str, Any]) -> BrokerSnapshot:
+    """Convert a snapshot of a broker in this process."""
+    found = {name: snapshot[name] for name in METRICS if name in snapshot}
     readings = {
         name: {sample.labels: sample.value for sample in family.samples}
         for name, family in found.items()
     }
-    return Taken(snapshot.now, about, readings)
+    return BrokerSnapshot(snapshot.now, about, readings)
 
 
-def of_json(page: Mapping[str, Any]) -> Taken:
-    """What the page ``/snapshot`` has, parsed; without metrics of another form than they have here.
+def from_json(page: Mapping[str, Any]) -> BrokerSnapshot:
+    """Convert a parsed ``/snapshot`` page, without metrics in an unexpected format.
 
     Raises:
-        KeyError: it does not tell its time.
+        KeyError: the page does not have its time.
     """
     readings = {}
-    for name, labels in WANTED.items():
+    for name, labels in METRICS.items():
         try:
             readings[name] = _samples(page["metrics"][name], labels)
         except MALFORMED:
             continue
-    return Taken(page["now"], page, readings)
+    return BrokerSnapshot(page["now"], page, readings)
 
 
 def _samples(metric: Mapping[str, Any], labels: tuple[str, ...]) -> dict[Labels, float]:
@@ -117,4 +117,4 @@ def _samples(metric: Mapping[str, Any], labels: tuple[str, ...]) -> dict[Labels,
 
 
 def _number(value: float | None) -> float:
-    return 0.0 if value is None else value  # JSON knows no NaN: nothing happened
+    return 0.0 if value is None else value  # NaN, which JSON does not have: nothing was measured

@@ -1,4 +1,4 @@
-"""Records as they come: the last ones, as text, JSON or hex; pure."""
+"""The last records of a topic, with values readable as text, JSON or hex; pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 #: How many records are kept.
 RECORDS_MAX: Final = 500
-#: What is kept of a key and of a value.
+#: How many bytes are kept of a key and of a value.
 BYTES_MAX: Final = 4096
 
 
 class Form(StrEnum):
-    """As what bytes are shown."""
+    """How bytes are shown."""
 
     NULL = "null"
     TEXT = "text"
@@ -32,13 +32,13 @@ class TailRow:
     """A record.
 
     Attributes:
-        number: counts the records that were shown.
+        number: a running number of the records shown.
         timestamp: in ms since the epoch; -1 for none.
         key, value: their first 4,096 bytes; None for null.
-        key_bytes, value_bytes: how many they have.
+        key_bytes, value_bytes: their full sizes.
         headers: names and values.
-        key_text, text: the key and the value as they can be read best.
-        form: as what the value is shown.
+        key_text, text: the key and the value in their most readable form.
+        form: the form of the value.
     """
 
     number: int
@@ -57,7 +57,7 @@ class TailRow:
 
     @classmethod
     def of(cls, record: ConsumerRecord, number: int) -> TailRow:
-        """The row of a record."""
+        """Convert a record."""
         form, text = readable(record.value)
         return cls(
             number,
@@ -81,9 +81,9 @@ def _cut(data: bytes | None) -> bytes | None:
 
 
 def readable(data: bytes | None) -> tuple[Form, str]:
-    """Bytes as they can be read best, and as what that is.
+    """Bytes in their most readable form, and which form that is.
 
-    JSON is an object or an array; a number alone is text as well.
+    JSON means an object or an array; a number alone is text.
     """
     if data is None:
         return Form.NULL, "null"
@@ -101,7 +101,7 @@ def readable(data: bytes | None) -> tuple[Form, str]:
 
 
 def as_text(data: bytes) -> str | None:
-    """The first bytes as UTF-8; None if they are not, or hold what nobody can read."""
+    """The first bytes as UTF-8; None if they are not, or contain unprintable characters."""
     cut = data[:BYTES_MAX]
     try:
         text = cut.decode()
@@ -114,12 +114,12 @@ def as_text(data: bytes) -> str | None:
 
 
 def as_hex(data: bytes) -> str:
-    """The first bytes as hex digits, a blank after each."""
+    """The first bytes as hex digits, separated by blanks."""
     return data[:BYTES_MAX].hex(" ")
 
 
 def dump(data: bytes | None, width: int = 16) -> list[str]:
-    """Bytes as lines of offset, hex digits and characters, as hexdump shows them."""
+    """Bytes as lines of offset, hex digits and characters, like hexdump."""
     if data is None:
         return ["null"]
     lines = []
@@ -131,7 +131,7 @@ def dump(data: bytes | None, width: int = 16) -> list[str]:
 
 
 def pretty(data: bytes) -> list[str] | None:
-    """JSON with a line for each value; None if it is none."""
+    """JSON with one value per line; None if it is not JSON."""
     try:
         return json.dumps(json.loads(data), indent=2, ensure_ascii=False).splitlines()
     except (ValueError, RecursionError):

@@ -1,7 +1,8 @@
-"""What the dashboard can do: each action says in a sentence what it has done, or raises.
+"""The operations that the dashboard offers. Each returns a sentence about what it did, or raises.
 
-Who may do what is up to the cluster: these are requests as any client makes them. Whoever calls has
-asked before.
+They are requests as any client makes them, so the cluster decides what the user may do. The user
+interface has asked for confirmation before it calls them. The client is imported when an operation
+needs it: loading it takes longer than drawing the first frame.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ if TYPE_CHECKING:
     from ...client.admin import Admin, OffsetSpec
 
 CloseConnection = Callable[[str], Awaitable[bool]]
-"""``async (connection id) -> whether it was there``."""
+"""``async (connection id) -> whether the connection existed``."""
 
 
 class ActionError(TrionetError):
-    """An action cannot be done; the message says why, and what can."""
+    """An action is impossible; the message says why, and what is possible."""
 
 
 class Actions:
-    """What can be done at one cluster.
+    """The operations on one cluster.
 
     Args:
         bootstrap_servers: of the cluster.
-        settings: of the clients, by Kafka's keys, such as those of TLS and SASL.
-        close: closes a connection of the broker; None where nothing can.
-        network: where connections come from.
+        settings: client settings by Kafka's keys, such as those of TLS and SASL.
+        close: closes a connection of the broker; None if nothing can.
+        network: where connections are made.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Actions:
 
     @property
     def can_close(self) -> bool:
-        """Whether connections can be closed."""
+        """Whether connections of the broker can be closed."""
         return self._close is not None
 
     # Topics.
@@ -62,16 +63,16 @@ class Actions:
         replicas: int | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> str:
-        """Make a topic.
+        """Create a topic.
 
         Args:
             name: of the topic.
-            partitions: how many; None for the broker's default.
-            replicas: of each partition; None for the broker's default.
-            configs: settings of the topic.
+            partitions: None for the broker's default.
+            replicas: the replication factor; None for the broker's default.
+            configs: topic configs.
 
         Raises:
-            TrionetError: it was not made.
+            TrionetError: the topic was not created.
         """
         from ...client.admin import NewTopic
 
@@ -90,30 +91,30 @@ class Actions:
         """Delete a topic and all its records.
 
         Raises:
-            TrionetError: it was not deleted.
+            TrionetError: the topic was not deleted.
         """
         async with self._admin() as admin:
             (await admin.delete_topics([name])).checked()
         return f"deleted topic {name}"
 
     async def add_partitions(self, name: str, total: int) -> str:
-        """Give a topic more partitions; records with keys go to other ones then.
+        """Increase the number of partitions of a topic, which moves keys to other partitions.
 
         Raises:
             TrionetError: nothing was changed.
         """
         async with self._admin() as admin:
             (await admin.create_partitions({name: total})).checked()
-        return f"topic {name} has {total} partitions now"
+        return f"topic {name} now has {total} partitions"
 
     async def alter_config(self, kind: str, name: str, key: str, value: str | None) -> str:
-        """Change a setting.
+        """Change a config.
 
         Args:
             kind: ``topic`` or ``broker``.
-            name: of the topic, or the broker's id.
-            key: of the setting.
-            value: None for the default again.
+            name: the topic, or the broker's id.
+            key: the name of the config.
+            value: None resets it to its default.
 
         Raises:
             TrionetError: nothing was changed.
@@ -123,26 +124,26 @@ class Actions:
         resource = ConfigResource(ConfigResourceType[kind.upper()], name)
         async with self._admin() as admin:
             (await admin.incremental_alter_configs({resource: {key: value}})).checked()
-        shown = "its default again" if value is None else value
-        return f"{kind} {name}: {key} is {shown}"
+        shown = "reset to its default" if value is None else f"set to {value}"
+        return f"{kind} {name}: {key} {shown}"
 
     # Groups.
 
     async def reset_group(self, group: str, topic: str | None, to: str) -> str:
-        """Have a group without members go on elsewhere.
+        """Reset the committed offsets of a group without members.
 
         Args:
             group: its name.
-            topic: one of those that it has committed offsets of; None for all of them.
-            to: ``start``, ``end``, an offset, or how many records forward (``+10``) or back
-                (``-10``); never before the first record or behind the end.
+            topic: a topic that it has committed offsets for; None for all of them.
+            to: ``start``, ``end``, an offset, or a number of records forward (``+10``) or back
+                (``-10``); limited to the range of existing offsets.
 
         Raises:
-            TrionetError: nothing, or not everything, was committed.
+            TrionetError: some or all offsets were not committed.
         """
         from ...client.admin import OffsetSpec
 
-        check_reset(to)
+        check_reset_position(to)
         async with self._admin() as admin:
             committed = (await admin.list_group_offsets([group])).checked()[group].checked()
             current = {
@@ -152,21 +153,21 @@ class Actions:
             }
             if not current:
                 where = "" if topic is None else f" of topic {topic}"
-                raise ActionError(f"group {group} has committed no offsets{where}")
+                raise ActionError(f"group {group} has no committed offsets{where}")
             ends = await _offsets(admin, current, OffsetSpec.LATEST)
             starts = await _offsets(admin, current, OffsetSpec.EARLIEST)
-            wanted = {
+            new_offsets = {
                 partition: _moved(to, offset, starts[partition], ends[partition])
                 for partition, offset in current.items()
             }
-            (await admin.alter_group_offsets(group, wanted)).checked()
-        return f"group {group} goes on elsewhere in {len(wanted)} partitions"
+            (await admin.alter_group_offsets(group, new_offsets)).checked()
+        return f"reset group {group} in {len(new_offsets)} partitions"
 
     async def delete_group(self, group: str) -> str:
         """Delete a group without members, and its offsets.
 
         Raises:
-            TrionetError: it was not deleted.
+            TrionetError: the group was not deleted.
         """
         async with self._admin() as admin:
             (await admin.delete_groups([group])).checked()
@@ -178,16 +179,16 @@ class Actions:
         """Close a connection of the broker, whatever it is doing.
 
         Raises:
-            ActionError: it has ended, or connections cannot be closed here.
-            TrionetError, OSError: the broker could not be asked.
+            ActionError: the connection is closed already, or connections cannot be closed here.
+            TrionetError, OSError: the broker could not be reached.
         """
         if self._close is None:
             raise ActionError(
-                "connections can be closed in the broker's own process, or by its metrics"
-                " listener with a token: --metrics URL --metrics-token-file FILE"
+                "to close connections, run the dashboard in the broker's process, or connect to its"
+                " metrics listener with a token: --metrics URL --metrics-token-file FILE"
             )
         if not await self._close(id):
-            raise ActionError(f"connection {id} has ended already")
+            raise ActionError(f"connection {id} is already closed")
         return f"closed connection {id}"
 
     async def produce(
@@ -200,18 +201,18 @@ class Actions:
         """Produce one record.
 
         Args:
-            topic: where to; it has to be there.
+            topic: an existing topic.
             value: None for a tombstone.
-            key: of the record.
-            partition: None lets the key decide.
+            key: the key of the record.
+            partition: None chooses it by the key.
 
         Raises:
-            TrionetError: it was not written, or that is not known.
+            TrionetError: the record was not written, or its fate is unknown.
         """
         from ...client.producer import open_producer
 
         async with self._admin() as admin:
-            # A producer would have the broker make the topic, and a slip would stay.
+            # A producer would let the broker create the topic, so a typo would leave one behind.
             (await admin.describe_topics([topic])).checked()
         async with open_producer(
             self._bootstrap_servers, self._settings, network=self._network
@@ -221,7 +222,6 @@ class Actions:
 
     @asynccontextmanager
     async def _admin(self) -> AsyncIterator[Admin]:
-        # Not above: loading the client takes longer than drawing the first frame.
         from ...client.admin import open_admin
 
         async with open_admin(
@@ -230,16 +230,16 @@ class Actions:
             yield admin
 
 
-def check_reset(to: str) -> None:
-    """See that a place to go on from is one.
+def check_reset_position(to: str) -> None:
+    """Validate the position given for a reset.
 
     Raises:
-        ActionError: it is none; says which there are.
+        ActionError: the position is invalid.
     """
     if to in ("start", "end"):
         return
     if not to.lstrip("+-").isdecimal() or len(to) - len(to.lstrip("+-")) > 1:
-        raise ActionError(f"{to!r} is no place; allowed: start, end, an offset, +N or -N records")
+        raise ActionError(f"invalid position {to!r}: use start, end, an offset, +N or -N")
 
 
 def _moved(to: str, offset: int, start: int, end: int) -> int:
@@ -247,8 +247,8 @@ def _moved(to: str, offset: int, start: int, end: int) -> int:
         return start
     if to == "end":
         return end
-    wanted = offset + int(to) if to[0] in "+-" else int(to)
-    return min(max(wanted, start), end)
+    position = offset + int(to) if to[0] in "+-" else int(to)
+    return min(max(position, start), end)
 
 
 async def _offsets(
@@ -258,6 +258,6 @@ async def _offsets(
     offsets = {}
     for partition, listed in found.items():
         if listed.offset is None:
-            raise ActionError(f"{partition} has no offset to go on from")
+            raise ActionError(f"{partition} has no offset to reset to")
         offsets[partition] = listed.offset
     return offsets

@@ -1,4 +1,4 @@
-"""A cluster, by the Kafka protocol: what any Kafka tells."""
+"""A cluster, read over the Kafka protocol; works with any Kafka."""
 
 from __future__ import annotations
 
@@ -10,44 +10,40 @@ from typing import TYPE_CHECKING, Final, Protocol
 import attrs
 import trio
 
-from ...client.admin._calls_opening import open_calls
-from ...client.admin._config import admin_settings
+from ...client.admin._open_calls import open_calls
 from ...client.admin.calls._calls import Calls
+from ...client.admin.calls._settings import admin_settings
 from ...client.admin.cluster._cluster import ClusterCalls
 from ...errors import TrionetError, UnsupportedVersionError
 from ...net._network import SYSTEM, Network
 from ..model._model import Model
 from ..model._rows import BrokerRow, ConfigRow, QuotaRow
-from . import INTERVAL_SECONDS
 from ._group_reader import GroupReader
 from ._pacing import SHARE, Pace
+from ._source import INTERVAL_SECONDS
 from ._topic_reader import TopicReader
 
 if TYPE_CHECKING:
     from ...client.admin.access._quotas import QuotaEntity
 
-#: How often what nobody looks at is read: after so many intervals, or so many seconds if that is
-#: sooner.
-SELDOM: Final = 10
-SELDOM_SECONDS: Final = 10.0
-#: Of more groups than these the lag is only read while somebody looks.
+#: What is not shown is read rarely: after this many intervals, or this many seconds if sooner.
+RARELY: Final = 10
+RARELY_SECONDS: Final = 10.0
+#: With more groups than this, their lag is read only while groups are shown.
 SUMMED_GROUPS_MAX: Final = 200
 _TOPICS: Final = ("topics", "partitions")
 _GROUPS: Final = ("groups", "group")
 _OTHERS: Final = ("brokers", "configs", "quotas")
-_ASKED: Final = (*_TOPICS, *_GROUPS, *_OTHERS)
+_FOCUSED: Final = (*_TOPICS, *_GROUPS, *_OTHERS)
 #: The figures that come with each list.
 _OF_TOPICS: Final = ("topics", "partitions", "under_replicated", "leaderless")
 _OF_GROUPS: Final = ("groups", "lag")
 _OF_CLUSTER: Final = ("brokers",)
 
-Look = Callable[[str | None, object, bool, Pace], Awaitable[bool]]
-"""``async (section, key, is due, pace)``: looks at what is shown, or at all if it is due.
+Read = Callable[[str | None, object, bool, Pace], Awaitable[bool]]
+"""``async (section, key, is due, pace) -> has read``: reads what is shown, or anything if due."""
 
-It tells whether it has looked at anything.
-"""
-
-# That nobody answers is to be seen soon; the next look tries again anyway.
+# An unreachable broker should be noticed soon; the next read retries anyway.
 _CALL_MS: Final[Mapping[str, object]] = {
     "request.timeout.ms": 10_000,
     "default.api.timeout.ms": 10_000,
@@ -55,12 +51,12 @@ _CALL_MS: Final[Mapping[str, object]] = {
 
 
 class ClusterSource:
-    """Feeds a model by the Kafka protocol.
+    """Updates a model over the Kafka protocol.
 
     Args:
         bootstrap_servers: of the cluster.
-        settings: of the client, by Kafka's keys.
-        network: where connections come from.
+        settings: client settings by Kafka's keys.
+        network: where connections are made.
     """
 
     def __init__(
@@ -76,14 +72,14 @@ class ClusterSource:
         self._network = network
         self._section: str | None = None
         self._key: object = None
-        self._hurried = trio.Event()
+        self._wake = trio.Event()
 
-    def want(self, section: str | None, key: object = None) -> None:
-        """See :class:`.Source`."""
+    def focus(self, section: str | None, key: object = None) -> None:
+        """See :meth:`.Source.focus`."""
         if (section, key) != (self._section, self._key):
             self._section, self._key = section, key
-            hurried, self._hurried = self._hurried, trio.Event()
-            hurried.set()
+            wake, self._wake = self._wake, trio.Event()
+            wake.set()
 
     async def run(
         self,
@@ -92,46 +88,46 @@ class ClusterSource:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Feed the model until cancelled; see :class:`.Source`."""
+        """Update the model until cancelled; see :class:`.Source`."""
         settings = {"client.id": "trionet-dashboard", **self._settings}
         if not _CALL_MS.keys() & settings.keys():
             settings |= _CALL_MS
         async with open_calls(
             self._bootstrap_servers, admin_settings(settings, {}), network=self._network
         ) as calls:
-            looks = _Looks(calls, model, changed)
-            # Side by side, so that what takes long holds nothing else up.
+            reads = _Reads(calls, model, changed)
+            # Concurrently, so that a slow read delays no other.
             async with trio.open_nursery() as nursery:
                 async with trio.open_nursery() as starting:
-                    for look in (looks.at_topics, looks.at_groups, looks.at_others):
-                        starting.start_soon(_start, nursery, self._keep, look, changed)
+                    for read in (reads.topics, reads.groups, reads.others):
+                        starting.start_soon(_start, nursery, self._repeat, read, changed)
                 task_status.started()
 
-    async def _keep(
-        self, look: Look, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]
+    async def _repeat(
+        self, read: Read, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]
     ) -> None:
         due_at = -math.inf
         is_started = False
         while True:
             began = trio.current_time()
-            hurried = self._hurried
-            pace = Pace(SHARE, _unless(hurried))
+            wake = self._wake
+            pace = Pace(SHARE, _unless(wake))
             is_due = began >= due_at
             if is_due:
-                due_at = began + min((SELDOM - 0.5) * self.interval_seconds, SELDOM_SECONDS)
-            if await look(self._section, self._key, is_due, pace):
+                due_at = began + min((RARELY - 0.5) * self.interval_seconds, RARELY_SECONDS)
+            if await read(self._section, self._key, is_due, pace):
                 changed()
             if not is_started:
                 is_started = True
                 task_status.started()
             with trio.move_on_at(began + self.interval_seconds):
-                await hurried.wait()
+                await wake.wait()
 
 
 async def _start(
-    nursery: trio.Nursery, repeat: Callable[..., Awaitable[None]], *arguments: object
+    nursery: trio.Nursery, task: Callable[..., Awaitable[None]], *arguments: object
 ) -> None:
-    await nursery.start(repeat, *arguments)
+    await nursery.start(task, *arguments)
 
 
 def _unless(event: trio.Event) -> Callable[[], bool]:
@@ -141,11 +137,11 @@ def _unless(event: trio.Event) -> Callable[[], bool]:
 class _Failing(Protocol):
     """A list of the model that may fail to be read."""
 
-    def fail(self, why: str) -> None: ...
+    def mark_failed(self, why: str) -> None: ...
 
 
-class _Looks:
-    """At what is shown each time, and now and then at the rest."""
+class _Reads:
+    """Reads what is shown every time, and the rest when it is due."""
 
     def __init__(self, calls: Calls, model: Model, changed: Callable[[], None]) -> None:
         self._calls = calls
@@ -154,9 +150,9 @@ class _Looks:
         self._topics = TopicReader(model, changed)
         self._groups = GroupReader(model, changed, self._topics.partition)
         self._began = trio.current_time()
-        self._heard: dict[str, float] = {}
+        self._succeeded_at: dict[str, float] = {}
 
-    async def at_topics(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
+    async def topics(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
         await trio.lowlevel.checkpoint()
         topics, model = self._topics, self._model
         shown = key if section == "partitions" and isinstance(key, str) else None
@@ -166,7 +162,7 @@ class _Looks:
             return False
         if shown != topics.shown:
             topics.show(shown)
-        async with self._telling("topics", _OF_TOPICS, model.topics, model.partitions):
+        async with self._recording("topics", _OF_TOPICS, model.topics, model.partitions):
             await topics.read(self._calls)
         topics.was_read.set()
         if model.topics.failure is not None:
@@ -175,76 +171,76 @@ class _Looks:
             await topics.read_numbers(self._calls, pace)
         return True
 
-    async def at_groups(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
+    async def groups(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
         await trio.lowlevel.checkpoint()
         if not is_due and section not in _GROUPS:
             return False
         groups, model = self._groups, self._model
-        async with self._telling("groups", _OF_GROUPS, model.groups):
+        async with self._recording("groups", _OF_GROUPS, model.groups):
             await groups.read(self._calls)
             is_small = len(model.groups) <= SUMMED_GROUPS_MAX
             if section == "groups" or (section is None and is_small):
-                await self._topics.was_read.wait()  # it knows the leaders
+                await self._topics.was_read.wait()  # for the leaders of partitions
                 await groups.read_all_details(self._calls, pace)
                 return True
-            model.figures.forget("lag")  # nobody reads it, and it would grow old
+            model.figures.forget("lag")  # not read from now on, so it would become outdated
             if section == "group" and isinstance(key, str):
                 await self._topics.was_read.wait()
                 await groups.read_details(self._calls, [key], pace)
         return True
 
-    async def at_others(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
+    async def others(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
         model = self._model
         if isinstance(key, tuple) and section == "configs" and key != model.configs_of:
-            model.begin_configs(key)
+            model.select_configs(key)
             self._changed()
         await self._topics.was_read.wait()
-        # Where nothing else asks, it is to be seen that somebody answers.
-        is_alone = section not in _ASKED and model.apis.updated_at is None
+        # If nothing else is read regularly, this read notices when the cluster is unreachable.
+        is_alone = section not in _FOCUSED and model.apis.updated_at is None
         if is_due or section == "brokers" or is_alone:
-            async with self._telling("cluster", _OF_CLUSTER, model.brokers):
+            async with self._recording("cluster", _OF_CLUSTER, model.brokers):
                 if is_due or section == "brokers":
                     await self._brokers()
                 else:
-                    await ClusterCalls(self._calls).describe_cluster()
+                    await ClusterCalls(self._calls).describe()
         if section == "configs":
-            async with self._telling("configs", (), model.configs):
+            async with self._recording("configs", (), model.configs):
                 try:
                     await self._configs(key)
                 except (TrionetError, OSError):
-                    if pace.is_wanted():  # else something else is looked at by now
+                    if pace.is_needed():  # otherwise other configs are shown by now
                         raise
         else:
-            model.tell("configs", None)
+            model.set_alarm("configs", None)
         if section == "quotas":
             await self._quotas()
         return is_due or is_alone or section in _OTHERS
 
     @asynccontextmanager
-    async def _telling(
+    async def _recording(
         self, what: str, figures: Sequence[str], *sections: _Failing
     ) -> AsyncIterator[None]:
-        """What fails is told, and tried again the next time.
+        """Record a failed read in the model; it is repeated the next time.
 
         Args:
-            what: is read.
-            figures: that are not known if it fails.
-            sections: the same, which have an age then.
+            what: the subject of the read.
+            figures: the figures that are unknown if it fails.
+            sections: the sections that are stale if it fails.
         """
         try:
             yield
         except (TrionetError, OSError) as error:
             for section in sections:
-                section.fail(f"{error}")
-            self._model.lose_cluster(figures)
-            since = self._heard.get(what, self._began)
-            self._model.tell(what, f"{what} could not be read: {error}", since)
+                section.mark_failed(f"{error}")
+            self._model.mark_cluster_failed(figures)
+            since = self._succeeded_at.get(what, self._began)
+            self._model.set_alarm(what, f"{what} could not be read: {error}", since)
         else:
-            self._heard[what] = trio.current_time()
-            self._model.tell(what, None)
+            self._succeeded_at[what] = trio.current_time()
+            self._model.set_alarm(what, None)
 
     async def _brokers(self) -> None:
-        cluster = await ClusterCalls(self._calls).describe_cluster()
+        cluster = await ClusterCalls(self._calls).describe()
         leads: dict[int, int] = {}
         sizes: dict[int, int] = {}
         for row in self._topics.rows():
@@ -275,11 +271,11 @@ class _Looks:
     async def _configs(self, key: object) -> None:
         assert isinstance(key, tuple)
         kind, name = key
-        # Imported only here, as quotas are below: nobody looks at them first.
+        # Imported here, as quotas are below, to reach the first frame sooner.
         from ...client.admin.topics._configs import ConfigCalls, ConfigResource, ConfigResourceType
 
         resource = ConfigResource(ConfigResourceType[kind.upper()], name)
-        entries = (await ConfigCalls(self._calls).describe_configs([resource])).checked()[resource]
+        entries = (await ConfigCalls(self._calls).describe([resource])).checked()[resource]
         rows = {
             entry.name: ConfigRow(
                 entry.name,
@@ -301,14 +297,14 @@ class _Looks:
         rows: dict[tuple[str, str], QuotaRow] | None = None
         missing: str | None = None
         try:
-            quotas = await QuotaCalls(self._calls).describe_client_quotas()
+            quotas = await QuotaCalls(self._calls).describe()
         except UnsupportedVersionError:
-            missing = "this broker knows no quotas of clients (DescribeClientQuotas)"
+            missing = "this broker does not support client quotas (DescribeClientQuotas)"
         except (TrionetError, OSError) as error:
-            missing = f"the quotas of clients could not be read: {error}"
+            missing = f"client quotas could not be read: {error}"
         else:
             rows = _quota_rows(quotas)
-        self._model.put_client_quotas(rows, missing, trio.current_time())
+        self._model.update_client_quotas(rows, missing, trio.current_time())
 
 
 def _quota_rows(

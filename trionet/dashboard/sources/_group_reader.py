@@ -1,4 +1,4 @@
-"""Groups for the model: their states, members and lag, by the Kafka protocol."""
+"""Reads groups over the Kafka protocol: states, members, committed offsets and lag."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ import trio
 
 from ...client.admin.calls._calls import Calls
 from ...client.admin.groups._group_descriptions import GroupDescription, GroupMember
-from ...client.admin.groups._group_offsets import Committed, GroupOffsetCalls
-from ...client.admin.groups._groups import GroupCalls, GroupListing
+from ...client.admin.groups._groups import Committed, GroupCalls, GroupListing
 from ...errors import TrionetError
 from ..model._model import Model
 from ..model._rows import GroupRow, LagRow, MemberRow, PartitionRow
 from ._offset_reader import EARLIEST, LATEST, Key, read_offsets
 from ._pacing import Pace
 
-#: How many groups are asked about at once.
+#: How many groups a request asks for.
 GROUPS_PER_REQUEST: Final = 50
-#: How many groups of a list are taken before others have their turn on the loop.
+#: How many listed groups are converted before other tasks run.
 GROUPS_PER_STEP: Final = 100
-#: The types that DescribeGroups and ConsumerGroupDescribe know.
+#: The types that DescribeGroups and ConsumerGroupDescribe support.
 _DESCRIBED: Final = ("", "classic", "consumer")
 
 
@@ -30,9 +29,9 @@ class GroupReader:
     """Reads groups into a model.
 
     Args:
-        model: to be fed.
-        changed: called when it has changed.
-        partition: one of those that are known, with its leader.
+        model: the model to update.
+        changed: called after each change.
+        partition: returns a known partition, with its leader.
     """
 
     def __init__(
@@ -46,65 +45,65 @@ class GroupReader:
         self._partition = partition
 
     async def read(self, calls: Calls) -> None:
-        """Read which groups there are, and their states.
+        """Read the list of groups and their states.
 
         Raises:
-            TrionetError: some broker could not be asked.
+            TrionetError: a broker could not be asked.
         """
-        listed = await GroupCalls(calls).list_groups()
+        listed = await GroupCalls(calls).list()
         groups, pace = list(listed.values()), Pace(share=1.0)
         for first in range(0, len(groups), GROUPS_PER_STEP):
             rows = {each.id: self._row(each) for each in groups[first : first + GROUPS_PER_STEP]}
-            self._model.put_groups(rows, trio.current_time(), total=len(groups))
+            self._model.update_groups(rows, trio.current_time(), total=len(groups))
             self._changed()
             await pace.rest()
-        self._model.put_groups({}, trio.current_time(), all_of=set(listed))
+        self._model.update_groups({}, trio.current_time(), all_of=set(listed))
         self._changed()
 
     def _row(self, group: GroupListing) -> GroupRow:
         before = self._model.group(group.id) or GroupRow(group.id, "", "", "")
         state = group.state or before.state
-        told = (group.type, state, group.protocol_type)
-        if told == (before.type, before.state, before.protocol_type):
+        reported = (group.type, state, group.protocol_type)
+        if reported == (before.type, before.state, before.protocol_type):
             return before
         return attrs.evolve(before, type=group.type, state=state, protocol_type=group.protocol_type)
 
     async def read_all_details(self, calls: Calls, pace: Pace) -> None:
-        """Read the members, the offsets and the lag of all groups, and the sum of it.
+        """Read members, offsets and lag of all groups, and sum up the lag.
 
         Raises:
-            TrionetError: nobody could be asked.
+            TrionetError: no broker could be asked.
         """
         began = trio.current_time()
         await self.read_details(calls, list(self._model.groups), pace)
-        if pace.is_wanted():  # else the rest of them is older
+        if pace.is_needed():  # otherwise some of them were not read
             self._model.groups.as_of = began
             self._sum_up()
 
     async def read_details(self, calls: Calls, ids: Iterable[str], pace: Pace) -> None:
-        """Read the members, the offsets and the lag of groups.
+        """Read members, offsets and lag of groups.
 
-        What is not known of one of them, because it is gone or may not be read, stays unknown.
+        What cannot be read of a group, because it is gone or access is denied, stays unknown.
 
         Raises:
-            TrionetError: nobody could be asked.
+            TrionetError: no broker could be asked.
         """
         known = [id for id in ids if _type_of(self._model.group(id)) in _DESCRIBED]
         ends: dict[Key, int] = {}
         starts: dict[Key, int] = {}
         await trio.lowlevel.checkpoint()
         for first in range(0, len(known), GROUPS_PER_REQUEST):
-            if not pace.is_wanted():
+            if not pace.is_needed():
                 return
             part = known[first : first + GROUPS_PER_REQUEST]
             pace.begin()
-            described = await GroupCalls(calls).describe_groups(part)
-            committed = await GroupOffsetCalls(calls).list_group_offsets(part)
+            described = await GroupCalls(calls).describe(part)
+            committed = await GroupCalls(calls).list_offsets(part)
             await pace.rest()
-            wanted = _committed(committed.values()) | _assigned(described.values())
-            # Many groups read the same topics, whose ends are asked for once.
-            places = [self._partition(key) for key in wanted - ends.keys()]
-            rows = [row for row in places if row is not None]
+            keys = _committed(committed.values()) | _assigned(described.values())
+            # Many groups read the same topics; their end offsets are read once.
+            partitions = [self._partition(key) for key in keys - ends.keys()]
+            rows = [row for row in partitions if row is not None]
             await read_offsets(calls, rows, LATEST, pace, ends.update)
             if len(known) == 1:
                 await read_offsets(calls, rows, EARLIEST, pace, starts.update)
@@ -135,15 +134,15 @@ class GroupReader:
             rows[id] = attrs.evolve(
                 _detailed(before, description, lags), failure=failure, read_at=now
             )
-        self._model.put_groups(rows, now)
+        self._model.update_groups(rows, now)
         self._changed()
 
     def _sum_up(self) -> None:
-        """The lag of all groups, if that of each is known."""
+        """Sum up the lag of all groups, if each is known."""
         figures = self._model.figures
         lags = [row.lag for row in self._model.groups.values() if row.type in _DESCRIBED]
         if None in lags:
-            figures.lose(("lag",))
+            figures.mark_unknown(("lag",))
         else:
             figures.put("lag", trio.current_time(), sum(filter(None, lags)))
 
@@ -184,7 +183,7 @@ def _detailed(
         coordinator=description.coordinator.id,
         generation=None if description.epoch < 0 else description.epoch,
         members=len(description.members),
-        # Not the sum of some: a leader that does not answer would make a group look better.
+        # Not a partial sum: a leader that does not respond would make the lag look smaller.
         lag=None if known is None or None in known else sum(filter(None, known)),
         detail=tuple(map(_member, description.members)),
         lags=lags,
@@ -234,7 +233,7 @@ def _lags(
 
 
 def _lag(committed: int | None, end: int | None) -> int | None:
-    """As Kafka's tools count: nothing is behind that nobody has committed (they show ``-``)."""
+    """The lag as Kafka's tools count it: unknown without a committed offset (they show ``-``)."""
     if committed is None or end is None:
         return None
     return max(0, end - committed)

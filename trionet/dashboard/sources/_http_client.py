@@ -1,4 +1,4 @@
-"""HTTP/1.1 on trio, as much as reading a metrics listener takes: one connection, kept open."""
+"""A minimal HTTP/1.1 client on trio for metrics listeners: one persistent connection."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ...errors import ConfigError, TrionetError
 if TYPE_CHECKING:
     import h11
 
-#: How long a connection and an answer may take, in seconds.
-ANSWER_SECONDS_MAX: Final = 10.0
-#: The largest answer that is read.
-ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+#: How long connecting and reading a response may take, in seconds.
+RESPONSE_SECONDS_MAX: Final = 10.0
+#: The largest response that is read.
+RESPONSE_BYTES_MAX: Final = 64 * 1024 * 1024
 _READ_BYTES: Final = 64 * 1024
 
 
 class HttpError(TrionetError):
-    """What answers is no HTTP server, or too slow."""
+    """The server did not respond in time, or does not speak HTTP."""
 
 
 class HttpClient:
-    """Requests without a body, one after the other.
+    """Sends requests without a body, one at a time.
 
     Args:
         url: ``http://HOST:PORT`` or ``https://HOST:PORT``.
-        token: sent as a bearer token, if there is one.
-        tls: what to trust, for https; the system's authorities by default.
+        token: sent as a bearer token.
+        tls: the TLS context for https; by default the system's authorities are trusted.
 
     Raises:
-        ConfigError: the URL is none, or the token cannot be one.
+        ConfigError: the URL or the token is invalid.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class HttpClient:
             port = None
         if parts.scheme not in ("http", "https") or not parts.hostname or port is None:
             raise ConfigError(
-                f"{url} is no address of a metrics listener; write http://HOST:PORT or"
+                f"invalid metrics listener URL {url!r}: expected http://HOST:PORT or"
                 " https://HOST:PORT"
             )
         self.url = url
@@ -59,7 +59,7 @@ class HttpClient:
         if token is not None:
             if not token or not (token.isascii() and token.isprintable()):
                 raise ConfigError(
-                    "the token is none of a metrics listener: it must be ASCII characters"
+                    "invalid metrics listener token: it must be printable ASCII characters"
                 )
             self._headers.append(("Authorization", f"Bearer {token}"))
         self._stream: trio.abc.Stream | None = None
@@ -86,23 +86,23 @@ class HttpClient:
             await trio.aclose_forcefully(stream)
 
     async def request(self, method: str, target: str) -> tuple[int, bytes]:
-        """The status and the body of an answer.
+        """Send a request. Returns the status and the body of the response.
 
         Raises:
-            HttpError: there was no answer in time, or it is not HTTP.
-            OSError: nothing can be reached at the address.
+            HttpError: no response arrived in time, or it is not HTTP.
+            OSError: the server could not be reached.
 
-        Cancellation: the connection is closed; what was asked for may have been done.
+        Cancellation: the connection is closed; the server may have processed the request.
         """
         async with self._lock:
             is_done = False
             try:
-                with trio.fail_after(ANSWER_SECONDS_MAX):
+                with trio.fail_after(RESPONSE_SECONDS_MAX):
                     found = await self._exchange(method, target)
                 is_done = True
                 return found
             except trio.TooSlowError:
-                raise HttpError(f"no answer within {ANSWER_SECONDS_MAX:g} s") from None
+                raise HttpError(f"no response within {RESPONSE_SECONDS_MAX:g} s") from None
             finally:
                 if not is_done:
                     await self.aclose()
@@ -110,19 +110,19 @@ class HttpClient:
     async def _exchange(self, method: str, target: str) -> tuple[int, bytes]:
         was_open = self._stream is not None
         try:
-            return await self._ask(method, target)
+            return await self._send(method, target)
         except (trio.BrokenResourceError, EOFError) as error:
             await self.aclose()
-            # A server may end a connection that was unused for a while; then a new one will do.
+            # Servers close connections that were idle for a while; then a new one is opened.
             if not was_open:
-                raise HttpError(f"the connection ended: {error.__cause__ or error}") from error
+                raise HttpError(f"connection closed: {error.__cause__ or error}") from error
         try:
-            return await self._ask(method, target)
+            return await self._send(method, target)
         except (trio.BrokenResourceError, EOFError) as error:
-            raise HttpError(f"the connection ended: {error.__cause__ or error}") from error
+            raise HttpError(f"connection closed: {error.__cause__ or error}") from error
 
-    async def _ask(self, method: str, target: str) -> tuple[int, bytes]:
-        import h11
+    async def _send(self, method: str, target: str) -> tuple[int, bytes]:
+        import h11  # loaded with the first request, not before the first frame
 
         if self._stream is None:
             self._stream = await self._connect()
@@ -143,16 +143,16 @@ class HttpClient:
                     status = event.status_code
                 elif isinstance(event, h11.Data):
                     body += event.data
-                    if len(body) > ANSWER_BYTES_MAX:
-                        raise HttpError(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+                    if len(body) > RESPONSE_BYTES_MAX:
+                        raise HttpError(f"response exceeds {RESPONSE_BYTES_MAX} bytes")
                 elif isinstance(event, h11.EndOfMessage):
                     break
                 else:
-                    raise EOFError("it was closed")
+                    raise EOFError("closed by the server")
         except h11.RemoteProtocolError as error:
             if status == 0 and not body:
                 raise EOFError(str(error)) from error
-            raise HttpError(f"this is no HTTP: {error}") from error
+            raise HttpError(f"not an HTTP response: {error}") from error
         if connection.our_state is h11.DONE and connection.their_state is h11.DONE:
             connection.start_next_cycle()
         else:
@@ -170,7 +170,7 @@ class HttpClient:
             await secured.do_handshake()
         except trio.BrokenResourceError as error:
             await trio.aclose_forcefully(stream)
-            raise HttpError(f"TLS failed: {error.__cause__ or error}") from error
+            raise HttpError(f"TLS handshake failed: {error.__cause__ or error}") from error
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise

@@ -1,20 +1,22 @@
-"""Several sources as one: each tells a part of the model."""
+"""Several sources as one, and sources whose modules are slow to import."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Protocol
 
 import attrs
 import trio
 
 from ..model._model import Model
-from . import INTERVAL_SECONDS, INTERVAL_SECONDS_MAX, INTERVAL_SECONDS_MIN
 from ._actions import Actions
+from ._source import INTERVAL_SECONDS, INTERVAL_SECONDS_MAX, INTERVAL_SECONDS_MIN
 
 
 class Part(Protocol):
-    """A source of a part; see :class:`.Source` for what the parts of it mean."""
+    """A source of a part of the model; the members are those of :class:`.Source`."""
 
     interval_seconds: float
 
@@ -26,17 +28,17 @@ class Part(Protocol):
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None: ...
 
-    def want(self, section: str | None, key: object = None) -> None: ...
+    def focus(self, section: str | None, key: object = None) -> None: ...
 
 
-class Joined:
-    """A source of parts (:class:`.Source`).
+class JoinedSource:
+    """A :class:`.Source` made of parts.
 
     Args:
-        name: whom they are about.
-        parts: what feeds the model.
-        actions: what can be done there.
-        prepare: told the model before anything feeds it, such as what no part can tell.
+        name: what they read.
+        parts: the sources of parts.
+        actions: the operations that are possible there.
+        prepare: called with the model first, to record what no part can read.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class Joined:
 
     @property
     def interval_seconds(self) -> float:
-        """How often the parts look; what is not allowed becomes the nearest that is."""
+        """How often the parts read; set values are limited to the allowed range."""
         return self._interval_seconds
 
     @interval_seconds.setter
@@ -64,10 +66,10 @@ class Joined:
         for part in self._parts:
             part.interval_seconds = seconds
 
-    def want(self, section: str | None, key: object = None) -> None:
-        """See :class:`.Source`."""
+    def focus(self, section: str | None, key: object = None) -> None:
+        """See :meth:`.Source.focus`."""
         for part in self._parts:
-            part.want(section, key)
+            part.focus(section, key)
 
     async def run(
         self,
@@ -76,7 +78,7 @@ class Joined:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Feed the model until cancelled; see :class:`.Source`."""
+        """Update the model until cancelled; see :class:`.Source`."""
         model.about = attrs.evolve(model.about, source=self.name)
         self._prepare(model)
         async with trio.open_nursery() as nursery:
@@ -90,3 +92,72 @@ async def _start(
     nursery: trio.Nursery, part: Part, model: Model, changed: Callable[[], None]
 ) -> None:
     await nursery.start(part.run, model, changed, name=type(part).__name__)
+
+
+class DeferredSource:
+    """A :class:`Part` that is created when it runs, or when it is first shown.
+
+    Args:
+        module: its module, in this package.
+        name: its class.
+        keywords: arguments of the class.
+        sections: the sections it updates, if it need not run before one is shown; empty to create
+            it as soon as it runs.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        name: str,
+        keywords: Mapping[str, object],
+        sections: Collection[str] = (),
+    ) -> None:
+        self._make = partial(_load, module, name, keywords)
+        self._sections = sections
+        self._is_needed = trio.Event()
+        self._interval_seconds = INTERVAL_SECONDS
+        self._focus: tuple[str | None, object] = (None, None)
+        self._part: Part | None = None
+
+    @property
+    def interval_seconds(self) -> float:
+        """How often it reads."""
+        return self._interval_seconds
+
+    @interval_seconds.setter
+    def interval_seconds(self, seconds: float) -> None:
+        self._interval_seconds = seconds
+        if self._part is not None:
+            self._part.interval_seconds = seconds
+
+    def focus(self, section: str | None, key: object = None) -> None:
+        """See :meth:`.Source.focus`."""
+        self._focus = section, key
+        if section in self._sections:
+            self._is_needed.set()
+        if self._part is not None:
+            self._part.focus(section, key)
+
+    async def run(  # noqa: ASYNC128 - the loaded part reports when it has started
+        self,
+        model: Model,
+        changed: Callable[[], None],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Update the model until cancelled; see :class:`.Source`."""
+        if self._sections:
+            task_status.started()
+            await self._is_needed.wait()
+        part = self._part = await trio.to_thread.run_sync(self._make)
+        part.interval_seconds = self._interval_seconds
+        part.focus(*self._focus)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(part.run, model, changed)
+            if not self._sections:
+                task_status.started()
+
+
+def _load(module: str, name: str, keywords: Mapping[str, object]) -> Part:
+    make: Callable[..., Part] = getattr(import_module(f"{__package__}.{module}"), name)
+    return make(**keywords)

@@ -1,18 +1,19 @@
-"""A broker's network layer, from whoever tells of it: numbers always, a list while it is shown."""
+"""A broker's network layer: figures with every read, one list while it is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import trio
 
 from ...errors import TrionetError
 from ..model._model import Model
-from ..model._snapshot import MALFORMED, Taken
-from . import INTERVAL_SECONDS
+from ..model._snapshot import MALFORMED
+from ._snapshot_readers import SnapshotReader
+from ._source import INTERVAL_SECONDS
 
-#: The lists that a broker tells, by the section of the model that is looked at.
+#: The lists of ``/snapshot``, by the section of the model that is shown.
 LISTS: Final[Mapping[str, str]] = {
     "connections": "connections",
     "closed": "recently_closed",
@@ -21,54 +22,37 @@ LISTS: Final[Mapping[str, str]] = {
     "group": "groups",
     "log": "log",
 }
-#: What a row of a list costs who tells it and who reads it, in seconds of a processor, about.
+#: The approximate CPU time that a row of a list costs the broker and the dashboard, in seconds.
 ROW_SECONDS: Final = 30e-6
 #: The share of the time that reading a list may take, in this process or in the broker's.
 LIST_SHARE: Final = 0.02
-#: So many rows are made before others have their turn on the loop: about a millisecond.
+#: How many rows are converted before other tasks run: about a millisecond.
 ROWS_PER_STEP: Final = 100
 _UNREADABLE: Final = (TrionetError, OSError, trio.BrokenResourceError)
 
 
-class Teller(Protocol):
-    """Who tells of a broker's network layer."""
-
-    async def take(self) -> Taken:
-        """What it is now.
-
-        Raises:
-            TrionetError: it could not be asked, or is none.
-            OSError: the same.
-        """
-        ...
-
-    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
-        """A whole list, the newest row first, and how many rows there are."""
-        ...
-
-
 class NetworkSource:
-    """Feeds a model from a teller.
+    """Updates a model from the snapshots of a broker.
 
     Args:
-        teller: who is asked.
-        what: what it is, for messages, such as ``http://127.0.0.1:9404``.
+        reader: reads the snapshots.
+        what: its name in messages, such as ``http://127.0.0.1:9404``.
     """
 
-    def __init__(self, teller: Teller, what: str) -> None:
+    def __init__(self, reader: SnapshotReader, what: str) -> None:
         self.interval_seconds = INTERVAL_SECONDS
-        self._teller = teller
+        self._reader = reader
         self._what = what
-        self._wanted: str | None = None
-        self._hurried = trio.Event()
-        self._list_from = 0.0
+        self._list: str | None = None
+        self._wake = trio.Event()
+        self._list_due_at = 0.0
 
-    def want(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
-        """See :class:`.Source`."""
-        wanted = None if section is None else LISTS.get(section)
-        if wanted != self._wanted:
-            self._wanted, self._list_from = wanted, 0.0
-            self._hurried.set()
+    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+        """See :meth:`.Source.focus`."""
+        name = None if section is None else LISTS.get(section)
+        if name != self._list:
+            self._list, self._list_due_at = name, 0.0
+            self._wake.set()
 
     async def run(
         self,
@@ -77,68 +61,68 @@ class NetworkSource:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Feed the model until cancelled; see :class:`.Source`."""
-        is_started = was_told = False
-        heard = trio.current_time()
+        """Update the model until cancelled; see :class:`.Source`."""
+        is_started = has_succeeded = False
+        succeeded_at = trio.current_time()
         while True:
             began = trio.current_time()
-            self._hurried = trio.Event()
+            self._wake = trio.Event()
             try:
-                trouble = await self._look(model)
+                problem = await self._read(model)
             except (*_UNREADABLE, *MALFORMED) as error:
-                why = f"{self._what} could not be read: {_said(error)}"
-                model.tell(self._what, why, heard)
-                if was_told:
-                    model.lose_network(why)
+                why = f"{self._what} could not be read: {_reason(error)}"
+                model.set_alarm(self._what, why, succeeded_at)
+                if has_succeeded:
+                    model.mark_network_failed(why)
                 else:
-                    model.refuse_network(why)
+                    model.mark_network_missing(why)
             else:
-                was_told, heard = True, trio.current_time()
-                model.tell(self._what, trouble)
+                has_succeeded, succeeded_at = True, trio.current_time()
+                model.set_alarm(self._what, problem)
             changed()
             if not is_started:
                 is_started = True
                 task_status.started()
             with trio.move_on_at(began + self.interval_seconds):
-                await self._hurried.wait()
+                await self._wake.wait()
 
-    async def _look(self, model: Model) -> str | None:
-        """Look at the numbers and at a list; gives why the list could not be read."""
-        model.fold(await self._teller.take(), trio.current_time())
-        wanted = self._wanted
-        if wanted is None or trio.current_time() < self._list_from:
+    async def _read(self, model: Model) -> str | None:
+        """Read the figures and the list. Returns why the list could not be read."""
+        model.update_network(await self._reader.take(), trio.current_time())
+        name = self._list
+        if name is None or trio.current_time() < self._list_due_at:
             return None
         try:
-            await self._read_list(model, wanted)
+            await self._read_list(model, name)
         except (*_UNREADABLE, *MALFORMED) as error:
-            why = f"{wanted} of {self._what} could not be read: {_said(error)}"
-            model.lose_list(wanted, why)
+            why = f"{name} of {self._what} could not be read: {_reason(error)}"
+            model.mark_list_failed(name, why)
             return why
         return None
 
-    async def _read_list(self, model: Model, wanted: str) -> None:
-        rows, total = await self._teller.rows(wanted)
-        made: dict[int, Any] = {}
+    async def _read_list(self, model: Model, name: str) -> None:
+        rows, total = await self._reader.rows(name)
+        converted: dict[int, Any] = {}
         for first in range(0, len(rows), ROWS_PER_STEP):
             part = rows[first : first + ROWS_PER_STEP]
-            if wanted == "groups":
-                model.put_inside(part, trio.current_time())
+            if name == "groups":
+                model.update_group_internals(part, trio.current_time())
             else:
-                made |= model.made(wanted, part)
+                converted |= model.make_rows(name, part)
             await trio.lowlevel.checkpoint()
-        if wanted == "groups":
-            model.keep_inside({row["id"] for row in rows}, trio.current_time())
+        if name == "groups":
+            model.retain_group_internals({row["id"] for row in rows}, trio.current_time())
         else:
-            model.put_rows(wanted, made, total, trio.current_time())
-        if wanted != self._wanted:
-            return  # another list is looked at, which does not rest for this one
-        # Not what the clock says: on a busy machine most of it is waiting, and costs nobody.
+            model.replace_rows(name, converted, total, trio.current_time())
+        if name != self._list:
+            return  # another list is shown by now, and is read without a pause
+        # An estimate rather than measured time, most of which is waiting on a busy machine.
         spent = len(rows) * ROW_SECONDS
-        self._list_from = trio.current_time() + spent / LIST_SHARE - self.interval_seconds / 2
+        self._list_due_at = trio.current_time() + spent / LIST_SHARE - self.interval_seconds / 2
 
 
-def _said(error: Exception) -> str:
-    """What an error tells a person."""
+def _reason(error: Exception) -> str:
+    """What a user should read about an error."""
     if isinstance(error, _UNREADABLE):
         return str(error)
-    return f"it has another form: {error!r}"
+    return f"unknown format: {error!r}"

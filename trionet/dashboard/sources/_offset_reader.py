@@ -1,4 +1,4 @@
-"""Where partitions begin and end, asked of their leaders in slices."""
+"""Reads start and end offsets of partitions from their leaders, in slices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Final
 
 import trio
 
-from ...client.admin._requests import RequestCalls
 from ...client.admin.calls._calls import Calls
 from ...errors import TrionetError
 from ...protocol.messages.list_offsets import (
@@ -21,16 +20,16 @@ from ._pacing import Pace
 
 Key = tuple[str, int]
 
-#: What stands for a time in a request for offsets: the end, and the beginning.
+#: The special timestamps of ListOffsets: the end and the start of a partition.
 LATEST: Final = -1
 EARLIEST: Final = -2
 
-#: How many partitions are asked for at once.
+#: How many partitions a request asks for.
 PARTITIONS_PER_REQUEST: Final = 250
-#: How many are looked at before others have their turn on the loop: less than a millisecond.
+#: How many partitions are examined before other tasks run: less than a millisecond.
 PARTITIONS_PER_STEP: Final = 1000
-# The first version that gives one offset instead of a list, of Kafka 0.10.1; nothing newer is
-# needed, and an older one fails.
+# Version 1, of Kafka 0.10.1, was the first with a single offset; newer ones add nothing needed
+# here, and older ones fail.
 _VERSION_MAX: Final = 7
 _CONSUMER: Final = -1
 
@@ -42,47 +41,47 @@ async def read_offsets(
     pace: Pace,
     take: Callable[[Mapping[Key, int]], None],
 ) -> None:
-    """Hand over the offsets of partitions that have a leader, slice by slice.
+    """Read offsets of the partitions that have a leader, and pass them on slice by slice.
 
-    What could not be read is left out.
+    Offsets that could not be read are left out.
 
     Args:
-        calls: ask.
-        partitions: which; their leaders are taken for right. It must not change meanwhile.
+        calls: sends the requests.
+        partitions: with their leaders; must not change meanwhile.
         timestamp: :data:`LATEST` or :data:`EARLIEST`.
         pace: rests between requests.
         take: called with each slice.
     """
     await trio.lowlevel.checkpoint()
-    waiting: dict[int, list[PartitionRow]] = {}
-    gone: set[int] = set()
+    pending: dict[int, list[PartitionRow]] = {}
+    unreachable: set[int] = set()
 
     async def read(leader: int, rows: Sequence[PartitionRow]) -> None:
         await trio.lowlevel.checkpoint()
-        if leader in gone or not pace.is_wanted():
+        if leader in unreachable or not pace.is_needed():
             return
         pace.begin()
         try:
-            found = await _ask(calls, leader, rows, timestamp)
+            found = await _list_offsets(calls, leader, rows, timestamp)
         except TrionetError:
-            gone.add(leader)  # what the others know is worth to be told
+            unreachable.add(leader)  # others may still respond
         else:
             take(found)
             await pace.rest()
 
     for number, row in enumerate(partitions, 1):
         if row.leader >= 0:
-            rows = waiting.setdefault(row.leader, [])
+            rows = pending.setdefault(row.leader, [])
             rows.append(row)
             if len(rows) == PARTITIONS_PER_REQUEST:
-                await read(row.leader, waiting.pop(row.leader))
+                await read(row.leader, pending.pop(row.leader))
         if number % PARTITIONS_PER_STEP == 0:
             await trio.lowlevel.checkpoint()
-    for leader, rows in waiting.items():
+    for leader, rows in pending.items():
         await read(leader, rows)
 
 
-async def _ask(
+async def _list_offsets(
     calls: Calls, leader: int, rows: Sequence[PartitionRow], timestamp: int
 ) -> Mapping[Key, int]:
     topics: dict[str, list[ListOffsetsPartition]] = {}
@@ -95,12 +94,12 @@ async def _ask(
         isolation_level=0,
         topics=[ListOffsetsTopic(name=name, partitions=each) for name, each in topics.items()],
     )
-    answer: ListOffsetsResponse = await RequestCalls(calls).request(
+    response: ListOffsetsResponse = await calls.request(
         request, broker_id=leader, version_max=_VERSION_MAX
     )
     return {
         (topic.name, each.partition_index): each.offset
-        for topic in answer.topics
+        for topic in response.topics
         for each in topic.partitions
         if not each.error_code and each.offset >= 0
     }

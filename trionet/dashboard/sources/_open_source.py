@@ -1,4 +1,4 @@
-"""Sources for what a user names: a broker in this process, or a cluster and a metrics listener."""
+"""Opens the sources that a user names: a broker in this process, or a cluster over the network."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from ...net._network import SYSTEM, Network
 from ...net.tls._wall_clock import now_ms
 from ...net.wire._endpoint import SecurityProtocol
 from ..model._model import Model
-from . import Source
 from ._actions import Actions
-from ._deferred_source import Later
 from ._http_client import HttpClient
-from ._joined_sources import Joined, Part
+from ._joined_sources import DeferredSource, JoinedSource, Part
 from ._network_source import NetworkSource
+from ._snapshot_readers import InProcessReader, MetricsListenerReader
+from ._source import Source
+from ._task_source import TaskSource
 
 if TYPE_CHECKING:
     from ...broker.run._broker import Broker
     from ...metrics._log_ring import LogRing
 
-#: Why there is nothing of the inside of a broker that only the Kafka protocol tells of.
+#: Shown where the Kafka protocol has no such data.
 NO_METRICS: Final = (
-    "the Kafka protocol does not tell this; a trionet broker does, by its metrics listener:"
+    "not available over the Kafka protocol; connect to a trionet broker's metrics listener with"
     " --metrics URL"
 )
-#: Why there is nothing that clients are told of a broker in this process.
-NO_WAY_IN: Final = (
-    "every listener of this broker asks for TLS or SASL; look at it from outside, with what it asks"
-    " for: trionet dashboard HOST:PORT -X KEY=VALUE"
+#: Shown where a broker in this process has no listener that the dashboard can use.
+NO_PLAINTEXT_LISTENER: Final = (
+    "all listeners of this broker require TLS or SASL; start another dashboard with the settings"
+    " they need: trionet dashboard HOST:PORT -X KEY=VALUE"
 )
-#: Why there are no tasks of a broker in another process.
-NOT_HERE: Final = "the tasks are those of a broker in this process: trionet broker --dashboard"
+#: Shown where the broker runs in another process.
+NO_TASKS: Final = "only available in the broker's own process: trionet broker --dashboard"
 
 
 def cluster_parts(
@@ -43,16 +44,16 @@ def cluster_parts(
     pipeline_topic: str | None = None,
     network: Network = SYSTEM,
 ) -> list[Part]:
-    """What the Kafka protocol tells."""
+    """The sources that use the Kafka protocol."""
     where: dict[str, object] = {
         "bootstrap_servers": bootstrap_servers,
         "settings": settings,
         "network": network,
     }
     return [
-        Later("_cluster_source", "ClusterSource", where),
-        Later("_tail_source", "TailSource", where, ("tail",)),
-        Later(
+        DeferredSource("_cluster_source", "ClusterSource", where),
+        DeferredSource("_tail_source", "TailSource", where, ("tail",)),
+        DeferredSource(
             "_pipeline_source",
             "PipelineSource",
             {**where, "topic": pipeline_topic, "now_ms": now_ms},
@@ -69,39 +70,36 @@ def watch_broker(
     pipeline_topic: str | None = None,
     log: LogRing | None = None,
 ) -> Iterator[Source]:
-    """A source for a broker in this process, for the length of a block.
+    """A source for a broker in this process, for the duration of a block.
 
     Args:
-        broker: running.
-        settings: of clients that reach it, by Kafka's keys: topics, groups and records are read
-            as by any client. Without, its first listener has to be one without TLS and SASL.
-        pipeline_topic: of the results of ``trionet pipeline run``; None looks for one.
-        log: keeps its log lines; by default those from now on.
+        broker: a running broker.
+        settings: settings of the clients that read topics, groups and records, by Kafka's keys.
+            Without them, a listener without TLS and SASL is used if there is one.
+        pipeline_topic: the topic with results of ``trionet pipeline run``; None searches for it.
+        log: the log lines to show; by default those from now on.
     """
-    from ._in_process import InProcess
-    from ._task_source import TaskSource
-
     with broker.watch(log) as metrics:
-        teller = InProcess(metrics)
-        parts: list[Part] = [NetworkSource(teller, "the broker"), TaskSource()]
-        address = broker.bootstrap_servers if settings else _open_address(broker)
+        reader = InProcessReader(metrics)
+        parts: list[Part] = [NetworkSource(reader, "the broker"), TaskSource()]
+        address = broker.bootstrap_servers if settings else _plaintext_address(broker)
         if address is not None:
             parts += cluster_parts(address, settings or {}, pipeline_topic=pipeline_topic)
         actions = Actions(
-            address or broker.bootstrap_servers, settings, close=teller.close_connection
+            address or broker.bootstrap_servers, settings, close=reader.close_connection
         )
         name = ",".join(map(str, broker.endpoints))
-        yield Joined(name, parts, actions, _anything if address else _without_clients)
+        yield JoinedSource(name, parts, actions, _all_available if address else _without_clients)
 
 
-def _open_address(broker: Broker) -> str | None:
-    """Where a client gets in without TLS and SASL; None if it does nowhere."""
+def _plaintext_address(broker: Broker) -> str | None:
+    """The address of a listener without TLS and SASL; None if there is none."""
     if broker.endpoints[0].security_protocol is SecurityProtocol.PLAINTEXT:
         return broker.bootstrap_servers
-    open_ones = (
+    plaintext = (
         each for each in broker.endpoints if each.security_protocol is SecurityProtocol.PLAINTEXT
     )
-    found = next(open_ones, None)
+    found = next(plaintext, None)
     return None if found is None else found.address
 
 
@@ -116,53 +114,51 @@ async def open_remote(
     pipeline_topic: str | None = None,
     network: Network = SYSTEM,
 ) -> AsyncIterator[Source]:
-    """A source for a cluster, and for the broker whose metrics listener is named.
+    """A source for a cluster, and for the broker of a metrics listener.
 
     Args:
         bootstrap_servers: of the cluster.
-        settings: of the clients, by Kafka's keys.
-        metrics_url: of the metrics listener of a trionet broker; without, there is nothing of its
-            inside.
+        settings: client settings by Kafka's keys.
+        metrics_url: the metrics listener of a trionet broker; without it, the broker's internals
+            are not available.
         metrics_token: its token.
-        metrics_tls: what to trust there; the system's authorities by default.
-        pipeline_topic: of the results of ``trionet pipeline run``; None looks for one.
-        network: where connections come from.
+        metrics_tls: its TLS context; by default the system's authorities are trusted.
+        pipeline_topic: the topic with results of ``trionet pipeline run``; None searches for it.
+        network: where connections are made.
 
     Raises:
-        ConfigError: the URL is none.
+        ConfigError: the URL or the token is invalid.
     """
     parts = cluster_parts(
         bootstrap_servers, settings or {}, pipeline_topic=pipeline_topic, network=network
     )
     if metrics_url is None:
         actions = Actions(bootstrap_servers, settings, network=network)
-        yield Joined(bootstrap_servers, parts, actions, _without_metrics)
+        yield JoinedSource(bootstrap_servers, parts, actions, _without_metrics)
         return
-    from ._metrics_source import MetricsListenerTeller
-
     async with HttpClient(metrics_url, token=metrics_token, tls=metrics_tls) as client:
-        teller = MetricsListenerTeller(client)
-        close = None if metrics_token is None else teller.close_connection
+        reader = MetricsListenerReader(client)
+        close = None if metrics_token is None else reader.close_connection
         actions = Actions(bootstrap_servers, settings, close=close, network=network)
-        parts.insert(0, NetworkSource(teller, metrics_url))
-        yield Joined(bootstrap_servers, parts, actions, _without_tasks)
+        parts.insert(0, NetworkSource(reader, metrics_url))
+        yield JoinedSource(bootstrap_servers, parts, actions, _without_tasks)
 
 
-def _anything(model: Model) -> None:
-    """All parts are there."""
+def _all_available(model: Model) -> None:
+    """Nothing is missing."""
 
 
 def _without_clients(model: Model) -> None:
     for section in (model.topics, model.partitions, model.brokers, model.configs, model.tail):
-        section.refuse(NO_WAY_IN)
-    model.pipeline.refuse(NO_WAY_IN)
-    model.client_quotas_missing = NO_WAY_IN
+        section.mark_missing(NO_PLAINTEXT_LISTENER)
+    model.pipeline.mark_missing(NO_PLAINTEXT_LISTENER)
+    model.client_quotas_missing = NO_PLAINTEXT_LISTENER
 
 
 def _without_metrics(model: Model) -> None:
-    model.refuse_network(NO_METRICS)
+    model.mark_network_missing(NO_METRICS)
     _without_tasks(model)
 
 
 def _without_tasks(model: Model) -> None:
-    model.tasks.refuse(NOT_HERE)
+    model.tasks.mark_missing(NO_TASKS)

@@ -1,4 +1,4 @@
-"""Reading much in small steps, so that what shares the loop goes on meanwhile."""
+"""Reading a lot in small steps, so that other tasks on the loop can run in between."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Final
 
 import trio
 
-#: The share of the processor that reading may take while nothing is waited for by a user.
+#: The share of CPU time that reading may take while no user waits for it.
 SHARE: Final = 0.05
 #: The longest rest after a step, in seconds.
 REST_SECONDS_MAX: Final = 1.0
 
 
 class Pace:
-    """Rests after each step for as long as keeps to a share of the processor's time.
+    """Rests after each step, so that reading keeps to a share of CPU time.
 
-    What others do on the loop meanwhile counts as well, so that a busy loop is read from less.
+    Other tasks of this thread count as well, so that a busy loop is used less.
 
     Args:
-        share: 0 to 1; 1 never rests, but lets others have their turn.
-        is_wanted: whether what is read is still wanted; asked before each step.
+        share: 0 to 1; 1 never rests, but runs a checkpoint.
+        is_needed: whether the data is still needed; checked before each step.
     """
 
     def __init__(
         self,
         share: float = SHARE,
-        is_wanted: Callable[[], bool] = lambda: True,
+        is_needed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._share = share
-        self.is_wanted = is_wanted
+        self.is_needed = is_needed
         self._began = thread_time()
 
     def begin(self) -> None:
-        """A step begins here."""
+        """Mark the start of a step."""
         self._began = thread_time()
 
     async def rest(self) -> None:
-        """A step has ended; the next begins when this returns."""
+        """Mark the end of a step; the next one starts when this returns."""
         spent = thread_time() - self._began
         rest = spent / self._share - spent
         await trio.sleep(min(rest, REST_SECONDS_MAX))

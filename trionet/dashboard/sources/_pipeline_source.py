@@ -1,4 +1,4 @@
-"""The results of ``trionet pipeline run``, from their topic."""
+"""Reads the results of ``trionet pipeline run`` from their topic."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...errors import TrionetError
 from ...net._network import SYSTEM, Network
 from ..model._model import Model
 from ..model._pipeline import MINUTES_MAX
-from . import INTERVAL_SECONDS
 from ._pacing import Pace
+from ._source import INTERVAL_SECONDS
 
-#: What the job calls its topic if it is not told otherwise: the log's topic, and this.
+#: The default name of the topic with results: that of the log, and this.
 SUFFIX: Final = "-results"
-#: How often a topic of results is looked for that is not there.
-LOOK_SECONDS: Final = 5.0
+#: How often a missing topic is searched for.
+SEARCH_SECONDS: Final = 5.0
 _MS: Final = 1000
 _SETTINGS: Final[Mapping[str, object]] = {
     "client.id": "trionet-dashboard-pipeline",
@@ -31,14 +31,14 @@ _SETTINGS: Final[Mapping[str, object]] = {
 
 
 class PipelineSource:
-    """Feeds a model with results while somebody looks.
+    """Updates a model with results, from when they are first shown.
 
     Args:
         bootstrap_servers: of the cluster.
-        settings: of the clients, by Kafka's keys.
-        topic: of the results; None looks for one.
-        network: where connections come from.
-        now_ms: the time in ms since the epoch.
+        settings: client settings by Kafka's keys.
+        topic: the topic with results; None searches for it.
+        network: where connections are made.
+        now_ms: returns the time in ms since the epoch.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class PipelineSource:
         self._topic = topic
         self._network = network
         self._now_ms = now_ms
-        self._is_wanted = trio.Event()
+        self._is_needed = trio.Event()
 
-    def want(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
-        """See :class:`.Source`; once looked at, it is read for good: it is little."""
+    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+        """See :meth:`.Source.focus`; once shown, results are always read, since they are few."""
         if section == "pipeline":
-            self._is_wanted.set()
+            self._is_needed.set()
 
     async def run(
         self,
@@ -70,26 +70,26 @@ class PipelineSource:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Feed the model until cancelled; see :class:`.Source`."""
+        """Update the model until cancelled; see :class:`.Source`."""
         task_status.started()
-        await self._is_wanted.wait()
+        await self._is_needed.wait()
         while True:
             try:
                 topic = self._topic or await self._find()
                 if topic is None:
-                    model.pipeline.refuse(
-                        "there are no results of `trionet pipeline run` here; if their topic has a"
-                        f" name without {SUFFIX}, name it with --pipeline-topic"
+                    model.pipeline.mark_missing(
+                        "no results of `trionet pipeline run` found; if the name of their topic"
+                        f" does not end with {SUFFIX}, set it with --pipeline-topic"
                     )
                 else:
                     model.pipeline.topic = topic
                     await self._read(topic, model, changed)
             except (TrionetError, OSError) as error:
                 for section in model.pipeline.sections:
-                    section.fail(f"{error}")
+                    section.mark_failed(f"{error}")
             model.version += 1
             changed()
-            await trio.sleep(LOOK_SECONDS)
+            await trio.sleep(SEARCH_SECONDS)
 
     async def _find(self) -> str | None:
         async with open_admin(
@@ -117,22 +117,22 @@ class PipelineSource:
                 await pace.rest()
 
     async def _begin(self, consumer: Consumer, topic: str) -> None:
-        """Begin with the minutes that are kept; a minute is told a while after it is over."""
+        """Seek to the oldest minute that is kept; results are written after their minute ends."""
         numbers = await consumer.partitions_of(topic)
         if not numbers:
-            raise TrionetError(f"there is no topic {topic}")
+            raise TrionetError(f"topic {topic!r} does not exist")
         partitions = [TopicPartition(topic, number) for number in numbers]
         since = self._now_ms() - MINUTES_MAX * 60 * _MS
         found = await consumer.offsets_for_times(dict.fromkeys(partitions, since))
         ends = await consumer.end_offsets(partitions)
         consumer.assign(partitions)
         for partition in partitions:
-            place = found.get(partition)
-            consumer.seek(partition, ends[partition] if place is None else place.offset)
+            offset = found.get(partition)
+            consumer.seek(partition, ends[partition] if offset is None else offset.offset)
 
 
 def results_topic(topics: Iterable[str]) -> str | None:
-    """The topic of results among others: that of a log which is there, too."""
+    """The topic with results among others: one whose log exists, too."""
     names = set(topics)
     found = sorted(
         name for name in names if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in names

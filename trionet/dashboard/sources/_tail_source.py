@@ -1,4 +1,4 @@
-"""The last records of a topic and those that come, for as long as somebody looks."""
+"""Reads the last records of a topic and new ones while they are shown."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ...client.consumer import Consumer, open_consumer
 from ...errors import TrionetError
 from ...net._network import SYSTEM, Network
 from ..model._model import Model
-from . import INTERVAL_SECONDS
 from ._pacing import Pace
+from ._source import INTERVAL_SECONDS
 
-#: With how many records of each partition a tail begins.
+#: With how many records per partition a tail starts.
 FIRST_RECORDS: Final = 20
-#: A tail that is so far behind goes on near the end: nobody reads that fast.
-BEHIND_MAX: Final = 500
-#: After an error it is tried again after this long.
+#: A tail with more lag than this skips to the end, since it cannot be read that fast.
+LAG_MAX: Final = 500
+#: How long to wait after an error before retrying.
 RETRY_SECONDS: Final = 2.0
 _SETTINGS: Final[Mapping[str, object]] = {
     "client.id": "trionet-dashboard-tail",
@@ -32,12 +32,12 @@ _SETTINGS: Final[Mapping[str, object]] = {
 
 
 class TailSource:
-    """Feeds a model with records.
+    """Updates a model with records.
 
     Args:
         bootstrap_servers: of the cluster.
-        settings: of the client, by Kafka's keys.
-        network: where connections come from.
+        settings: client settings by Kafka's keys.
+        network: where connections are made.
     """
 
     def __init__(
@@ -51,20 +51,20 @@ class TailSource:
         self._bootstrap_servers = bootstrap_servers
         self._settings = {**_SETTINGS, **(settings or {})}
         self._network = network
-        self._wanted: tuple[str, int | None] | None = None
-        self._asked = trio.Event()
+        self._focus: tuple[str, int | None] | None = None
+        self._has_changed = trio.Event()
         self._scope = trio.CancelScope()
 
-    def want(self, section: str | None, key: object = None) -> None:
-        """See :class:`.Source`; the key is the topic and the partition, None for all."""
-        wanted = None
+    def focus(self, section: str | None, key: object = None) -> None:
+        """See :meth:`.Source.focus`; the key is the topic and the partition, None for all."""
+        focus = None
         if section == "tail":
             assert isinstance(key, tuple)
-            wanted = key
-        if wanted != self._wanted:
-            self._wanted = wanted
-            self._scope.cancel(reason="something else is looked at")
-            self._asked.set()
+            focus = key
+        if focus != self._focus:
+            self._focus = focus
+            self._scope.cancel(reason="another topic is shown")
+            self._has_changed.set()
 
     async def run(
         self,
@@ -73,18 +73,18 @@ class TailSource:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Feed the model until cancelled; see :class:`.Source`."""
+        """Update the model until cancelled; see :class:`.Source`."""
         task_status.started()
         while True:
-            await self._asked.wait()
-            self._asked = trio.Event()
-            wanted = self._wanted
-            model.begin_tail(wanted)
+            await self._has_changed.wait()
+            self._has_changed = trio.Event()
+            focus = self._focus
+            model.select_tail(focus)
             changed()
-            if wanted is None:
+            if focus is None:
                 continue
             with trio.CancelScope() as self._scope:
-                await self._follow(model, changed, *wanted)
+                await self._follow(model, changed, *focus)
 
     async def _follow(
         self, model: Model, changed: Callable[[], None], topic: str, partition: int | None
@@ -95,11 +95,11 @@ class TailSource:
                     self._bootstrap_servers, self._settings, network=self._network
                 ) as consumer:
                     await self._begin(consumer, topic, partition)
-                    model.put_tail([], 0, trio.current_time())
+                    model.append_tail([], 0, trio.current_time())
                     changed()
                     await self._read(consumer, model, changed)
             except (TrionetError, OSError) as error:
-                model.tail.fail(f"{topic} cannot be read: {error}")
+                model.tail.mark_failed(f"{topic} could not be read: {error}")
                 changed()
             await trio.sleep(RETRY_SECONDS)
 
@@ -107,7 +107,7 @@ class TailSource:
         numbers = await consumer.partitions_of(topic) if partition is None else [partition]
         partitions = [TopicPartition(topic, number) for number in numbers]
         if not partitions:
-            raise TrionetError("there is no such topic")
+            raise TrionetError("the topic does not exist")
         ends = await consumer.end_offsets(partitions)
         starts = await consumer.beginning_offsets(partitions)
         consumer.assign(partitions)
@@ -123,9 +123,9 @@ class TailSource:
             skipped = 0
             partition = batch.topic_partition
             lag, position = consumer.lag(partition), consumer.position(partition)
-            if lag is not None and position is not None and lag > BEHIND_MAX:
+            if lag is not None and position is not None and lag > LAG_MAX:
                 skipped = lag - FIRST_RECORDS
                 consumer.seek(partition, position + skipped)
-            model.put_tail(list(batch), skipped, trio.current_time())
+            model.append_tail(list(batch), skipped, trio.current_time())
             changed()
             await pace.rest()

@@ -1,4 +1,4 @@
-"""The tasks of trio in this process, while somebody looks."""
+"""Reads trio's tasks in this process while they are shown."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import trio
 
 from ..model._model import Model
 from ..model._rows import TaskRow
-from . import INTERVAL_SECONDS
+from ._source import INTERVAL_SECONDS
 
-#: How many tasks are told of at most.
+#: How many tasks are reported at most.
 TASKS_MAX: Final = 2000
 
 
 class TaskSource:
-    """Feeds a model with the tree of tasks of the loop that it runs on."""
+    """Updates a model with the task tree of the loop that it runs on."""
 
     def __init__(self) -> None:
         self.interval_seconds = INTERVAL_SECONDS
-        self._is_wanted = False
-        self._asked = trio.Event()
+        self._is_needed = False
+        self._has_changed = trio.Event()
 
-    def want(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
-        """See :class:`.Source`."""
-        self._is_wanted = section == "tasks"
-        if self._is_wanted:
-            self._asked.set()
+    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+        """See :meth:`.Source.focus`."""
+        self._is_needed = section == "tasks"
+        if self._is_needed:
+            self._has_changed.set()
 
     async def run(
         self,
@@ -36,12 +36,12 @@ class TaskSource:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Feed the model until cancelled; see :class:`.Source`."""
+        """Update the model until cancelled; see :class:`.Source`."""
         task_status.started()
         while True:
-            await self._asked.wait()
-            if not self._is_wanted:
-                self._asked = trio.Event()
+            await self._has_changed.wait()
+            if not self._is_needed:
+                self._has_changed = trio.Event()
                 continue
             rows, total = task_rows()
             model.tasks.replace(rows, trio.current_time(), total)
@@ -51,16 +51,16 @@ class TaskSource:
 
 
 def task_rows() -> tuple[dict[int, TaskRow], int]:
-    """The tasks below the root, each before those of its nurseries, and how many there are."""
+    """The tasks from the root down, parents before children, and how many there are."""
     root = trio.lowlevel.current_root_task()
     rows: dict[int, TaskRow] = {}
-    left: list[tuple[trio.lowlevel.Task, int]] = [] if root is None else [(root, 0)]
+    pending: list[tuple[trio.lowlevel.Task, int]] = [] if root is None else [(root, 0)]
     total = 0
-    while left:
-        task, depth = left.pop()
+    while pending:
+        task, depth = pending.pop()
         total += 1
         children = [child for nursery in task.child_nurseries for child in nursery.child_tasks]
-        left += [(child, depth + 1) for child in sorted(children, key=_name, reverse=True)]
+        pending += [(child, depth + 1) for child in sorted(children, key=_name, reverse=True)]
         if len(rows) < TASKS_MAX:
             number = len(rows)
             rows[number] = TaskRow(number, _name(task), depth, len(children), _waits_in(task))
@@ -72,7 +72,7 @@ def _name(task: trio.lowlevel.Task) -> str:
 
 
 def _waits_in(task: trio.lowlevel.Task) -> str:
-    """The innermost function of the task that is not of trio."""
+    """The innermost function of a task outside trio."""
     found = ""
     for frame, line in task.iter_await_frames():
         module = frame.f_globals.get("__name__", "")

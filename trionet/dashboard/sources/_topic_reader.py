@@ -1,12 +1,12 @@
-"""Topics and partitions for the model: who leads, how large they are, where they begin and end.
+"""Reads topics and partitions: leaders, sizes, start and end offsets.
 
-A large cluster is read in slices: each is shown when it is there, and others have their turn on the
-loop in between.
+A large cluster is read in slices: each is shown as soon as it was read, and other tasks run in
+between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -14,23 +14,41 @@ import trio
 
 from ...client._topic_partition import TopicPartition
 from ...client.admin.calls._calls import Calls
-from ...errors import TrionetError
+from ...errors import TrionetError, UnsupportedVersionError
+from ...protocol._wire import uuid_text
+from ...protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    RequestCursor,
+)
+from ...protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsResponsePartition as Described,
+)
+from ...protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+)
 from ..model._history import History, Rate
 from ..model._model import Model
 from ..model._rows import PartitionRow, TopicRow
 from ._offset_reader import EARLIEST, LATEST, PARTITIONS_PER_REQUEST, Key, read_offsets
 from ._pacing import Pace
-from ._topic_lists import ListedTopic, list_topics
 
-#: Every so many readings of the ends of partitions their beginnings are read, too.
+#: Start offsets are read with every fifth read of end offsets.
 STARTS_EVERY: Final = 5
-#: So many topics change before others have their turn on the loop: about a millisecond.
+#: How many topics are updated before other tasks run: about a millisecond.
 TOPICS_PER_STEP: Final = 50
+#: Partitions per response: a few milliseconds of decoding.
+PARTITIONS_PER_RESPONSE: Final = 250
+#: Topics per request where partitions cannot be limited.
+TOPICS_PER_REQUEST: Final = 50
 
 
 @attrs.define(eq=False)
 class _Topic:
-    """A topic: its partitions by number, and how fast it grows."""
+    """A topic with its partitions by number, and its rate."""
 
     name: str
     id: str
@@ -41,7 +59,7 @@ class _Topic:
 
     def row(self) -> TopicRow:
         rows = self.partitions.values()
-        # Lists where generators would do, since there may be thousands: they take half the time.
+        # Lists rather than generators, which take twice the time for thousands of rows.
         return TopicRow(
             self.name,
             self.id,
@@ -57,14 +75,14 @@ class _Topic:
         )
 
     def count_rate(self) -> None:
-        """How fast it grows is the sum of what is known of its partitions."""
+        """Compute the rate of the topic from the known rates of its partitions."""
         rates = [row.rate for row in self.partitions.values() if row.rate is not None]
         self.per_second = sum(rates) if rates else None
 
     def forget_rates(self) -> Iterable[PartitionRow]:
-        """Have it not known how fast it grows; gives its partitions."""
+        """Mark the rates as unknown. Returns the partitions."""
         self.per_second = None
-        self.history.lose()
+        self.history.mark_unknown()
         for number, row in self.partitions.items():
             self.partitions[number] = _with_numbers(
                 row, row.start_offset, row.end_offset, row.bytes, None
@@ -79,7 +97,7 @@ def _with_numbers(
     size: int | None,
     rate: float | None,
 ) -> PartitionRow:
-    # Three times as fast as attrs.evolve, and there are thousands.
+    # Three times as fast as attrs.evolve, which matters for thousands of rows.
     return PartitionRow(
         row.topic,
         row.number,
@@ -96,14 +114,14 @@ def _with_numbers(
 
 
 def records_of(row: PartitionRow) -> int | None:
-    """The offsets from the first to the end; None if they are not known."""
+    """The number of offsets between start and end; None if unknown."""
     if row.start_offset is None or row.end_offset is None:
         return None
     return max(0, row.end_offset - row.start_offset)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """The sum of what is known; None if nothing is."""
+    """The sum of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -112,13 +130,13 @@ class TopicReader:
     """Reads topics into a model.
 
     Args:
-        model: to be fed.
-        changed: called when it has changed.
+        model: the model to update.
+        changed: called after each change.
 
     Attributes:
-        shown: the topic whose partitions are looked at; None for all.
-        has_all: whether the list was read to its end once.
-        was_read: whether somebody has tried to.
+        shown: the topic whose partitions are shown; None for all.
+        has_all: whether the list was read completely once.
+        was_read: set after the first attempt to read the list, successful or not.
     """
 
     def __init__(self, model: Model, changed: Callable[[], None]) -> None:
@@ -132,29 +150,29 @@ class TopicReader:
         self.was_read = trio.Event()
 
     def partition(self, key: Key) -> PartitionRow | None:
-        """A partition, if it is known."""
+        """A partition; None if it is unknown."""
         topic = self._topics.get(key[0])
         return None if topic is None else topic.partitions.get(key[1])
 
     def rows(self) -> list[PartitionRow]:
-        """All partitions that are known."""
+        """All known partitions."""
         topics = self._topics.values()
         return [row for topic in topics for row in topic.partitions.values()]
 
     def show(self, topic: str | None) -> None:
-        """Have the model's partitions be those of a topic, or all."""
+        """Restrict the model's partitions to those of a topic, or show all."""
         self.shown = topic
         rows: dict[Key, PartitionRow] = {}
         for each in self._topics.values() if topic is None else [self._topics.get(topic)]:
             if each is not None:
                 rows |= {(each.name, row.number): row for row in each.partitions.values()}
         self._model.partitions.replace(rows, trio.current_time())
-        # Their numbers are as old as those of all.
+        # Their offsets and sizes are as old as those of all topics.
         self._model.partitions.as_of = self._model.topics.as_of
         self._model.version += 1
 
     async def read(self, calls: Calls) -> None:
-        """Read which topics and partitions there are, and who leads them.
+        """Read the list of topics and partitions with their leaders.
 
         Raises:
             TrionetError: the cluster could not be asked.
@@ -190,7 +208,7 @@ class TopicReader:
         return topic
 
     def _put(self, topics: Iterable[_Topic]) -> None:
-        """Show what has changed."""
+        """Update the model with changed topics."""
         now, model = trio.current_time(), self._model
         topics = list(topics)
         total = None if self.has_all else len(self._topics)
@@ -203,15 +221,15 @@ class TopicReader:
         self._changed()
 
     def _forget(self, seen: Mapping[str, set[int]]) -> None:
-        """What is not there any more; partitions only go with their topic."""
+        """Drop topics that no longer exist; partitions are only deleted with their topic."""
         now, model = trio.current_time(), self._model
         gone = self._topics.keys() - seen.keys()
         for name in gone:
             del self._topics[name]
         if gone:
             self._rates = {key: rate for key, rate in self._rates.items() if key[0] not in gone}
-            model.partitions.keep_only({k for k in model.partitions if k[0] not in gone}, now)
-        model.topics.keep_only(self._topics, now)
+            model.partitions.retain({k for k in model.partitions if k[0] not in gone}, now)
+        model.topics.retain(self._topics, now)
 
     def _count(self) -> None:
         now, put = trio.current_time(), self._model.figures.put
@@ -221,20 +239,20 @@ class TopicReader:
         put("under_replicated", now, sum(row.under_replicated for row in rows))
         put("leaderless", now, sum(row.leaderless for row in rows))
 
-    # How far they go, and how large they are.
+    # Offsets, rates and sizes.
 
     async def read_numbers(self, calls: Calls, pace: Pace) -> None:
-        """Read the offsets and the sizes of the partitions that are shown."""
+        """Read offsets and sizes of the partitions that are shown."""
         began = trio.current_time()
         await self._read_offsets(calls, pace)
         await self._read_sizes(calls, pace)
-        if pace.is_wanted():  # else the rest of them is older
+        if pace.is_needed():  # otherwise some of them were not read
             self._model.partitions.as_of = began
             if self.shown is None:
                 self._model.topics.as_of = began
 
     async def forget_rates(self) -> None:
-        """Have it not known how fast topics grow: nobody looks any more, or nobody answers."""
+        """Mark all rates as unknown, because they are no longer read or cannot be."""
         await trio.lowlevel.checkpoint()
         if not self._rates:
             return
@@ -253,23 +271,23 @@ class TopicReader:
             await trio.lowlevel.checkpoint()
 
     async def _read_offsets(self, calls: Calls, pace: Pace) -> None:
-        """The ends, and now and then the beginnings."""
-        rows = self._looked_at()
+        """Read the end offsets, and now and then the start offsets."""
+        rows = self._shown_rows()
         if self._readings % STARTS_EVERY == 0 or None in [row.start_offset for row in rows]:
             await read_offsets(calls, rows, EARLIEST, pace, self._take_starts)
         self._readings += 1
-        answered: set[Key] = set()
+        found: set[Key] = set()
 
         def take(ends: Mapping[Key, int]) -> None:
-            answered.update(ends)
+            found.update(ends)
             self._take_ends(ends)
 
         await read_offsets(calls, rows, LATEST, pace, take)
-        if pace.is_wanted() and len(answered) < len(rows):
-            self._forget_silent(row for row in rows if (row.topic, row.number) not in answered)
+        if pace.is_needed() and len(found) < len(rows):
+            self._forget_rates_of(row for row in rows if (row.topic, row.number) not in found)
 
-    def _forget_silent(self, rows: Iterable[PartitionRow]) -> None:
-        """How fast a partition grows is not known whose leader does not answer."""
+    def _forget_rates_of(self, rows: Iterable[PartitionRow]) -> None:
+        """Mark the rates of partitions as unknown, because their leaders did not respond."""
         changed = set()
         for row in rows:
             topic, known = self._topics.get(row.topic), self.partition((row.topic, row.number))
@@ -282,7 +300,7 @@ class TopicReader:
             self._topics[name].count_rate()
         self._put([self._topics[name] for name in changed])
 
-    def _looked_at(self) -> list[PartitionRow]:
+    def _shown_rows(self) -> list[PartitionRow]:
         if self.shown is None:
             return self.rows()
         topic = self._topics.get(self.shown)
@@ -313,18 +331,18 @@ class TopicReader:
         self._put(changed.values())
 
     async def _read_sizes(self, calls: Calls, pace: Pace) -> None:
-        """How large they are, at their leaders."""
-        rows = [row for row in self._looked_at() if row.leader >= 0]
+        """Read the sizes of partitions from their leaders."""
+        rows = [row for row in self._shown_rows() if row.leader >= 0]
         await trio.lowlevel.checkpoint()
         for first in range(0, len(rows), PARTITIONS_PER_REQUEST):
-            if not pace.is_wanted():
+            if not pace.is_needed():
                 return
             part = rows[first : first + PARTITIONS_PER_REQUEST]
             pace.begin()
             try:
                 sizes = await _sizes(calls, part)
             except TrionetError:
-                return  # who does not tell, or may not be asked: sizes are not known
+                return  # unsupported, or access denied: sizes stay unknown
             changed: dict[str, _Topic] = {}
             for key, size in sizes.items():
                 row = self.partition(key)
@@ -341,13 +359,110 @@ async def _sizes(calls: Calls, rows: Iterable[PartitionRow]) -> dict[Key, int]:
     from ...client.admin.cluster._log_dirs import LogDirCalls  # sizes are read last
 
     leaders = {TopicPartition(row.topic, row.number): row.leader for row in rows}
-    told = await LogDirCalls(calls).describe_log_dirs(sorted(set(leaders.values())), list(leaders))
+    found = await LogDirCalls(calls).describe(sorted(set(leaders.values())), list(leaders))
     return {
         (partition.topic, partition.partition): replica.bytes
-        for broker, log_dirs in told.items()
+        for broker, log_dirs in found.items()
         if not isinstance(log_dirs, TrionetError)
         for log_dir in log_dirs.values()
         if not isinstance(log_dir, TrionetError)
         for partition, replica in log_dir.replicas.items()
         if leaders.get(partition) == broker and not replica.is_future
     }
+
+
+# The list of topics.
+
+
+@attrs.frozen
+class ListedTopic:
+    """A topic, or those of its partitions that are in a slice."""
+
+    name: str
+    id: str
+    is_internal: bool
+    partitions: Sequence[PartitionRow]
+
+
+Take = Callable[[Iterable[ListedTopic]], Awaitable[None]]
+"""Called with each slice; the next is requested when it returns."""
+
+
+async def list_topics(calls: Calls, take: Take) -> None:
+    """List all topics slice by slice, in the order of their names.
+
+    Args:
+        calls: sends the requests.
+        take: called with each slice.
+
+    Raises:
+        TrionetError: the cluster could not be asked.
+    """
+    try:
+        await _with_cursor(calls, take)
+    except UnsupportedVersionError:
+        await _by_names(calls, take)
+
+
+async def _with_cursor(calls: Calls, take: Take) -> None:
+    """List with DescribeTopicPartitions (KIP-966), of Kafka 3.7 and newer."""
+    request = calls.request
+    cursor: RequestCursor | None = None
+    await trio.lowlevel.checkpoint()
+    while True:
+        response: DescribeTopicPartitionsResponse = await request(
+            DescribeTopicPartitionsRequest(
+                topics=[], response_partition_limit=PARTITIONS_PER_RESPONSE, cursor=cursor
+            )
+        )
+        await take(
+            ListedTopic(
+                topic.name or "",
+                uuid_text(topic.topic_id),
+                topic.is_internal,
+                [_row(topic.name or "", each) for each in topic.partitions],
+            )
+            for topic in response.topics
+            if not topic.error_code
+        )
+        if response.next_cursor is None:
+            return
+        cursor = RequestCursor(
+            topic_name=response.next_cursor.topic_name,
+            partition_index=response.next_cursor.partition_index,
+        )
+
+
+async def _by_names(calls: Calls, take: Take) -> None:
+    # Imported here, since few brokers are that old.
+    from ...client.admin.topics._topics import TopicCalls
+
+    request = calls.request
+    names = sorted(await TopicCalls(calls).list(internal=True))
+    for first in range(0, len(names), TOPICS_PER_REQUEST):
+        part = [MetadataRequestTopic(name=name) for name in names[first:][:TOPICS_PER_REQUEST]]
+        response: MetadataResponse = await request(
+            MetadataRequest(topics=part, allow_auto_topic_creation=False)
+        )
+        await take(
+            ListedTopic(
+                topic.name or "",
+                uuid_text(topic.topic_id),
+                topic.is_internal,
+                [_row(topic.name or "", each) for each in topic.partitions],
+            )
+            for topic in response.topics
+            if not topic.error_code
+        )
+
+
+def _row(topic: str, partition: Described | MetadataResponsePartition) -> PartitionRow:
+    return PartitionRow(
+        topic,
+        partition.partition_index,
+        partition.leader_id,
+        partition.leader_epoch,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        tuple(partition.offline_replicas),
+    )

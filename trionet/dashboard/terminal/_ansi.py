@@ -1,4 +1,4 @@
-"""Lines as bytes for a terminal: only those that changed; pure."""
+"""Lines to escape sequences: only those that changed since the last frame; pure."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.style import Style
 
-from ..ui._view import Line
+from ..drawing._pen import Line
 
-# A terminal that knows this mode shows a frame at once when it is whole; others ignore it.
+# Synchronized output: terminals that support it show the frame at once; others ignore the mode.
 _BEGIN: Final = "\x1b[?2026h"
 _END: Final = "\x1b[?2026l"
 
 
 class Painter:
-    """Writes frames, and remembers what the terminal shows.
+    """Encodes frames, and remembers what the terminal shows.
 
     Args:
-        colors: how many colours it has; None for none, which leaves bold and reversed text.
+        colors: the colours of the terminal; None leaves only bold, reverse and the like.
         encoding: of its text.
     """
 
@@ -31,11 +31,11 @@ class Painter:
         self._codes: dict[Style, str] = {}
 
     def forget(self) -> None:
-        """Draw the next frame whole: nobody knows what the terminal shows."""
+        """Draw the next frame completely: what the terminal shows is unknown."""
         self._shown = []
 
     def paint(self, lines: Sequence[Line]) -> bytes:
-        """What makes the terminal show these lines, each as wide as the screen."""
+        """The bytes that make the terminal show these lines, each as wide as the screen."""
         is_whole = len(self._shown) != len(lines)
         out: list[str] = ["\x1b[0m\x1b[2J"] if is_whole else []
         for row, line in enumerate(lines):
@@ -54,7 +54,7 @@ class Painter:
             codes = self._codes_of(style) if style else ""
             out.append(f"\x1b[{codes}m{text}\x1b[0m" if codes else text)
             column += len(text)
-            # Where a terminal takes another width for such a character, the next still fits.
+            # Terminals disagree about the width of such characters; the next text is positioned.
             if not text.isascii() and (cells := cell_len(text)) != len(text):
                 column += cells - len(text)
                 out.append(f"\x1b[{column + 1}G")
@@ -67,7 +67,7 @@ class Painter:
 
 
 def _codes(style: Style, colors: ColorSystem | None) -> list[str]:
-    """The parameters of a style; rich remembers them for one number of colours only."""
+    """The SGR parameters of a style; rich caches them for a single colour system only."""
     attributes = (
         (style.bold, "1"),
         (style.dim, "2"),

@@ -1,8 +1,8 @@
-"""Bytes of a terminal to keys, clicks and pasted text; pure, whatever pieces the bytes come in.
+"""Bytes from a terminal to keys, clicks and pasted text, however the bytes are split; pure.
 
-What xterm, the Linux console, tmux and their like send: CSI and SS3 sequences with modifiers, mouse
-reports in SGR form, bracketed paste, UTF-8. A lone ESC is the key only when nothing follows it for
-a moment, which is for the caller to see: :attr:`KeyDecoder.wait_seconds` and
+Supports what xterm, the Linux console, tmux and the like send: CSI and SS3 sequences with
+modifiers, mouse reports in SGR format, bracketed paste and UTF-8. ESC alone is the Escape key only
+if nothing follows for a moment. The caller measures that: :attr:`KeyDecoder.wait_seconds` and
 :meth:`KeyDecoder.flush`.
 """
 
@@ -13,11 +13,11 @@ from typing import Final
 
 import attrs
 
-#: How long after an ESC the rest of a sequence may come; over ssh they come together, too.
+#: How long to wait for the rest of a sequence after ESC; even over ssh it arrives in one piece.
 ESCAPE_SECONDS: Final = 0.04
-#: How long a paste may pause; one that never ends must not make the keyboard useless.
+#: How long a paste may stall; one that never ends must not disable the keyboard.
 PASTE_SECONDS: Final = 1.0
-#: What is kept of one paste, and of a sequence that does not end.
+#: How much is kept of a paste, and of a sequence that does not end.
 PASTE_BYTES_MAX: Final = 65_536
 SEQUENCE_BYTES_MAX: Final = 64
 
@@ -38,7 +38,7 @@ _BY_FINAL: Final = {
     "R": "f3",
     "S": "f4",
     "Z": "backtab",
-    "M": "enter",  # of a keypad, after SS3
+    "M": "enter",  # of the keypad, after SS3
 }
 _BY_NUMBER: Final = {
     1: "home",
@@ -67,11 +67,11 @@ _WHEEL: Final = {64: "wheel-up", 65: "wheel-down"}
 
 @attrs.frozen
 class Key:
-    """A key that was pressed.
+    """A key press.
 
     Attributes:
-        name: the character itself, or a name such as ``enter``, ``pageup``, ``f1``; in front of it
-            ``ctrl-``, ``alt-`` and ``shift-``, in this order.
+        name: the character itself, or a name such as ``enter``, ``pageup`` or ``f1``, prefixed with
+            ``ctrl-``, ``alt-`` and ``shift-`` in this order.
     """
 
     name: str
@@ -79,12 +79,12 @@ class Key:
 
 @attrs.frozen
 class Mouse:
-    """What the mouse did.
+    """An action of the mouse.
 
     Attributes:
         kind: ``press``, ``release``, ``move``, ``wheel-up`` or ``wheel-down``.
-        column: 0 is the leftmost.
-        row: 0 is the uppermost.
+        column: from the left, starting with 0.
+        row: from the top, starting with 0.
         button: 0 left, 1 middle, 2 right.
     """
 
@@ -96,7 +96,7 @@ class Mouse:
 
 @attrs.frozen
 class Paste:
-    """Text that was pasted in one piece; it may hold anything."""
+    """Pasted text, which may contain anything."""
 
     text: str
 
@@ -105,7 +105,7 @@ Event = Key | Mouse | Paste
 
 
 class KeyDecoder:
-    """Turns bytes into events."""
+    """Decodes bytes into events."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -113,25 +113,25 @@ class KeyDecoder:
 
     @property
     def wait_seconds(self) -> float | None:
-        """How long to wait for more bytes before :meth:`flush`; None if nothing is unfinished."""
+        """How long to wait for more bytes before :meth:`flush`; None if nothing is incomplete."""
         if self._pasted is not None:
             return PASTE_SECONDS
         return ESCAPE_SECONDS if self._buffer else None
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes complete."""
+        """Add bytes. Returns the events that they complete."""
         self._buffer += data
         return list(self._events())
 
     def flush(self) -> list[Event]:
-        """The events of what came, now that nothing follows it."""
+        """Decode what is incomplete, given that nothing follows it."""
         rest, self._buffer = self._buffer, b""
         if self._pasted is not None:
             pasted, self._pasted = self._pasted + rest, None
             return [_paste(pasted)]
         if rest == b"\x1b":
             return [Key("esc")]
-        if rest[:1] == b"\x1b" and len(rest) == 2:  # what else begins a sequence: [ and O
+        if rest[:1] == b"\x1b" and len(rest) == 2:  # [ and O, which otherwise start a sequence
             return [Key(f"alt-{chr(rest[1])}")] if rest[1] < 0x80 else []
         return []  # half a sequence or half a character
 
@@ -150,15 +150,15 @@ class KeyDecoder:
                 return  # more bytes are needed
 
     def _take(self, count: int) -> bytes:
-        taken, self._buffer = self._buffer[:count], self._buffer[count:]
-        return taken
+        data, self._buffer = self._buffer[:count], self._buffer[count:]
+        return data
 
     def _rest_of_paste(self, pasted: bytearray) -> Event | None:
         end = self._buffer.find(_PASTE_END)
-        # The last bytes may be the first ones of the end.
-        sure = len(self._buffer) - len(_PASTE_END) + 1 if end < 0 else end
-        if sure > 0:
-            pasted += self._take(sure)[: max(0, PASTE_BYTES_MAX - len(pasted))]
+        # The last bytes may be the start of the end marker.
+        complete = len(self._buffer) - len(_PASTE_END) + 1 if end < 0 else end
+        if complete > 0:
+            pasted += self._take(complete)[: max(0, PASTE_BYTES_MAX - len(pasted))]
         if end < 0:
             return None
         self._take(len(_PASTE_END))
@@ -191,7 +191,7 @@ class KeyDecoder:
             if 0x40 <= byte <= 0x7E:
                 return self._csi_event(self._take(index + 1))
             if not 0x20 <= byte <= 0x3F or index >= SEQUENCE_BYTES_MAX:
-                self._take(index)  # no sequence: what stands here begins anew
+                self._take(index)  # not a sequence: decoding starts again here
                 return None
         return None
 
@@ -226,7 +226,7 @@ class KeyDecoder:
         return None
 
     def _character(self, skipped: int) -> Key | None:
-        """One character after ``skipped`` bytes, all of which are taken with it."""
+        """Decode one character after ``skipped`` bytes, and consume both."""
         byte = self._buffer[skipped]
         if byte < 0x20 or byte == 0x7F:
             self._take(skipped + 1)
@@ -238,7 +238,7 @@ class KeyDecoder:
         try:
             text = data.decode()
         except UnicodeDecodeError:
-            self._take(skipped + 1)  # a byte that begins nothing is left out
+            self._take(skipped + 1)  # skip an invalid byte
             return None
         self._take(skipped + length)
         return Key(text)
@@ -251,7 +251,7 @@ def _utf8_length(first: int) -> int:
 
 
 def _numbers(text: str) -> list[int] | None:
-    """The parameters of a sequence; None if they are of a kind that no key has."""
+    """The parameters of a sequence; None if they cannot be those of a key."""
     found: list[int] = []
     for part in text.split(";") if text else []:
         number = part.partition(":")[0] or "1"

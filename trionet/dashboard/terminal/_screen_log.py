@@ -1,4 +1,4 @@
-"""What is logged while the dashboard has the screen, which it must not be written across."""
+"""Keeps log output off the terminal while the dashboard uses its screen."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-#: How many errors are remembered; of more the last ones are told.
+#: How many errors are kept, the last ones, to be logged afterwards.
 ERRORS_MAX: Final = 20
 
 
 class _Errors(logging.Handler):
-    """Remembers errors and drops the rest: that a broker is not there is on the screen."""
+    """Keeps errors and drops the rest, such as warnings about an unreachable broker."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -24,11 +24,11 @@ class _Errors(logging.Handler):
 
 
 @contextmanager
-def kept_off_screen() -> Iterator[None]:
-    """Have nothing logged to a terminal in this block; errors are, when it ends.
+def hold_terminal_logging() -> Iterator[None]:
+    """Log nothing to a terminal within this block; errors are logged when it ends.
 
-    Handlers that write elsewhere, as to a file, go on. Where there are none at all, Python would
-    write warnings to standard error, and does not.
+    Handlers that write elsewhere, such as to a file, are not affected. Without any handler, Python
+    would write warnings to standard error; this is suppressed, too.
     """
     root, package = logging.getLogger(), logging.getLogger("trionet")
     held = [
@@ -46,13 +46,13 @@ def kept_off_screen() -> Iterator[None]:
         yield
     finally:
         root.removeHandler(errors)
-        told_by = [handler for _, handler in held]
-        if not told_by and last is not None and not root.handlers:
-            told_by = [last]
+        handlers = [handler for _, handler in held]
+        if not handlers and last is not None and not root.handlers:
+            handlers = [last]
         for log, handler in held:
             log.addHandler(handler)
         for record in errors.records:
-            for handler in told_by:
+            for handler in handlers:
                 if record.levelno >= handler.level:
                     handler.handle(record)
 

@@ -1,8 +1,8 @@
-"""The terminal: a handle of our own that never blocks, and its manners.
+"""The terminal: a non-blocking file descriptor of our own, and modes to set and restore.
 
-The handle is opened anew and not shared: O_NONBLOCK on the descriptors of standard input and output
-would hold for the shell, too. A terminal that has stopped reading, by ctrl-s or a stuck ssh, gets
-fewer frames; it never holds the loop.
+It is opened anew, not shared: O_NONBLOCK on the descriptors of standard input and output would
+apply to the shell, too. A terminal that stopped reading, by Ctrl-S or a stuck ssh, gets fewer
+frames; it never blocks the loop.
 """
 
 from __future__ import annotations
@@ -16,38 +16,26 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import trio
-from rich.color import ColorSystem
 
-#: How long the last bytes may take, which give the screen back; a stuck terminal does not get them.
+#: How long writing the bytes that restore the screen may take; a stuck terminal never gets them.
 LEAVE_SECONDS: Final = 0.5
-#: How often it is seen whether a shell has put the process in front.
-FRONT_SECONDS: Final = 0.2
-#: How many bytes of keys are read at once.
+#: How often to check whether the shell has moved the process to the foreground.
+FOREGROUND_SECONDS: Final = 0.2
+#: How many bytes of input are read at once.
 READ_BYTES: Final = 4096
 
-# Alternate screen, no cursor, no wrapping at the right end, pastes in brackets.
+# Alternate screen, no cursor, no automatic wrapping, bracketed paste.
 _ENTER: Final = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h"
 _LEAVE: Final = b"\x1b[0m\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
-# Clicks and the wheel, with numbers of any size.
+# Clicks and the wheel, in SGR format.
 _MOUSE_ON: Final = b"\x1b[?1000h\x1b[?1006h"
 _MOUSE_OFF: Final = b"\x1b[?1006l\x1b[?1000l"
 
 _IFLAG, _LFLAG, _CC = 0, 3, 6
 
 
-def color_system() -> ColorSystem | None:
-    """How many colours the terminal has; None with NO_COLOR."""
-    if os.environ.get("NO_COLOR"):
-        return None
-    # As rich's Console finds out, which takes a tenth of the time to the first frame to load.
-    if os.environ.get("COLORTERM", "").strip().lower() in {"truecolor", "24bit"}:
-        return ColorSystem.TRUECOLOR
-    kind = os.environ.get("TERM", "").strip().lower().rpartition("-")[2]
-    return ColorSystem.EIGHT_BIT if kind in {"256color", "kitty"} else ColorSystem.STANDARD
-
-
 class TerminalGoneError(OSError):
-    """The terminal was closed; nobody can be told anything any more."""
+    """The terminal was closed."""
 
 
 class Tty:
@@ -74,28 +62,28 @@ class Tty:
 
     @property
     def is_entered(self) -> bool:
-        """Whether the screen is ours."""
+        """Whether the screen is in use by this program."""
         return self._before is not None and not self._is_away
 
     def close(self) -> None:
-        """Close the handle; no more than once."""
+        """Close the file descriptor; call it once."""
         os.close(self._fd)
 
     def size(self) -> tuple[int, int]:
-        """Its columns and lines; 80 and 24 where it does not know them.
+        """The number of columns and lines; 80 and 24 if the terminal does not know them.
 
         Raises:
             TerminalGoneError: it was closed.
         """
-        with _told_if_gone():
+        with _raise_if_gone():
             columns, lines = os.get_terminal_size(self._fd)
         return columns or 80, lines or 24
 
     def enter(self) -> None:
-        """Take the screen and the keyboard: keys come one by one and are not shown.
+        """Switch to the alternate screen, and read keys one by one without echo.
 
-        Ctrl-C and ctrl-z still are signals. Once more is right after the process was stopped by
-        somebody else.
+        Ctrl-C and Ctrl-Z remain signals. May be called again after the process was stopped by
+        another one.
 
         Raises:
             TerminalGoneError: it was closed.
@@ -104,11 +92,11 @@ class Tty:
             mode = termios.tcgetattr(self._fd)
             if self._before is None:
                 self._before = termios.tcgetattr(self._fd)
-            # Ctrl-s must not freeze the screen, ctrl-v must not hide the next key.
+            # Ctrl-S must not freeze the screen, and Ctrl-V must not hide the next key.
             mode[_IFLAG] &= ~termios.IXON
             mode[_LFLAG] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
             mode[_CC][termios.VMIN], mode[_CC][termios.VTIME] = 1, 0
-            # Not after what is still to be written: a stuck terminal would hold us here.
+            # TCSANOW, not TCSADRAIN: a stuck terminal would block the loop.
             self._set(mode)
         except termios.error as error:
             raise TerminalGoneError(*error.args) from error
@@ -116,50 +104,49 @@ class Tty:
         self._entered.set()
         self._unsent += _ENTER + (_MOUSE_ON if self._uses_mouse else b"")
 
-    async def go_on(self) -> None:
+    async def resume(self) -> None:
         """Take the screen again after the process was stopped.
 
-        If it goes on behind a shell, that is when the shell puts it in front. Until then neither
-        may anything be written across what the shell shows, nor its keys be read: who does that is
-        stopped.
+        If it was resumed in the background, this waits until the shell moves it to the foreground:
+        writing would garble the shell's screen, and reading would stop the process again.
 
         Raises:
             TerminalGoneError: it was closed.
         """
-        if not self._is_in_front():
+        if not self._is_foreground():
             self._is_away = True
             self._hold_keys()
-        while not self._is_in_front():  # noqa: ASYNC110 - nobody tells it
-            await trio.sleep(FRONT_SECONDS)
+        while not self._is_foreground():  # noqa: ASYNC110 - there is no event for it
+            await trio.sleep(FOREGROUND_SECONDS)
         self.enter()
         await trio.lowlevel.checkpoint()
 
     def _hold_keys(self) -> None:
-        """Have no keys be read until the screen is ours again."""
-        if self._entered.is_set():  # else somebody may wait for it already
+        """Stop reading keys until the screen is taken again."""
+        if self._entered.is_set():  # otherwise :meth:`read` may be waiting for it already
             self._entered = trio.Event()
 
-    def _is_in_front(self) -> bool:
+    def _is_foreground(self) -> bool:
         try:
             return os.tcgetpgrp(self._fd) == os.getpgrp()
         except OSError:
-            return True  # it is no terminal that a shell gives to one job or the other
+            return True  # not a controlling terminal, so there is no job control
 
     def _set(self, mode: list[Any]) -> None:
         while True:
             try:
                 termios.tcsetattr(self._fd, termios.TCSANOW, mode)
             except termios.error as error:
-                if error.args[0] != errno.EINTR:  # we were stopped here, and went on
+                if error.args[0] != errno.EINTR:  # the process was stopped here, and resumed
                     raise
             else:
                 return
 
     async def leave(self) -> None:
-        """Give the screen and the keyboard back.
+        """Restore the screen and the keyboard.
 
-        Cancellation: a terminal that takes no bytes keeps what it shows; the keyboard is given back
-        in any case. It is a clean-up: shield it, for :data:`LEAVE_SECONDS`.
+        Cancellation: the screen may not be restored; the keyboard is in any case. This is cleanup:
+        call it shielded, with a timeout of :data:`LEAVE_SECONDS`.
         """
         before, self._before = self._before, None
         self._hold_keys()
@@ -167,26 +154,26 @@ class Tty:
             await trio.lowlevel.checkpoint()
             return
         try:
-            # What was cut off in the middle of a sequence is finished first.
+            # This also completes a sequence that was cut off in the middle.
             await self.send((_MOUSE_OFF if self._uses_mouse else b"") + _LEAVE)
         except OSError:
             await trio.lowlevel.cancel_shielded_checkpoint()  # the terminal is gone
         finally:
-            if self._is_in_front():  # else the shell has set it as it wants it
-                with contextlib.suppress(termios.error):  # as above
-                    # Half a key is no word for the shell.
+            if self._is_foreground():  # in the background the shell has set its own modes
+                with contextlib.suppress(termios.error):  # the terminal is gone
+                    # Pending input, such as half a key sequence, is not for the shell.
                     termios.tcflush(self._fd, termios.TCIFLUSH)
                     self._set(before)
 
     def use_mouse(self, on: bool) -> None:
-        """Have the terminal tell clicks, or no longer; it learns so with the next bytes."""
+        """Turn mouse reports on or off, with the next bytes sent."""
         if on != self._uses_mouse:
             self._uses_mouse = on
             if self.is_entered:
                 self._unsent += _MOUSE_ON if on else _MOUSE_OFF
 
     async def read(self) -> bytes:
-        """The next bytes of keys, while the screen is ours.
+        """Read the next bytes of input, while the screen is in use.
 
         Raises:
             TerminalGoneError: it was closed.
@@ -196,15 +183,15 @@ class Tty:
             await trio.lowlevel.wait_readable(self._fd)
             if not self.is_entered:
                 continue
-            with contextlib.suppress(BlockingIOError), _told_if_gone():
+            with contextlib.suppress(BlockingIOError), _raise_if_gone():
                 if data := os.read(self._fd, READ_BYTES):
                     return data
                 raise TerminalGoneError(errno.EIO, "the terminal was closed")
 
     async def send(self, data: bytes) -> None:
-        """Write all of it, however long the terminal takes.
+        """Write all data, however long the terminal takes.
 
-        What was not written when this was cancelled comes first the next time.
+        What was not written because of cancellation is written first by the next call.
 
         Raises:
             TerminalGoneError: it was closed.
@@ -212,7 +199,7 @@ class Tty:
         self._unsent += data
         while self._unsent:
             try:
-                with _told_if_gone():
+                with _raise_if_gone():
                     count = os.write(self._fd, self._unsent)
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._fd)
@@ -222,7 +209,7 @@ class Tty:
 
 
 @contextlib.contextmanager
-def _told_if_gone() -> Iterator[None]:
+def _raise_if_gone() -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The command line behind ``:``; pure."""
+"""The command line that ``:`` opens; pure."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .._settings import REFRESH_SECONDS
 from ..drawing._export import FORMS
 from ._effects import Effect, Export, Quit
+from ._ui import REFRESH_SECONDS, Ui
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ._ui import Ui
 
 
-class Mistake(Exception):
-    """What was typed is no command; says what is allowed."""
+class CommandError(Exception):
+    """A command is unknown or has wrong arguments; the message says what is allowed."""
 
 
 class Commands:
-    """What may be typed behind ``:``.
+    """Runs and completes commands.
 
     Args:
-        ui: what the commands change.
+        ui: the state that the commands change.
     """
 
     def __init__(self, ui: Ui) -> None:
@@ -40,43 +39,43 @@ class Commands:
         }
 
     def names(self) -> list[str]:
-        """What may come first, of the view that is shown."""
+        """The commands available in the current view."""
         views = [view.name for view in self._ui.views]
-        view = self._ui.place.view
+        view = self._ui.current.view
         actions = [action.name for action in view.actions]
         links = [link.name for link in view.links]
         return [*views, *actions, *links, *self._commands]
 
     def run(self, text: str, model: Model) -> Effect | None:
-        """Carry out what was typed.
+        """Run a command line.
 
         Raises:
-            Mistake: there is no such command, or it takes something else.
+            CommandError: the command is unknown or has wrong arguments.
         """
         try:
             words = shlex.split(text)
         except ValueError as error:
-            raise Mistake(f"{text}: {error}") from error
+            raise CommandError(f"{text}: {error}") from error
         if not words:
             return None
         name, rest = self._meant(words[0]), words[1:]
         ui = self._ui
         if name in self._commands:
             return self._commands[name](rest)
-        for action in ui.place.view.actions:
+        for action in ui.current.view.actions:
             if action.name == name:
                 return ui.begin(action, rest, model)
-        for link in ui.place.view.links:
+        for link in ui.current.view.links:
             if link.name == name and not rest:
                 ui.follow(link)
                 return None
         if rest:
-            raise Mistake(f"{name}: a view takes no words; /{' '.join(rest)} filters")
+            raise CommandError(f"{name}: takes no arguments; to filter, use /{' '.join(rest)}")
         ui.show(name)
         return None
 
     def completed(self, text: str) -> str:
-        """The text with as much of the command's name as is sure."""
+        """Complete a command or a column name as far as it is unambiguous."""
         word, space, rest = text.partition(" ")
         if space:
             if self._meant_or_none(word) != "sort":
@@ -88,11 +87,11 @@ class Commands:
         name = self._meant_or_none(word)
         if name is None:
             known = [each for each in self.names() if each.startswith(word)] or self.names()
-            raise Mistake(f"{word}: no such command; there are {', '.join(known)}")
+            raise CommandError(f"{word}: unknown command; available: {', '.join(known)}")
         return name
 
     def _meant_or_none(self, word: str) -> str | None:
-        """The command that a word begins; its own name, if it is one."""
+        """The command that a word abbreviates unambiguously, or names exactly."""
         names = self.names()
         if word == "q":
             return "quit"
@@ -102,7 +101,7 @@ class Commands:
         return found[0] if len(found) == 1 else None
 
     def _columns(self) -> list[str]:
-        table = self._ui.place.table
+        table = self._ui.current.table
         return [] if table is None else table.sortable()
 
     def _quit(self, words: Sequence[str]) -> Effect:
@@ -110,17 +109,17 @@ class Commands:
         return Quit()
 
     def _filter(self, words: Sequence[str]) -> None:
-        self._ui.place.filter = " ".join(words)
+        self._ui.current.filter = " ".join(words)
 
     def _sort(self, words: Sequence[str]) -> None:
         columns = self._columns()
         if not columns:
-            raise Mistake("sort: there is no table here")
+            raise CommandError("sort: this view has no table")
         orders = {"asc": False, "desc": True}
         column, order = [*words, "", ""][:2]
         if len(words) > 2 or column not in columns or (order and order not in orders):
-            raise Mistake(f"sort: COLUMN [asc|desc], with COLUMN of {', '.join(columns)}")
-        self._ui.place.sort_by(column, descending=orders.get(order))
+            raise CommandError(f"sort: usage: COLUMN [asc|desc]; columns: {', '.join(columns)}")
+        self._ui.current.sort_by(column, descending=orders.get(order))
 
     def _pause(self, words: Sequence[str]) -> None:
         _none("pause", words)
@@ -133,18 +132,18 @@ class Commands:
         except ValueError:
             seconds = 0.0
         if not least <= seconds <= most:
-            raise Mistake(f"refresh: SECONDS, from {least:g} to {most:g}")
+            raise CommandError(f"refresh: usage: SECONDS, from {least:g} to {most:g}")
         self._ui.refresh_seconds = seconds
 
     def _export(self, words: Sequence[str]) -> Effect:
         if len(words) != 1 or words[0].rpartition(".")[2].lower() not in FORMS:
             forms = ", ".join(f".{form}" for form in FORMS)
-            raise Mistake(f"export: FILE, whose name ends with one of {forms}")
+            raise CommandError(f"export: usage: FILE, with the extension {forms}")
         return Export(words[0])
 
     def _mouse(self, words: Sequence[str]) -> Effect:
         if words not in (["on"], ["off"], []):
-            raise Mistake("mouse: on or off")
+            raise CommandError("mouse: usage: on or off")
         return self._ui.use_mouse(words == ["on"] if words else not self._ui.uses_mouse)
 
     def _help(self, words: Sequence[str]) -> None:
@@ -154,14 +153,14 @@ class Commands:
 
 def _none(name: str, words: Sequence[str]) -> None:
     if words:
-        raise Mistake(f"{name}: takes no words")
+        raise CommandError(f"{name}: takes no arguments")
 
 
-def _common(begun: str, names: Sequence[str]) -> str:
-    """The longest text that all names share which begin so."""
-    found = [name for name in names if name.startswith(begun)]
+def _common(prefix: str, names: Sequence[str]) -> str:
+    """The longest common prefix of all names that start with ``prefix``."""
+    found = [name for name in names if name.startswith(prefix)]
     if not found:
-        return begun
+        return prefix
     first, last = min(found), max(found)
     length = next(
         (n for n, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]),

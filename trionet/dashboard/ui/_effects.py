@@ -1,4 +1,4 @@
-"""What a key asks of the application, since the user interface itself does no I/O."""
+"""What a key asks of the application, since the user interface does no I/O itself."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from ._view import Action
 
 @attrs.frozen
 class Quit:
-    """The user wants to leave."""
+    """Quit the dashboard."""
 
 
 @attrs.frozen
 class Redraw:
-    """The screen is to be drawn anew, whatever it shows."""
+    """Redraw the whole screen."""
 
 
 @attrs.frozen
 class UseMouse:
-    """The terminal is to tell clicks, or no longer."""
+    """Turn the terminal's mouse reports on or off."""
 
     on: bool
 
 
 @attrs.frozen
 class Export:
-    """What is seen is to be written to a file, whose name says in which form."""
+    """Write the current view to a file; the extension chooses the format."""
 
     path: str
 
 
 @attrs.frozen
 class Act:
-    """An action is to be carried out."""
+    """Run an action."""
 
     action: Action
     row: Any

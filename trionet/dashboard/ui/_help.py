@@ -1,4 +1,4 @@
-"""The page behind ``?``: what the view shows, and what the keys do; pure."""
+"""The help page: what the view shows, and what the keys do; pure."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Final
 from rich.segment import Segment
 
 from ..drawing import _palette as palette
-from ..drawing._wrapping import wrapped
-from ._view import Line, Pen, View
+from ..drawing._cells import wrapped
+from ..drawing._pen import Line, Pen
+from ._view import View
 
 KEYS: Final = (
-    ("j k, arrows", "move"),
+    ("j k, arrows", "move the cursor"),
     ("PgUp PgDn, ctrl-u ctrl-d", "move by pages"),
-    ("g G, Home End", "to the first, to the last"),
-    ("enter", "what is inside of the chosen row"),
-    ("esc, backspace", "take the filter away, or go back"),
+    ("g G, Home End", "first row, last row"),
+    ("enter", "open the selected row"),
+    ("esc, backspace", "clear the filter, or go back"),
     ("tab, shift-tab", "next view, previous view"),
-    ("`", "the view before"),
-    ("/", "filter: all words must be there; with ! in front, must not"),
-    ("s, r", "sort by the next column; turn the order around"),
-    ("p, space", "pause: what is seen stays, data goes on coming"),
-    ("+ -", "look more often, less often"),
-    ("x", "export what is seen: .svg, .html, .txt, .json, .csv"),
-    ("m", "let the mouse choose; off at first, so that it marks text"),
+    ("`", "the view shown before"),
+    ("/", "filter: rows with all of these words; !word excludes"),
+    ("s, r", "sort by the next column; reverse the order"),
+    ("p, space", "pause: the screen freezes, data is still read"),
+    ("+ -", "refresh more often, less often"),
+    ("x", "export the view: .svg, .html, .txt, .json, .csv"),
+    ("m", "mouse on or off; while it is off, it selects text"),
     (":", "a command: a view, an action, sort, filter, export, refresh, quit; tab completes"),
-    ("ctrl-l", "draw the screen anew"),
+    ("ctrl-l", "redraw the screen"),
     ("q, ctrl-c", "quit"),
 )
 _KEY_CELLS: Final = 26
@@ -35,9 +36,9 @@ _KEY_CELLS: Final = 26
 def help_lines(
     view: View, views: Sequence[View], alarms: Sequence[str], pen: Pen
 ) -> Iterator[Line]:
-    """The lines of the help: what is wrong, then the view's own."""
+    """The lines of the help page: problems first, then the view, keys and views."""
     if alarms:
-        yield pen.rule("What is wrong")
+        yield pen.rule("Problems")
         for alarm in alarms:
             for line in wrapped(f"! {alarm}", pen.width - 2, pen.glyphs):
                 yield [Segment(f" {line}", palette.ALARM)]
@@ -60,7 +61,7 @@ def help_lines(
     for each in views:
         yield from _row(each.key, f"{each.title} (:{each.name})", pen)
     yield []
-    yield [Segment(" esc leaves this page", palette.DIM)]
+    yield [Segment(" esc closes this page", palette.DIM)]
 
 
 def _row(key: str, meaning: str, pen: Pen) -> Iterator[Line]:

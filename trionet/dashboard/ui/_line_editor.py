@@ -1,40 +1,40 @@
-"""One line of text that is being typed; pure."""
+"""A one-line text editor with a history; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-#: Longer than any name of Kafka's; what comes beyond is not taken.
+#: The longest line; longer than any name in Kafka.
 CHARS_MAX: Final = 1000
-#: The keys with alt that mean something.
+#: The Alt keys with a meaning; others are Escape and a key.
 ALT_KEYS: Final = frozenset({"alt-backspace"})
-#: How many lines are remembered.
-REMEMBERED_MAX: Final = 100
+#: How many earlier lines can be recalled.
+HISTORY_MAX: Final = 100
 
 
-class Entry:
-    """A line of text and the place in it where the next character goes.
+class LineEditor:
+    """A line of text and a cursor.
 
     Args:
-        text: what stands there at first.
-        remembered: earlier lines, the last one last, for the arrows up and down.
+        text: the initial text.
+        history: earlier lines, the newest last, for the up and down arrows.
     """
 
-    def __init__(self, text: str = "", remembered: Sequence[str] = ()) -> None:
+    def __init__(self, text: str = "", history: Sequence[str] = ()) -> None:
         self.text = text
         self.cursor = len(text)
-        self._lines = [*remembered[-REMEMBERED_MAX:], text]
+        self._lines = [*history[-HISTORY_MAX:], text]
         self._line = len(self._lines) - 1
 
     def insert(self, text: str) -> None:
-        """Put text in; of a paste, the first line."""
+        """Insert text at the cursor; only the first line of a paste."""
         line = next(iter(text.splitlines()), "")[: CHARS_MAX - len(self.text)]
         self.text = self.text[: self.cursor] + line + self.text[self.cursor :]
         self.cursor += len(line)
 
     def press(self, key: str) -> bool:
-        """Take a key; False for one that means nothing here."""
+        """Handle a key. Returns False if the key has no meaning here."""
         if len(key) == 1:
             if key.isprintable():
                 self.insert(key)
@@ -70,7 +70,7 @@ class Entry:
         return True
 
     def replace(self, text: str) -> None:
-        """Have another line."""
+        """Replace the line."""
         self._set(text, "")
 
     def _set(self, before: str, after: str) -> None:

@@ -1,7 +1,7 @@
-"""The rows of a table that a filter lets through, sorted; some at a time, so that keys do not wait.
+"""Filtering and sorting the rows of a table, in steps, so that keys do not wait.
 
-A filter looks at a microsecond or two of text a row: with thousands of rows that is longer than a
-frame may take. Sorting them is one call, and takes a fifth of that.
+A filter takes a microsecond or two per row, which for thousands of rows exceeds the time of a
+frame. Sorting them is a single call, and takes a fifth of that.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Any, Final
 
 import attrs
 
-from ._view import Column, Table
+from ..drawing._table import Column, Table
 
-#: How many rows are looked at in one step: less than a millisecond of work.
+#: How many rows a step filters: less than a millisecond of work.
 ROWS_PER_STEP: Final = 400
 
 
 @attrs.frozen
 class Order:
-    """What a user has asked for.
+    """How rows are filtered and sorted.
 
     Attributes:
         sort: the name of a column; None keeps the order.
         descending: whether the largest is first.
-        filter: words; each must be in one of the searched columns, upper and lower case alike, or
-            in none of them if it begins with ``!``.
+        filter: words without regard to case; a row must contain each in a searched column, or must
+            not if it starts with ``!``.
     """
 
     sort: str | None = None
@@ -34,55 +34,55 @@ class Order:
 
 
 class Ordering:
-    """Rows on their way into an order.
+    """Rows being filtered and sorted.
 
     Args:
-        rows: of the table; they must not change meanwhile.
+        rows: all rows of the table; they must not change meanwhile.
         table: its columns say what is searched and compared.
-        order: which one.
+        order: how to filter and sort.
 
     Attributes:
         order: as given.
-        rows: those that were let through so far; in their order when it is done.
-        is_done: whether all have been looked at.
+        rows: the rows that matched so far; sorted when done.
+        is_done: whether all rows were examined.
     """
 
     def __init__(self, rows: Sequence[Any], table: Table[Any], order: Order) -> None:
         self.order = order
         self.rows: list[Any] = []
         self.is_done = False
-        self._given = rows
+        self._all = rows
         self._next = 0
         self._table = table
         words = order.filter.lower().split()
-        self._wanted = [word for word in words if not word.startswith("!")]
-        self._unwanted = [word[1:] for word in words if len(word) > 1 and word.startswith("!")]
+        self._required = [word for word in words if not word.startswith("!")]
+        self._excluded = [word[1:] for word in words if len(word) > 1 and word.startswith("!")]
 
     def step(self) -> None:
-        """Look at some more rows."""
-        if not self._wanted and not self._unwanted:
-            self.rows, self._next = list(self._given), len(self._given)
+        """Filter the next rows; after the last, sort them."""
+        if not self._required and not self._excluded:
+            self.rows, self._next = list(self._all), len(self._all)
         else:
-            part = self._given[self._next : self._next + ROWS_PER_STEP]
-            self.rows += self._let_through(part)
+            part = self._all[self._next : self._next + ROWS_PER_STEP]
+            self.rows += self._matching(part)
             self._next += len(part)
-        if self._next >= len(self._given):
+        if self._next >= len(self._all):
             self.rows = self._sorted()
             self.is_done = True
 
-    def _let_through(self, rows: Sequence[Any]) -> Iterable[Any]:
+    def _matching(self, rows: Sequence[Any]) -> Iterable[Any]:
         columns = [column for column in self._table.columns if _is_searched(column, rows)]
         getters = [_searched_text(column) for column in columns]
-        wanted, unwanted = self._wanted, self._unwanted
+        required, excluded = self._required, self._excluded
 
-        def has_them(row: Any) -> bool:
+        def matches(row: Any) -> bool:
             text = "\n".join([text for get in getters if (text := get(row))]).lower()
-            for word in wanted:
+            for word in required:
                 if word not in text:
                     return False
-            return not (unwanted and any(word in text for word in unwanted))
+            return not (excluded and any(word in text for word in excluded))
 
-        return [row for row in rows if has_them(row)]
+        return [row for row in rows if matches(row)]
 
     def _sorted(self) -> list[Any]:
         order, found = self.order, self.rows
@@ -97,9 +97,9 @@ class Ordering:
 
 
 def _searched_text(column: Column[Any]) -> Callable[[Any], Any]:
-    """Gives the text of a row's cell; that of thousands of rows is wanted at once."""
+    """A function that returns the text of a cell, resolved once for thousands of rows."""
     if column.text is str and column.value is not None and column.is_searched is None:
-        return column.value  # its values are texts
+        return column.value  # its values are text
     return column.shown
 
 
@@ -110,7 +110,7 @@ def _is_searched(column: Column[Any], rows: Sequence[Any]) -> bool:
 
 
 def _first_value(column: Column[Any], rows: Sequence[Any]) -> object:
-    """The first value that there is, which tells of which kind all are."""
+    """The first value that exists, from which the type of all is inferred."""
     if column.value is None:
         return None
     return next((value for row in rows if (value := column.value(row)) is not None), None)

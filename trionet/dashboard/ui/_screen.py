@@ -9,35 +9,35 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
-from ..drawing._cells import Glyphs, fit
-from ..drawing._frame import Frame
-from ..drawing._table_lines import GAP, exactly, heading_line, placed, row_line
-from ..drawing._wrapping import wrapped
+from ..drawing import _units as units
+from ..drawing._cells import Glyphs, fit, wrapped
+from ..drawing._pen import Frame, Line, Pen
+from ..drawing._table import UNREAD, Table
+from ..drawing._table_lines import GAP, exactly, heading_line, layout, row_line
 from ._help import help_lines
 from ._ui import Hits, Mode, Ui
-from ._view import UNREAD, Line, Pen, Table, View
+from ._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
 
-#: Below this nothing useful fits.
+#: The smallest usable screen.
 COLUMNS_MIN: Final = 60
 LINES_MIN: Final = 15
-#: Lines that the summary of a view leaves to its table.
+#: How many lines the summary of a view leaves to its table.
 TABLE_LINES_MIN: Final = 5
-#: After so many seconds without news the header says for how long there were none.
+#: The header shows the age of data from this many seconds on.
 STALE_SECONDS: Final = 3.0
-#: How many lines alarms have above a view; the help tells all of them in full.
+#: How many lines alarms may take above a view; the help page shows all in full.
 ALARM_LINES_MAX: Final = 2
-#: How many lines a message or a question has at the foot.
+#: How many lines a message or a question may take at the bottom.
 FOOT_LINES_MAX: Final = 3
-#: How much of what is typed is seen, however long its label is.
+#: How many cells are left to typed text, however long its label is.
 TYPED_CELLS_MIN: Final = 20
-#: What sources say between the name of a list and the reason.
+#: The words between the subject and the reason in the alarms of sources.
 _COULD_NOT: Final = " could not be read: "
-_ANSWERS: Final = " y yes, any: no"
+_ANSWERS: Final = " [y/N]"
 
 
 def draw(
@@ -49,22 +49,22 @@ def draw(
     stale_seconds: float = 0.0,
     now: float | None = None,
 ) -> Frame:
-    """The frame of now.
+    """Draw a frame.
 
     Args:
-        ui: what is shown; it is told where on the screen what is.
-        model: what is known.
+        ui: what to show; :attr:`.Ui.hits` is updated.
+        model: the data.
         width: of the screen, in cells.
         height: of the screen, in lines.
-        glyphs: which characters there are.
-        stale_seconds: for how long there was no news.
-        now: in seconds of the loop's clock, for the age of what is shown; None tells none.
+        glyphs: the characters to draw with.
+        stale_seconds: the time since the last change of the model.
+        now: in seconds of the loop's clock, to show the age of data; None shows none.
     """
     if width < COLUMNS_MIN or height < LINES_MIN:
         return _too_small(width, height)
     pen = Pen(width, height, glyphs)
     ui.hits = Hits()
-    ui.place.look(model, is_paused=ui.is_paused)
+    ui.current.update(model, is_paused=ui.is_paused)
     header = _header(ui, model, pen, stale_seconds, now)
     lines = [header, _tabs(ui, pen), _title(ui, pen, now), *_alarms(model, pen)]
     foot = _foot(ui, pen)
@@ -79,29 +79,29 @@ def draw(
 
 
 def _too_small(width: int, height: int) -> Frame:
-    said = (
+    texts = (
         f"This screen has {width} x {height} cells.",
         f"The dashboard needs {COLUMNS_MIN} x {LINES_MIN}.",
-        "Make it larger, or press q.",
+        "Enlarge the window, or press q.",
     )
-    lines: list[Line] = [[Segment(line)] for line in said[:height]]
+    lines: list[Line] = [[Segment(line)] for line in texts[:height]]
     lines += [[] for _ in range(height - len(lines))]
     return Frame(width, [exactly(line, width) for line in lines])
 
 
 def failed_frame(ui: Ui, model: Model, name: str, width: int, height: int, glyphs: Glyphs) -> Frame:
-    """What is shown of a view that cannot be drawn: a fault of ours, which the log tells.
+    """The frame in place of a view that raised an exception, which is a bug; the log has it.
 
-    The view is asked for nothing; what others say is shown all the same.
+    The view itself is not called; alarms and messages are shown as usual.
     """
     pen = Pen(width, height, glyphs)
-    said = (
-        f" ! The view {name} failed; the log has the reason.",
-        " Another key shows another view.",
+    texts = (
+        f" ! The view {name} failed; see the log.",
+        " Press a key to show another view.",
     )
-    lines: list[Line] = [[Segment(line, palette.ALARM)] for line in said]
+    lines: list[Line] = [[Segment(line, palette.ALARM)] for line in texts]
     lines += [[], *_alarms(model, pen)]
-    foot = _said(ui, pen)
+    foot = _message(ui, pen)
     room = max(0, height - len(foot))
     lines = lines[:room]
     lines += [[] for _ in range(room - len(lines))]
@@ -109,7 +109,7 @@ def failed_frame(ui: Ui, model: Model, name: str, width: int, height: int, glyph
     return Frame(width, [exactly(line, width, mark=glyphs.ellipsis) for line in shown])
 
 
-# What is around the view.
+# Around the view.
 
 
 def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float, now: float | None) -> Line:
@@ -118,22 +118,22 @@ def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float, now: float | N
     if about.node_id is not None:
         parts.append(f"node {about.node_id}")
     if about.uptime_seconds is not None:
-        parts.append(f"up {amounts.duration(about.uptime_seconds)}")
+        parts.append(f"up {units.duration(about.uptime_seconds)}")
     left = f" trionet {pen.glyphs.dot} " + "  ".join(filter(None, parts))
     right = " live "
     if ui.is_paused:
-        right = " PAUSED: p goes on "
+        right = " PAUSED: p resumes "
     elif model.failing:
         since = None if now is None else now - min(model.failing.values())
-        right = " ! not live " if since is None else f" ! not live for {amounts.duration(since)} "
+        right = " ! not live " if since is None else f" ! not live for {units.duration(since)} "
     elif stale_seconds >= STALE_SECONDS:
-        right = f" ! no news for {amounts.duration(stale_seconds)} "
+        right = f" ! no data for {units.duration(stale_seconds)} "
     width = max(0, pen.width - len(right))
     return [pen.cell(left, width, palette.BAR), Segment(right, palette.BAR)]
 
 
 def _tabs(ui: Ui, pen: Pen) -> Line:
-    """The names of the views with their keys; where there is no room, less of the others."""
+    """The names of the views with their keys; on narrow screens, names are abbreviated."""
     line: Line = []
     column = 0
     letters = next((n for n in TAB_LETTERS if _tabs_cells(ui, n) <= pen.width), TAB_LETTERS[-1])
@@ -146,7 +146,7 @@ def _tabs(ui: Ui, pen: Pen) -> Line:
     return line
 
 
-#: How much of a name may be shown, the most first.
+#: How many letters of a view's name may be shown, the most first.
 CELLS_MAX: Final = 1_000
 TAB_LETTERS: Final = (CELLS_MAX, 6, 5, 4, 3, 0)
 
@@ -161,52 +161,52 @@ def _tabs_cells(ui: Ui, letters: int) -> int:
 
 
 def _title(ui: Ui, pen: Pen, now: float | None) -> Line:
-    place, glyphs = ui.place, pen.glyphs
+    state, glyphs = ui.current, pen.glyphs
     line = [Segment(" ")]
     for index, each in enumerate(ui.trail):
         if index:
             line.append(Segment(f" {glyphs.into} ", palette.DIM))
         line.append(pen.text(each.view.title, palette.TITLE))
-    table = place.table
+    table = state.table
     if table is not None and table.missing is None:
         known = max(len(table.rows), table.total or 0)
-        shown = len(place.rows)
+        shown = len(state.rows)
         many = f"{shown:,}" if shown == known else f"{shown:,} of {known:,}"
         line.append(Segment(f"  {many}", palette.DIM))
-        if place.sorted_by is not None:
-            mark = glyphs.falling if place.descending else glyphs.rising
-            line.append(Segment(f"  by {place.sorted_by} {mark}", palette.DIM))
+        if state.sorted_by is not None:
+            mark = glyphs.falling if state.descending else glyphs.rising
+            line.append(Segment(f"  by {state.sorted_by} {mark}", palette.DIM))
         line += _age(table, now)
-    if place.filter:
-        line += [Segment("  filter ", palette.DIM), pen.text(place.filter, palette.NOTE)]
+    if state.filter:
+        line += [Segment("  filter ", palette.DIM), pen.text(state.filter, palette.NOTE)]
     return line
 
 
 def _age(table: Table[Any], now: float | None) -> Line:
-    """How old the rows are, if they are not new."""
+    """The age of the rows, unless they are new."""
     if table.as_of is None or now is None:
         return []
     seconds = now - table.as_of
     if not table.is_failing and seconds < STALE_SECONDS:
         return []
-    said = f"as of {amounts.duration(max(0.0, seconds))} ago"
+    text = f"as of {units.duration(max(0.0, seconds))} ago"
     if table.is_failing:
-        return [Segment(f"  ! {said}", palette.ALARM)]
-    return [Segment(f"  {said}", palette.DIM)]
+        return [Segment(f"  ! {text}", palette.ALARM)]
+    return [Segment(f"  {text}", palette.DIM)]
 
 
 def _alarms(model: Model, pen: Pen) -> list[Line]:
-    """The only one as long as there is room; of more, a line each."""
+    """A single alarm may take all lines; of several, each takes one."""
     texts = [f"! {text}" for text in _faults(model)]
     if len(texts) > ALARM_LINES_MAX:
         others = len(texts) - ALARM_LINES_MAX + 1
-        texts[ALARM_LINES_MAX - 1 :] = [f"! and {others} more faults; ? tells all of them"]
+        texts[ALARM_LINES_MAX - 1 :] = [f"! and {others} more problems; press ? to see all"]
     lines_max = max(1, ALARM_LINES_MAX // max(1, len(texts)))
     return [line for text in texts for line in _few_lines(text, lines_max, pen, palette.ALARM)]
 
 
 def _faults(model: Model) -> list[str]:
-    """The alarms; what cannot be read for the same reason, as nobody answers, is one of them."""
+    """The alarms, merging those with the same reason, such as an unreachable broker."""
     of_reason: dict[str, list[str]] = {}
     for text in dict.fromkeys(model.alarms.values()):
         what, mark, reason = text.rpartition(_COULD_NOT)
@@ -215,7 +215,7 @@ def _faults(model: Model) -> list[str]:
 
 
 def _few_lines(text: str, lines_max: int, pen: Pen, style: Style) -> list[Line]:
-    """Any text in at most so many lines, with a mark if there is more of it."""
+    """Any text in at most ``lines_max`` lines, with an ellipsis if there is more."""
     lines = wrapped(text, pen.width - 2, pen.glyphs)
     if len(lines) > lines_max:
         rest = " ".join(lines[lines_max - 1 :])
@@ -223,8 +223,8 @@ def _few_lines(text: str, lines_max: int, pen: Pen, style: Style) -> list[Line]:
     return [[Segment(f" {line}", style)] for line in lines]
 
 
-def _said(ui: Ui, pen: Pen) -> list[Line]:
-    """A message, or what is typed, which no view has a part in; empty without either."""
+def _message(ui: Ui, pen: Pen) -> list[Line]:
+    """The message or the text being typed, which do not depend on the view; empty if none."""
     if ui.message is not None and ui.mode is not Mode.ASK:
         style = palette.ALARM if ui.message.is_alarm else palette.GOOD
         mark = "! " if ui.message.is_alarm else ""
@@ -239,9 +239,9 @@ def _said(ui: Ui, pen: Pen) -> list[Line]:
 
 
 def _foot(ui: Ui, pen: Pen) -> list[Line]:
-    said = _said(ui, pen)
-    if said:
-        return said
+    message = _message(ui, pen)
+    if message:
+        return message
     match ui.mode:
         case Mode.ASK:
             return _asked(ui, pen)
@@ -252,16 +252,16 @@ def _foot(ui: Ui, pen: Pen) -> list[Line]:
 
 
 def _question(ui: Ui, pen: Pen) -> list[Line]:
-    assert ui.asking is not None
+    assert ui.prompt is not None
     narrow = attrs.evolve(pen, width=pen.width - len(_ANSWERS))
-    lines = _few_lines(ui.asking.question, FOOT_LINES_MAX, narrow, palette.NOTE)
+    lines = _few_lines(ui.prompt.question, FOOT_LINES_MAX, narrow, palette.NOTE)
     last = exactly(lines[-1], narrow.width)
     return [*lines[:-1], [*last, Segment(_ANSWERS, palette.BOLD)]]
 
 
 def _typed(label: str, ui: Ui, pen: Pen) -> Line:
-    """What is typed, with the cursor in sight."""
-    entry = ui.entry
+    """The text being typed, scrolled so that the cursor is visible."""
+    entry = ui.editor
     if cell_len(label) > pen.width - TYPED_CELLS_MIN:
         label = fit(label, pen.width - TYPED_CELLS_MIN - 1, glyphs=pen.glyphs) + " "
     before = pen.text(entry.text[: entry.cursor]).text
@@ -279,10 +279,10 @@ def _typed(label: str, ui: Ui, pen: Pen) -> Line:
 
 
 def _asked(ui: Ui, pen: Pen) -> list[Line]:
-    """A field, and above it what was wrong with what was answered."""
-    assert ui.asking is not None
-    action, given = ui.asking.action, len(ui.asking.answers)
-    typed = _typed(pen.text(f" {action.label}, {action.fields[given].label}: ").text, ui, pen)
+    """The field being filled in, below what was wrong with the last answer."""
+    assert ui.prompt is not None
+    action, count = ui.prompt.action, len(ui.prompt.answers)
+    typed = _typed(pen.text(f" {action.label}, {action.fields[count].label}: ").text, ui, pen)
     if ui.message is None:
         return [typed]
     wrong = _few_lines(f"! {ui.message.text}", FOOT_LINES_MAX - 1, pen, palette.ALARM)
@@ -293,12 +293,12 @@ def _hints(ui: Ui, pen: Pen) -> Line:
     hints = [("q", "quit"), ("?", "help"), ("/", "filter"), (":", "command")]
     if len(ui.trail) > 1:
         hints.insert(0, ("esc", "back"))
-    if ui.place.table is not None:
+    if ui.current.table is not None:
         hints += [("s", "sort"), ("r", "reverse")]
-    view = ui.place.view
+    view = ui.current.view
     hints += [(each.key, each.label) for each in view.links]
     hints.append(("p", "pause"))
-    has_row = ui.place.chosen is not None
+    has_row = ui.current.selected is not None
     hints += [(each.key, each.label) for each in view.actions if has_row or not each.needs_row]
     line = [Segment(" ")]
     left = pen.width - 1
@@ -310,62 +310,62 @@ def _hints(ui: Ui, pen: Pen) -> Line:
     return line
 
 
-# What is in the middle.
+# The view itself.
 
 
 def _help(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
-    lines = list(help_lines(ui.place.view, ui.views, _faults(model), pen))
+    lines = list(help_lines(ui.current.view, ui.views, _faults(model), pen))
     ui.help_top = max(0, min(ui.help_top, len(lines) - room))
     return lines[ui.help_top :]
 
 
 def _body(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
-    place = ui.place
-    if place.summary is None or not place.is_kept:
-        place.summary = list(place.view.summary(model, pen))
-    lines = place.summary[: max(0, room - TABLE_LINES_MIN)]
+    state = ui.current
+    if state.summary is None or not state.is_frozen:
+        state.summary = list(state.view.summary(model, pen))
+    lines = state.summary[: max(0, room - TABLE_LINES_MIN)]
     room -= len(lines)
-    if place.table is None:
+    if state.table is None:
         return lines + _scrolled(ui, model, room, attrs.evolve(pen, height=room))
     return lines + _rows(ui, model, row + len(lines), room, pen)
 
 
 def _scrolled(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
-    place = ui.place
-    if place.lines is None or not place.is_kept:
-        place.lines = list(place.view.lines(model, pen))
-    place.height = max(1, room)
-    place.move_to(place.cursor)
-    return place.lines[place.top : place.top + room]
+    state = ui.current
+    if state.lines is None or not state.is_frozen:
+        state.lines = list(state.view.lines(model, pen))
+    state.height = max(1, room)
+    state.move_to(state.cursor)
+    return state.lines[state.top : state.top + room]
 
 
 def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
-    place = ui.place
-    table = place.table
+    state = ui.current
+    table = state.table
     assert table is not None
-    place.height = max(1, room - 1)
+    state.height = max(1, room - 1)
     if table.missing is not None:
         waiting = f"Waiting for {model.about.source} ..."
         return [[], *_sentence(waiting if table.missing == UNREAD else table.missing, pen)]
-    places = placed(table.columns, pen.width)
-    heading = heading_line(places, pen, place.sorted_by, descending=place.descending)
-    if not place.rows:
-        said = f"Nothing here has {place.filter!r}." if place.filter else "There is nothing yet."
-        if place.is_behind:
-            said = f"Looking for {place.filter!r} ..."
-        return [heading, [], *_sentence(said, pen)]
+    columns = layout(table.columns, pen.width)
+    heading = heading_line(columns, pen, state.sorted_by, descending=state.descending)
+    if not state.rows:
+        text = f"No row matches {state.filter!r}." if state.filter else "No rows yet."
+        if state.is_updating:
+            text = f"Searching for {state.filter!r} ..."
+        return [heading, [], *_sentence(text, pen)]
     ui.hits.heading_row, ui.hits.body_row = row, row + 1
     column = 0
-    for each, width in places:
+    for each, width in columns:
         ui.hits.headings.append((column, column + width, each.name))
         column += width + GAP
-    place.scroll()
-    shown = place.rows[place.top : place.top + place.height]
-    chosen = place.cursor - place.top
+    state.scroll()
+    shown = state.rows[state.top : state.top + state.height]
+    selected = state.cursor - state.top
     return [
         heading,
         *(
-            row_line(table, places, each_row, pen, is_chosen=index == chosen)
+            row_line(table, columns, each_row, pen, is_selected=index == selected)
             for index, each_row in enumerate(shown)
         ),
     ]

@@ -1,35 +1,44 @@
-"""What the keys do: which view is shown, what is typed, what is asked; pure.
+"""The state of the user interface: views, the text being typed, the action to confirm; pure.
 
-:meth:`Ui.press` takes an event and changes this state; what cannot be done here, such as leaving or
-an action on the broker, it gives back as an effect for the application.
+The problem: one keyboard has to browse tables, edit a filter or a command line, fill in the fields
+of an action and confirm it, and the same operation is often a key, a command and a click. And none
+of it may do I/O, or a slow broker would freeze the keyboard.
+
+The choice: one state object and an explicit :class:`Mode`. :class:`.KeyHandler` takes an event and
+changes the state, as :class:`.Commands` does for a command line; what needs I/O (leaving,
+exporting, an action on the broker) they return as an effect for the application. Each view with a
+tab has a stack of :class:`.ViewState`, so that switching tabs keeps the cursor, the sort order and
+the filter. Tests press keys and read the state, without a terminal.
+
+Rejected: a widget toolkit (focus and layout for one table and one line of text, and tens of
+milliseconds at start) and a task per dialog (a dialog would have to be cancelled by every key that
+leaves it). Think again if two tables ever share the screen: there is one cursor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum, auto
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from .._settings import REFRESH_SECONDS
-from ..terminal._keys import Event, Key, Mouse, Paste
-from ._commands import Commands, Mistake
-from ._effects import Act, Effect, Quit, Redraw, UseMouse
-from ._line_editor import ALT_KEYS, Entry
+from ._effects import Act, Effect, UseMouse
+from ._line_editor import LineEditor
 from ._view import Action, Link, View
-from ._view_state import Place
+from ._view_state import ViewState
 
 if TYPE_CHECKING:
     from ..model._model import Model
 
-#: How many views may be opened out of one another.
+#: The refresh intervals in seconds that ``+`` and ``-`` step through; also the allowed range.
+REFRESH_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+#: How many views can be stacked on one another.
 DEPTH_MAX: Final = 16
 
 
 class Mode(Enum):
-    """What keys mean."""
+    """What keys do at the moment."""
 
     BROWSE = auto()
     FILTER = auto()
@@ -41,15 +50,15 @@ class Mode(Enum):
 
 @attrs.frozen
 class Message:
-    """A line at the foot, until the next key."""
+    """A line at the bottom of the screen, shown until the next key."""
 
     text: str
     is_alarm: bool = False
 
 
 @attrs.define
-class Asking:
-    """An action whose fields are being filled in."""
+class Prompt:
+    """An action whose fields are being filled in, or which waits for its confirmation."""
 
     action: Action
     row: Any
@@ -57,14 +66,14 @@ class Asking:
 
     @property
     def question(self) -> str:
-        """What is to be confirmed."""
+        """The question to confirm."""
         assert self.action.question is not None
         return self.action.question(self.row, self.answers)
 
 
 @attrs.define
 class Hits:
-    """Where on the screen what is, for the mouse; rows and columns from 0, ends not included."""
+    """Where things are on the screen, for the mouse: columns from 0, ends exclusive, and rows."""
 
     tabs: list[tuple[int, int, str]] = attrs.Factory(list)
     headings: list[tuple[int, int, str]] = attrs.Factory(list)
@@ -76,399 +85,193 @@ class Ui:
     """The state of the user interface.
 
     Args:
-        views: the views that have a key or a tab, in the order of the tabs.
-        first: the name of the one that is shown first.
-        refresh_seconds: how often the source looks.
+        views: the views with a tab, in the order of the tabs.
+        first: the name of the view shown first.
+        refresh_seconds: how often sources read.
 
     Attributes:
-        mode: what keys mean at the moment.
-        entry: the line that is being typed.
-        is_paused: whether what is seen stays as it is.
-        uses_mouse: whether the terminal tells clicks.
-        message: at the foot; None for the hints.
-        asking: the action that is being asked about.
-        help_top: the first line of the help that is seen.
-        hits: where on the screen what is.
+        mode: what keys do at the moment.
+        editor: the line being typed.
+        is_paused: whether the screen is frozen.
+        uses_mouse: whether the terminal reports clicks.
+        message: shown at the bottom; None shows the hints.
+        prompt: the action being filled in or confirmed.
+        help_top: the first line of the help on the screen.
+        hits: where things are on the screen.
     """
 
     def __init__(self, views: Sequence[View], first: str, refresh_seconds: float = 1.0) -> None:
         self.views = views
         self.mode = Mode.BROWSE
-        self.entry = Entry()
+        self.editor = LineEditor()
         self.is_paused = False
         self.uses_mouse = False
         self.refresh_seconds = refresh_seconds
         self.message: Message | None = None
-        self.asking: Asking | None = None
+        self.prompt: Prompt | None = None
         self.help_top = 0
         self.hits = Hits()
-        self._stacks = {view.name: [Place(view)] for view in views}
+        self._stacks = {view.name: [ViewState(view)] for view in views}
         self._root = first
         self._before = first
-        self._filter_before = ""
-        self._commands_typed: list[str] = []
-        self._filters_typed: list[str] = []
-        self.commands = Commands(self)
 
     @property
-    def trail(self) -> list[Place]:
-        """From a view with a tab to the one that was opened out of it last."""
+    def trail(self) -> list[ViewState]:
+        """The stack of views, from the one with a tab to the one on the screen."""
         return self._stacks[self._root]
 
     @property
-    def place(self) -> Place:
-        """Where one is."""
+    def current(self) -> ViewState:
+        """The state of the view on the screen."""
         return self.trail[-1]
 
     @property
     def root(self) -> str:
-        """The name of the view with a tab that one is in."""
+        """The name of the view with a tab that the stack starts with."""
         return self._root
 
-    def tell(self, text: str, *, is_alarm: bool = False) -> None:
-        """Show a message at the foot until the next key."""
+    def show_message(self, text: str, *, is_alarm: bool = False) -> None:
+        """Show a message at the bottom until the next key."""
         self.message = Message(text, is_alarm)
-
-    # Events.
-
-    def press(self, event: Event, model: Model) -> Effect | None:
-        """Take an event.
-
-        Args:
-            event: of the keyboard or the mouse.
-            model: for what is refused by what it knows.
-        """
-        if isinstance(event, Mouse):
-            return self._clicked(event)
-        if isinstance(event, Paste):
-            if self.mode in {Mode.FILTER, Mode.COMMAND, Mode.ASK}:
-                self.entry.insert(event.text)
-                self._typed()
-            return None
-        if event.name.startswith("alt-") and event.name not in ALT_KEYS:
-            # An escape and another key that a busy machine has read at once.
-            self.press(Key("esc"), model)
-            return self.press(Key(event.name.removeprefix("alt-")), model)
-        self.message = None
-        if event.name == "ctrl-l":
-            return Redraw()
-        if event.name == "ctrl-c":  # where the terminal does not make a signal of it
-            return Quit()
-        match self.mode:
-            case Mode.BROWSE:
-                return self._browse(event.name, model)
-            case Mode.HELP:
-                return self._read_help(event.name)
-            case Mode.CONFIRM:
-                return self._confirm(event.name)
-            case _:
-                return self._type(event.name, model)
-
-    def _browse(self, key: str, model: Model) -> Effect | None:
-        place = self.place
-        step = _steps(place).get(key)
-        if step is not None:
-            step()
-            return None
-        for view in self.views:
-            if view.key == key:
-                self.show(view.name)
-                return None
-        for action in place.view.actions:
-            if action.key == key:
-                return self.begin(action, (), model)
-        for link in place.view.links:
-            if link.key == key:
-                self.follow(link)
-                return None
-        return self._do(key)
-
-    def _do(self, key: str) -> Effect | None:
-        match key:
-            case "q":
-                return Quit()
-            case "enter":
-                self.open()
-            case "esc" | "backspace":
-                self.back()
-            case "tab" | "backtab":
-                self._next(1 if key == "tab" else -1)
-            case "`":
-                self.show(self._before)
-            case "/":
-                self._filter_before = self.place.filter
-                self._begin_typing(Mode.FILTER, self.place.filter, self._filters_typed)
-            case ":":
-                self._begin_typing(Mode.COMMAND, "", self._commands_typed)
-            case "s":
-                self.place.sort_by_next()
-            case "r":
-                self.place.reverse()
-            case "p" | " ":
-                self.pause()
-            case "+" | "=":
-                self._refresh(-1)
-            case "-":
-                self._refresh(1)
-            case "x":
-                self._begin_typing(Mode.COMMAND, f"export {self.place.view.name}.svg", ())
-            case "m":
-                return self.use_mouse(not self.uses_mouse)
-            case "?" | "f1":
-                self.show_help()
-            case _:
-                pass
-        return None
-
-    def _read_help(self, key: str) -> Effect | None:
-        step = {"down": 1, "j": 1, "up": -1, "k": -1, "pagedown": 10, "pageup": -10}.get(key)
-        if step is not None:
-            self.help_top = max(0, self.help_top + step)
-        elif key == "q":
-            return Quit()
-        elif key in {"?", "f1", "esc", "enter", "backspace"}:
-            self.mode = Mode.BROWSE
-        return None
-
-    def _confirm(self, key: str) -> Effect | None:
-        asking, self.asking, self.mode = self.asking, None, Mode.BROWSE
-        assert asking is not None
-        if key in {"y", "Y"}:
-            return Act(asking.action, asking.row, tuple(asking.answers))
-        self.tell(f"{asking.action.label}: not done")
-        return None
 
     # Moving between views.
 
     def show(self, name: str) -> None:
-        """Show a view with a tab, as it was left; once more shows it from the top of its trail."""
+        """Show a view with a tab, as it was left; if it is shown already, return to its top."""
         if name == self._root:
             del self.trail[1:]
             return
         self._before, self._root = self._root, name
 
-    def _next(self, step: int) -> None:
+    def show_next(self, step: int) -> None:
+        """Show the next view with a tab, or the previous one."""
         names = [view.name for view in self.views]
         self.show(names[(names.index(self._root) + step) % len(names)])
 
+    def show_before(self) -> None:
+        """Show the view with a tab that was shown before."""
+        self.show(self._before)
+
     def open(self) -> None:
-        """Show what is inside of the chosen row."""
-        row = self.place.chosen
-        view = None if row is None else self.place.view.opened(row)
+        """Open the selected row."""
+        row = self.current.selected
+        view = None if row is None else self.current.view.opened(row)
         if view is not None:
             self._push(view)
 
     def follow(self, link: Link) -> None:
-        """Show what a view leads to."""
-        row = self.place.chosen
+        """Open the view that a link leads to."""
+        row = self.current.selected
         if row is None and link.needs_row:
-            self.tell(f"{link.label}: there is no row to show it of", is_alarm=True)
+            self.show_message(f"{link.label}: select a row first", is_alarm=True)
         else:
             self._push(link.to(row if link.needs_row else None))
 
     def _push(self, view: View) -> None:
         if len(self.trail) < DEPTH_MAX:
-            self.trail.append(Place(view))
+            self.trail.append(ViewState(view))
 
     def back(self) -> None:
-        """Take the filter away, or else leave a view for the one that it was opened out of."""
-        if self.place.filter:
-            self.place.filter = ""
+        """Clear the filter; without one, return to the view below on the stack."""
+        if self.current.filter:
+            self.current.filter = ""
         elif len(self.trail) > 1:
             self.trail.pop()
 
-    # What has a command, too.
+    # Also commands.
 
     def pause(self) -> None:
-        """Keep what is seen, or go on."""
+        """Freeze the screen, or unfreeze it."""
         self.is_paused = not self.is_paused
 
     def use_mouse(self, on: bool) -> Effect:
-        """Have the terminal tell clicks, or no longer."""
+        """Turn mouse reports of the terminal on or off."""
         self.uses_mouse = on
-        self.tell("the mouse chooses; the terminal marks text with shift" if on else "no mouse")
+        self.show_message("mouse on; hold shift to select text" if on else "mouse off")
         return UseMouse(on)
 
     def show_help(self) -> None:
-        """Show what the view is about and what the keys do."""
+        """Show the help of the current view."""
         self.mode, self.help_top = Mode.HELP, 0
 
-    def _refresh(self, step: int) -> None:
+    def change_refresh(self, step: int) -> None:
+        """Refresh more often (-1) or less often (1)."""
         at = min(
             range(len(REFRESH_SECONDS)),
             key=lambda index: abs(REFRESH_SECONDS[index] - self.refresh_seconds),
         )
         at = max(0, min(at + step, len(REFRESH_SECONDS) - 1))
         self.refresh_seconds = REFRESH_SECONDS[at]
-        self.tell(f"a look every {self.refresh_seconds:g} s")
+        self.show_message(f"refresh every {self.refresh_seconds:g} s")
 
-    # Typing.
-
-    def _begin_typing(self, mode: Mode, text: str, remembered: Sequence[str]) -> None:
+    def begin_typing(self, mode: Mode, text: str, history: Sequence[str]) -> None:
+        """Edit a line of text, with earlier ones to recall."""
         self.mode = mode
-        self.entry = Entry(text, remembered)
-
-    def _type(self, key: str, model: Model) -> Effect | None:
-        if key == "esc":
-            self._give_up()
-            return None
-        if key == "enter":
-            return self._entered(model)
-        if key == "tab":
-            if self.mode is Mode.COMMAND:
-                self.entry.replace(self.commands.completed(self.entry.text))
-            return None
-        if key == "backspace" and not self.entry.text and self.mode is not Mode.ASK:
-            self._give_up()
-            return None
-        self.entry.press(key)
-        self._typed()
-        return None
-
-    def _typed(self) -> None:
-        if self.mode is Mode.FILTER:
-            self.place.filter = self.entry.text
-
-    def _give_up(self) -> None:
-        if self.mode is Mode.FILTER:
-            self.place.filter = self._filter_before
-        elif self.mode is Mode.ASK and self.asking is not None:
-            self.tell(f"{self.asking.action.label}: not done")
-        self.asking, self.mode = None, Mode.BROWSE
-
-    def _entered(self, model: Model) -> Effect | None:
-        mode, text = self.mode, self.entry.text
-        if mode is Mode.ASK:
-            return self._answered(text.strip())
-        self.mode = Mode.BROWSE
-        if mode is Mode.FILTER:
-            _remember(self._filters_typed, text)
-            return None
-        _remember(self._commands_typed, text)
-        try:
-            return self.commands.run(text, model)
-        except Mistake as mistake:
-            self.tell(str(mistake), is_alarm=True)
-            return None
+        self.editor = LineEditor(text, history)
 
     # Actions.
 
     def begin(self, action: Action, answers: Sequence[str], model: Model) -> Effect | None:
-        """Ask for what an action needs, and for a confirmation, then have it carried out.
+        """Start an action: ask for missing fields, then for confirmation, then run it.
 
         Args:
-            action: of the view that is shown.
-            answers: what was already said, field by field.
-            model: for what is refused by what it knows.
+            action: an action of the current view.
+            answers: values of the first fields, as typed in a command.
+            model: decides whether the action is available.
         """
         refused = action.refused(model)
-        row = self.place.chosen if action.needs_row else None
+        row = self.current.selected if action.needs_row else None
         if refused is None and action.needs_row and row is None:
-            refused = "there is no row to do it with"
+            refused = "select a row first"
         if refused is not None:
-            self.tell(f"{action.label}: {refused}", is_alarm=True)
+            self.show_message(f"{action.label}: {refused}", is_alarm=True)
             return None
-        self.asking = Asking(action, row, [])
+        self.prompt = Prompt(action, row, [])
         for answer in answers:
             wrong = self._wrong(answer)
             if wrong is not None:
-                self.asking = None
-                self.tell(wrong, is_alarm=True)
+                self.prompt = None
+                self.show_message(wrong, is_alarm=True)
                 return None
-            self.asking.answers.append(answer)
+            self.prompt.answers.append(answer)
         return self._ask_next()
 
     def _wrong(self, answer: str) -> str | None:
-        """What is wrong with the answer to the next field."""
-        assert self.asking is not None
-        action, given = self.asking.action, len(self.asking.answers)
-        if given >= len(action.fields):
-            return f"{action.name}: too many words; it takes {_fields(action)}"
-        field = action.fields[given]
+        """What is wrong with an answer to the next field; None if it is valid."""
+        assert self.prompt is not None
+        action, count = self.prompt.action, len(self.prompt.answers)
+        if count >= len(action.fields):
+            return f"{action.name}: too many arguments; expected {_fields(action)}"
+        field = action.fields[count]
         if not answer:
-            return None if field.is_optional else f"{field.label}: must not be empty"
+            return None if field.is_optional else f"{field.label}: required"
         wrong = field.check(answer)
         return None if wrong is None else f"{field.label}: {wrong}"
 
     def _ask_next(self) -> Effect | None:
-        asking = self.asking
-        assert asking is not None
-        fields = asking.action.fields
-        if len(asking.answers) < len(fields):
-            field = fields[len(asking.answers)]
-            self._begin_typing(Mode.ASK, field.default(asking.row), ())
+        prompt = self.prompt
+        assert prompt is not None
+        fields = prompt.action.fields
+        if len(prompt.answers) < len(fields):
+            field = fields[len(prompt.answers)]
+            self.begin_typing(Mode.ASK, field.default(prompt.row), ())
             return None
-        if asking.action.question is not None:
+        if prompt.action.question is not None:
             self.mode = Mode.CONFIRM
             return None
-        self.asking, self.mode = None, Mode.BROWSE
-        return Act(asking.action, asking.row, tuple(asking.answers))
+        self.prompt, self.mode = None, Mode.BROWSE
+        return Act(prompt.action, prompt.row, tuple(prompt.answers))
 
-    def _answered(self, answer: str) -> Effect | None:
-        assert self.asking is not None
+    def answer(self, answer: str) -> Effect | None:
+        """Fill in the next field of the prompt. Returns the action once all are filled in."""
+        assert self.prompt is not None
         wrong = self._wrong(answer)
         if wrong is not None:
-            self.tell(wrong, is_alarm=True)
+            self.show_message(wrong, is_alarm=True)
             return None
-        self.asking.answers.append(answer)
+        self.prompt.answers.append(answer)
         return self._ask_next()
-
-    # The mouse.
-
-    def _clicked(self, event: Mouse) -> Effect | None:
-        if self.mode is not Mode.BROWSE:
-            return None
-        if event.kind in {"wheel-up", "wheel-down"}:
-            self.place.move(3 if event.kind == "wheel-down" else -3)
-        elif event.kind == "press" and event.button == 0:
-            self._chosen_by_mouse(event.column, event.row)
-        return None
-
-    def _chosen_by_mouse(self, column: int, row: int) -> None:
-        hits, place = self.hits, self.place
-        if row == 1:
-            for begin, end, name in hits.tabs:
-                if begin <= column < end:
-                    self.show(name)
-        elif row == hits.heading_row:
-            for begin, end, name in hits.headings:
-                if begin <= column < end:
-                    place.sort_by_click(name)
-        elif place.table is not None:
-            index = place.top + row - hits.body_row
-            if place.top <= index < min(len(place.rows), place.top + place.height):
-                if index == place.cursor:
-                    self.open()
-                else:
-                    place.move_to(index)
-
-
-def _steps(place: Place) -> dict[str, Callable[[], None]]:
-    page = max(1, place.height - 1)
-    moves = {
-        "down": 1,
-        "j": 1,
-        "up": -1,
-        "k": -1,
-        "pagedown": page,
-        "ctrl-f": page,
-        "pageup": -page,
-        "ctrl-b": -page,
-        "ctrl-d": page // 2,
-        "ctrl-u": -(page // 2),
-        "g": -(1 << 60),
-        "home": -(1 << 60),
-        "G": 1 << 60,
-        "end": 1 << 60,
-    }
-    return {key: partial(place.move, step) for key, step in moves.items()}
-
-
-def _remember(lines: list[str], text: str) -> None:
-    if text.strip() and (not lines or lines[-1] != text):
-        lines.append(text)
-        del lines[:-100]
 
 
 def _fields(action: Action) -> str:
-    return " ".join(field.label.upper() for field in action.fields) or "no words"
+    return " ".join(field.label.upper() for field in action.fields) or "no arguments"

@@ -1,34 +1,36 @@
-"""Where one is in a view: sorted by what, filtered by what, on which row; pure."""
+"""The state of one view: its rows, its sort order, its filter and its cursor; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
+from ..drawing._pen import Line
+from ..drawing._table import Table
 from ._ordering import Order, Ordering
-from ._view import Line, Table, View
+from ._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
 
 
-class Place:
-    """A view, and what the user has done to it.
+class ViewState:
+    """A view and what the user did with it.
 
     Args:
-        view: what is looked at.
+        view: the view.
 
     Attributes:
-        table: what the view gave last, if it is a table.
-        rows: those that the filter lets through, in their order.
-        lines: what a view without a table gave last.
-        summary: what the view gave last for the top.
-        cursor: the index of the chosen row; of a view of lines, of the first on the screen.
+        table: the view's last table; None for a view of lines.
+        rows: the rows that match the filter, sorted.
+        lines: the last lines of a view without a table.
+        summary: the last lines above the table.
+        cursor: the index of the selected row; in a view of lines, of the first line on the screen.
         top: the index of the first row on the screen.
-        height: how many rows the screen has.
-        is_kept: whether what was seen stays; before something has come there is nothing to keep.
-        sort: the column that was chosen; None for the table's own choice.
-        filter: words that a row must have, or must not with ``!`` in front.
+        height: how many rows fit on the screen.
+        is_frozen: whether the screen stays as it is; not before the view has had anything to show.
+        sort: the column that the user chose; None for the table's default.
+        filter: words that a row must contain, or must not with ``!`` before them.
     """
 
     def __init__(self, view: View) -> None:
@@ -40,61 +42,61 @@ class Place:
         self.cursor = 0
         self.top = 0
         self.height = 1
-        self.is_kept = False
+        self.is_frozen = False
         self.sort: str | None = None
         self.filter = ""
         self._descending: bool | None = None
         self._is_waiting = True
-        # All rows, the version of the table that they are of, and whether there are newer ones
-        # than the rows above were made of; in which order these are, and what comes in their place.
+        # All rows, the version of the table that they belong to, whether `rows` is out of date with
+        # them, the order of `rows`, and the update in progress that will replace it.
         self._all: list[Any] = []
         self._all_of: Hashable = None
         self._is_old = True
         self._order = Order()
-        self._coming: Ordering | None = None
-        # The row that the cursor follows; None while it stays on top, whatever row that is.
+        self._pending: Ordering | None = None
+        # The key of the row that the cursor follows; None at the top, where the cursor stays.
         self._key: Hashable = None
 
     @property
     def sorted_by(self) -> str | None:
-        """The name of the column that the rows are sorted by; None for the model's order."""
+        """The column that the rows are sorted by; None for the model's order."""
         return self.sort or (self.table.sort if self.table is not None else None)
 
     @property
     def descending(self) -> bool:
-        """Whether the largest is first."""
+        """Whether the largest value is first."""
         if self._descending is not None:
             return self._descending
         return self.table is not None and self.sort is None and self.table.descending
 
     @property
-    def chosen(self) -> Any:
-        """The row below the cursor; None if there is none."""
+    def selected(self) -> Any:
+        """The row under the cursor; None if there is none."""
         return self.rows[self.cursor] if self.table is not None and self.rows else None
 
     @property
-    def is_behind(self) -> bool:
-        """Whether there are newer rows, or the same in another order, before long."""
-        return self._coming is not None
+    def is_updating(self) -> bool:
+        """Whether rows are being filtered and sorted, and will replace the current ones soon."""
+        return self._pending is not None
 
-    def look(self, model: Model, *, is_paused: bool) -> None:
-        """Take what the model knows now, unless what was seen is to stay.
+    def update(self, model: Model, *, is_paused: bool) -> None:
+        """Take the view's current table from the model, unless the screen is paused.
 
-        New rows are filtered some at a time (:meth:`step`): until they are all there, those that
-        were seen stay.
+        Rows are filtered in steps (:meth:`step`); until that is done, the previous rows stay.
         """
-        self.is_kept = is_paused and not self._is_waiting
-        if not self.is_kept:
+        self.is_frozen = is_paused and not self._is_waiting
+        if not self.is_frozen:
             self._take(model)
         if self.table is None:
-            self._coming = None
+            self._pending = None
             return
         order = Order(self.sorted_by, self.descending, self.filter)
-        if self._coming is not None and self._coming.order != order:
-            self._coming, self._is_old = None, True  # something else is wanted by now
-        if self._coming is None and (self._is_old or self._order != order):
-            # Rows that come meanwhile are taken the next time, or a long list would never be done.
-            self._coming, self._is_old = Ordering(self._all, self.table, order), False
+        if self._pending is not None and self._pending.order != order:
+            self._pending, self._is_old = None, True  # the user chose another order meanwhile
+        if self._pending is None and (self._is_old or self._order != order):
+            # An update in progress is finished first, even if newer rows arrive: restarting for
+            # each would never finish a long list.
+            self._pending, self._is_old = Ordering(self._all, self.table, order), False
         self.step()
 
     def _take(self, model: Model) -> None:
@@ -106,39 +108,39 @@ class Place:
         if table.version is None or table.version != self._all_of:
             self._all, self._all_of, self._is_old = list(table.rows), table.version, True
 
-    def look_at_all(self, model: Model) -> None:
-        """Take what the model knows now, however long it takes."""
-        self.look(model, is_paused=False)
-        while self.is_behind:
+    def update_fully(self, model: Model) -> None:
+        """Take the view's current table and filter all of it, without pausing."""
+        self.update(model, is_paused=False)
+        while self.is_updating:
             self.step()
 
     def step(self) -> None:
-        """Filter and sort some more of the rows that are to come."""
-        coming = self._coming
-        if coming is None:
+        """Filter and sort the next slice of the update in progress."""
+        pending = self._pending
+        if pending is None:
             return
-        coming.step()
-        if coming.is_done:
-            self.rows, self._order, self._coming = coming.rows, coming.order, None
+        pending.step()
+        if pending.is_done:
+            self.rows, self._order, self._pending = pending.rows, pending.order, None
             self._follow()
 
     def _follow(self) -> None:
         assert self.table is not None
         if self._key is not None:
             key = self.table.key
-            chosen = self._key
-            # Most often it is where it was.
-            if not (self.cursor < len(self.rows) and key(self.rows[self.cursor]) == chosen):
-                found = next((n for n, row in enumerate(self.rows) if key(row) == chosen), None)
+            selected = self._key
+            # It is usually where it was.
+            if not (self.cursor < len(self.rows) and key(self.rows[self.cursor]) == selected):
+                found = next((n for n, row in enumerate(self.rows) if key(row) == selected), None)
                 self.cursor = self.cursor if found is None else found
         self.move_to(self.cursor)
 
     def move(self, step: int) -> None:
-        """Have another row chosen, so many further down."""
+        """Move the cursor down by ``step`` rows, or up if it is negative."""
         self.move_to(self.cursor + step)
 
     def move_to(self, index: int) -> None:
-        """Have a row chosen; the nearest, if there is none so far down."""
+        """Move the cursor to a row, or to the nearest one that exists."""
         if self.table is None:
             last = max(0, len(self.lines or ()) - self.height)
             self.cursor = self.top = max(0, min(index, last))
@@ -148,14 +150,14 @@ class Place:
         self.scroll()
 
     def scroll(self) -> None:
-        """Have the chosen row on the screen, and no empty lines that could show rows."""
+        """Scroll so that the cursor is on the screen and no space below the last row is wasted."""
         if self.table is None:
             return
         self.top = max(self.top, self.cursor - self.height + 1)
         self.top = max(0, min(self.top, self.cursor, len(self.rows) - self.height))
 
     def sort_by(self, name: str, *, descending: bool | None = None) -> None:
-        """Sort by a column; numbers, which stand at the right, begin with the largest."""
+        """Sort by a column; right-aligned columns, which are numbers, start with the largest."""
         assert self.table is not None
         self.sort = name
         if descending is None:
@@ -164,20 +166,20 @@ class Place:
         self._descending = descending
 
     def sort_by_next(self) -> None:
-        """Sort by the column after the one that it is sorted by."""
+        """Sort by the next column."""
         if self.table is not None:
             names = self.table.sortable()
             now = self.sorted_by
             self.sort_by(names[(names.index(now) + 1) % len(names) if now in names else 0])
 
     def sort_by_click(self, name: str) -> None:
-        """Sort by a column, or turn its order around if it is the one already."""
+        """Sort by a column, or reverse the order if it is sorted by that column already."""
         if name == self.sorted_by:
             self.reverse()
         elif self.table is not None and name in self.table.sortable():
             self.sort_by(name)
 
     def reverse(self) -> None:
-        """Turn the order around."""
+        """Reverse the order."""
         if self.table is not None and self.sorted_by is not None:
             self._descending = not self.descending

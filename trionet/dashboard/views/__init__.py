@@ -1,6 +1,6 @@
-"""The views, one a file, in the order of their tabs. A new one needs a line here and nothing else.
+"""All views, in the order of their tabs, one module each. A new one needs only a line here.
 
-What a view is: :mod:`trionet.dashboard.ui._view`.
+See :mod:`trionet.dashboard.ui._view` for how to write a view.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 from ..ui._view import View
 from ._apis import ApisView
 from ._brokers import BrokersView
-from ._close_reasons import ClosesView
+from ._close_reasons import CloseReasonsView
 from ._connections import ConnectionsView
 from ._fetch_sessions import FetchSessionsView
 from ._groups import GroupsView
@@ -30,7 +30,7 @@ VIEWS: Final[tuple[type[View], ...]] = (
     TopicsView,
     GroupsView,
     QuotasView,
-    ClosesView,
+    CloseReasonsView,
     PipelineView,
     LogView,
     TrioView,
@@ -40,5 +40,5 @@ VIEWS: Final[tuple[type[View], ...]] = (
 
 
 def all_views() -> list[View]:
-    """A new instance of each."""
+    """Create all views."""
     return [view() for view in VIEWS]

@@ -1,4 +1,4 @@
-"""Requests by API: how many, how fast, and in which of Kafka's phases their time goes."""
+"""Requests by API: how many, how fast, and in which of Kafka's phases they spend their time."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
+from ..drawing import _units as units
 from ..drawing._cells import columns_chart, heat, sparkline
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
 from ..drawing._table_lines import chart_line, legend, stacked_bar
 from ..model._api_times import SHORTEST_MS
-from ..ui._view import Column, Line, Pen, Table, View, told_by
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import ApiRow
 
-#: The six phases that make up the seventh, the total.
+#: The six phases that add up to the seventh, the total.
 PHASE_NAMES: Final = ("queue", "local", "remote", "throttle", "response queue", "send")
-#: How high the histogram of latencies is, in lines.
+#: The height of the latency histogram, in lines.
 HISTOGRAM_LINES: Final = 8
-#: How wide the narrowest buckets are, as a difference of logarithms: a sixteenth more.
+#: The width of the narrowest buckets in units of log2: a sixteenth more.
 _SPAN: Final = math.log2(17 / 16)
 
 
@@ -41,30 +43,28 @@ def _history(row: ApiRow, width: int, pen: Pen) -> Line:
 
 
 def _duration(ms: float) -> str:
-    return amounts.duration(ms / 1000)
+    return units.duration(ms / 1000)
 
 
 API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
     Column("name", "API", 16, lambda row: row.name, grow=1),
-    Column("rate", "REQ/S", 8, lambda row: row.rate, amounts.rate, right=True),
-    Column("requests", "TOTAL", 8, lambda row: row.requests, amounts.count, right=True, priority=3),
+    Column("rate", "REQ/S", 8, lambda row: row.rate, units.rate, right=True),
+    Column("requests", "TOTAL", 8, lambda row: row.requests, units.count, right=True, priority=3),
     Column(
         "error_rate",
         "ERR/S",
         7,
         lambda row: row.error_rate,
-        amounts.rate,
+        units.rate,
         right=True,
         priority=2,
         style=lambda row: palette.ALARM if row.error_rate else None,
     ),
-    Column("errors", "ERRORS", 8, lambda row: row.errors, amounts.count, right=True, priority=4),
+    Column("errors", "ERRORS", 8, lambda row: row.errors, units.count, right=True, priority=4),
     Column("p50_ms", "P50", 8, lambda row: row.p50_ms, _duration, right=True),
     Column("p99_ms", "P99", 8, lambda row: row.p99_ms, _duration, right=True),
     Column("max_ms", "MAX", 8, lambda row: row.max_ms, _duration, right=True, priority=3),
-    Column(
-        "mean_bytes", "SIZE", 8, lambda row: row.mean_bytes, amounts.size, right=True, priority=4
-    ),
+    Column("mean_bytes", "SIZE", 8, lambda row: row.mean_bytes, units.size, right=True, priority=4),
     Column("trend", "TREND", 12, priority=5, draw=_history),
     Column(
         "mean_ms",
@@ -83,16 +83,16 @@ API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
 
 
 class ApisView(View):
-    """See the module."""
+    """A table of all APIs, by request rate."""
 
     name = "apis"
     key = "3"
     title = "APIs"
     help = (
-        "Rates are of the last look; times, sizes and phases of the requests that were finished in "
-        "the last ten seconds. The bar shares the mean time of a request among Kafka's phases: "
-        "waiting for a handler, being handled, waiting for others or for data (remote), being "
-        "throttled, waiting for the processor, being written. Enter shows one API's latencies."
+        "Rates are since the last read; times, sizes and phases are those of the last ten seconds. "
+        "The bar divides the mean time of a request into Kafka's phases: in the request queue, in "
+        "the handler (local), waiting for other brokers or data (remote), throttled, in the "
+        "response queue, being sent. Enter shows the latencies of one API."
     )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -104,7 +104,7 @@ class ApisView(View):
             key=lambda row: row.name,
             sort="rate",
             descending=True,
-            **told_by(model.apis),
+            **rows_of(model.apis),
         )
 
     def opened(self, row: ApiRow) -> View:
@@ -120,12 +120,11 @@ class ApiView(View):
 
     name = "api"
     help = (
-        "The mean time of each phase, and how the total times of the last ten seconds spread: each "
-        "column is a span of time, from the shortest at the left to the longest at the right, each "
-        "twice as wide as one some columns before it; the height says how many requests took that "
-        "long. Below is how that went on: each column is a look, the newest at the right, each "
-        "line the requests that took no longer than it says, and longer than the line below; the "
-        "denser, the more of that look's requests."
+        "The mean time of each phase, and the distribution of total times over the last ten "
+        "seconds: the axis is logarithmic, from the shortest at the left to the longest at the "
+        "right, and the height is the number of requests. The chart below has one column per read, "
+        "the newest at the right; each line counts the requests that took no longer than its label "
+        "and longer than that of the line below, and is denser the more there were."
     )
 
     def __init__(self, api: str) -> None:
@@ -135,14 +134,12 @@ class ApiView(View):
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
         row = model.apis.get(self._api)
         if row is None:
-            yield [pen.text(f" There were no requests of {self._api}.", palette.NOTE)]
+            yield [pen.text(f" No {self._api} requests were received.", palette.NOTE)]
             return
-        yield chart_line(
-            "requests", row.history.values(pen.width), amounts.per_second(row.rate), pen
-        )
+        yield chart_line("requests", row.history.values(pen.width), units.per_second(row.rate), pen)
         yield [
-            pen.text(f" {row.requests:,} since the start, {row.errors:,} with errors; mean size "),
-            pen.text(amounts.size(row.mean_bytes)),
+            pen.text(f" {row.requests:,} since start, {row.errors:,} with errors; mean size "),
+            pen.text(units.size(row.mean_bytes)),
         ]
         yield []
         yield pen.rule("Phases, mean of the last 10 seconds")
@@ -151,13 +148,13 @@ class ApiView(View):
         yield pen.rule("Total time of the last 10 seconds")
         yield from histogram(row.buckets, pen)
         yield []
-        yield pen.rule("Total time, look by look")
+        yield pen.rule("Total time by read")
         yield from heat_lines(row.spreads, pen)
 
 
 def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
     if not row.phases_ms:
-        yield [Segment(" no request was finished", palette.DIM)]
+        yield [Segment(" no requests", palette.DIM)]
         return
     total = row.phases_ms[-1]
     width = max(0, pen.width - 40)
@@ -168,28 +165,28 @@ def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
         yield [
             pen.cell(f" {name}", 17, palette.BOLD),
             pen.cell(_duration(ms), 9, right=True),
-            pen.cell(amounts.percent(share), 8, right=True),
+            pen.cell(units.percent(share), 8, right=True),
             Segment(f"  {glyph * (filled or (1 if ms else 0))}", palette.PARTS[index]),
         ]
     yield [pen.cell(" total", 17, palette.BOLD), pen.cell(_duration(total), 9, right=True)]
 
 
 def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
-    """Upright bars over a logarithmic axis of time.
+    """Vertical bars over a logarithmic time axis.
 
     Args:
-        buckets: the longest time of each in ms, ascending, and how many requests it has.
+        buckets: upper bounds in ms, ascending, and how many requests each bucket has.
         pen: how to draw.
     """
     if not buckets:
-        yield [Segment(" no request was finished", palette.DIM)]
+        yield [Segment(" no requests", palette.DIM)]
         return
     width = max(10, pen.width - 12)
     low, high = _exponent(buckets[0][0]), _exponent(buckets[-1][0])
     counts = _columns(buckets, low, high, width)
     most = max(counts)
     for index, text in enumerate(columns_chart(counts, HISTOGRAM_LINES, pen.glyphs)):
-        label = amounts.count(most) if index == 0 else ""
+        label = units.count(most) if index == 0 else ""
         yield [pen.cell(label, 9, palette.DIM, right=True), Segment(f" {text}", palette.CHART)]
     ends = [_duration(2**exponent) for exponent in (low, (low + high) / 2, high)]
     yield [Segment(" " * 10), pen.cell(_axis(ends, width), width, palette.DIM)]
@@ -200,7 +197,7 @@ def _exponent(ms: float) -> float:
 
 
 def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterator[Line]:
-    """How latencies changed: time from the left to the right, longer ones further up.
+    """The distribution of latencies over time: reads from left to right, longer times on top.
 
     Args:
         spreads: see :attr:`.ApiRow.spreads`.
@@ -210,7 +207,7 @@ def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterato
     shown = [each or {} for each in spreads][-width:]
     exponents = {exponent for each in shown for exponent in each}
     if not exponents:
-        yield [Segment(" no request was finished", palette.DIM)]
+        yield [Segment(" no requests", palette.DIM)]
         return
     finished = [sum(each.values()) for each in shown]
     for exponent in range(max(exponents), min(exponents) - 1, -1):
@@ -224,7 +221,7 @@ def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterato
 
 
 def _axis(labels: Sequence[str], width: int) -> str:
-    """Labels at the left, in the middle and at the right; only the middle one if all are equal."""
+    """Labels at the left, in the middle and at the right; only one if all are the same."""
     left, middle, right = labels
     if left == right:
         return f"{middle:^{width}}"
@@ -235,12 +232,12 @@ def _axis(labels: Sequence[str], width: int) -> str:
 def _columns(
     buckets: Sequence[tuple[float, int]], low: float, high: float, width: int
 ) -> list[float]:
-    """What each column of a histogram shows: the bucket that spans it, or the sum of its buckets.
+    """The value of each column: that of the bucket that spans it, or the sum of its buckets.
 
     Args:
         buckets: as for :func:`histogram`.
-        low: the logarithm of the first.
-        high: and of the last.
+        low: the logarithm of the first bucket.
+        high: the logarithm of the last bucket.
         width: how many columns.
     """
     summed, spanned = [0.0] * width, [0.0] * width

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ..drawing import _number_format as amounts
-from ..ui._view import Column, Table, View, told_by
+from ..drawing import _units as units
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 from ._configs import ConfigsView
 
 if TYPE_CHECKING:
@@ -25,25 +26,25 @@ BROKER_COLUMNS: Final[tuple[Column[BrokerRow], ...]] = (
         lambda value: "yes" if value else "",
         priority=1,
     ),
-    Column("leads", "LEADS", 8, lambda row: row.leads, amounts.count, right=True),
-    Column("bytes", "SIZE", 9, lambda row: row.bytes, amounts.size, right=True, priority=1),
+    Column("leads", "LEADS", 8, lambda row: row.leads, units.count, right=True),
+    Column("bytes", "SIZE", 9, lambda row: row.bytes, units.size, right=True, priority=1),
 )
 
 
 class BrokersView(View):
-    """See the module."""
+    """A table of the brokers with what they lead and store."""
 
     name = "brokers"
     key = "b"
     title = "Brokers"
     help = (
-        "The brokers that the cluster knows, how many partitions each leads, and how much is in "
-        "those of which the size was read. Enter shows the settings of a broker."
+        "The brokers of the cluster, how many partitions each leads, and the size of those whose "
+        "size was read. Enter shows the configs of a broker."
     )
     section: ClassVar[str | None] = "brokers"
 
     def table(self, model: Model) -> Table[BrokerRow]:
-        return Table(BROKER_COLUMNS, key=lambda row: row.id, sort="id", **told_by(model.brokers))
+        return Table(BROKER_COLUMNS, key=lambda row: row.id, sort="id", **rows_of(model.brokers))
 
     def opened(self, row: BrokerRow) -> View:
         return ConfigsView("broker", str(row.id))

@@ -1,4 +1,4 @@
-"""Why connections ended, and which did last."""
+"""Why connections were closed, and which were last."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
+from ..drawing import _units as units
 from ..drawing._cells import bar
-from ..ui._view import Column, Line, Pen, Table, View, told_by
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import ClosedRow
 
-#: The words of a reason, and its numbers, in cells.
+#: The widths of a reason and of its numbers, in cells.
 _REASON_CELLS: Final = 24
 _NUMBER_CELLS: Final = 9
 
@@ -26,7 +28,7 @@ CLOSED_COLUMNS: Final[tuple[Column[ClosedRow], ...]] = (
         "AGO",
         8,
         lambda row: row.closed_seconds_ago,
-        amounts.duration,
+        units.duration,
         right=True,
     ),
     Column("peer", "PEER", 21, lambda row: row.peer),
@@ -36,41 +38,39 @@ CLOSED_COLUMNS: Final[tuple[Column[ClosedRow], ...]] = (
     Column("listener", "LISTENER", 10, lambda row: row.listener, priority=4),
     Column(
         "age_seconds",
-        "LIVED",
+        "LASTED",
         7,
         lambda row: row.age_seconds,
-        amounts.duration,
+        units.duration,
         right=True,
         priority=2,
     ),
-    Column("requests", "REQS", 7, lambda row: row.requests, amounts.count, right=True, priority=2),
+    Column("requests", "REQS", 7, lambda row: row.requests, units.count, right=True, priority=2),
     Column(
         "bytes_received",
         "IN",
         8,
         lambda row: row.bytes_received,
-        amounts.size,
+        units.size,
         right=True,
         priority=3,
     ),
-    Column(
-        "bytes_sent", "OUT", 8, lambda row: row.bytes_sent, amounts.size, right=True, priority=3
-    ),
+    Column("bytes_sent", "OUT", 8, lambda row: row.bytes_sent, units.size, right=True, priority=3),
     Column("reason_text", "WHY", 0, lambda row: row.reason_text),
     Column("id", "ID", 0, lambda row: row.id),
 )
 
 
-class ClosesView(View):
-    """See the module."""
+class CloseReasonsView(View):
+    """Counts by close reason, above a table of recently closed connections."""
 
     name = "closes"
     key = "8"
     title = "Close reasons"
     help = (
-        "Every connection ends for one reason. On top is how many did for each since the broker "
-        "started; below are the last ones, the newest first, of which the broker remembers 1,000. "
-        "Those that had connected and reset before anything was known of them are counted only."
+        "Every connection is closed for exactly one reason. The chart counts them since the broker "
+        "started; the table has the last ones, the newest first (the broker keeps 1,000). "
+        "Connections that were reset before the broker accepted them are only counted."
     )
     section: ClassVar[str | None] = "closed"
 
@@ -81,11 +81,11 @@ class ClosesView(View):
         for row in rows[: max(1, pen.height // 3)]:
             yield [
                 pen.cell(f" {row.reason}", _REASON_CELLS, palette.BOLD),
-                pen.cell(amounts.count(row.count), _NUMBER_CELLS, right=True),
-                pen.cell(amounts.per_second(row.rate), _NUMBER_CELLS, palette.DIM, right=True),
+                pen.cell(units.count(row.count), _NUMBER_CELLS, right=True),
+                pen.cell(units.per_second(row.rate), _NUMBER_CELLS, palette.DIM, right=True),
                 Segment("  "),
                 Segment(bar(row.count / most if most else 0.0, width, pen.glyphs), palette.CHART),
             ]
 
     def table(self, model: Model) -> Table[ClosedRow]:
-        return Table(CLOSED_COLUMNS, key=lambda row: row.number, **told_by(model.closed))
+        return Table(CLOSED_COLUMNS, key=lambda row: row.number, **rows_of(model.closed))

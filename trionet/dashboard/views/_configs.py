@@ -1,4 +1,4 @@
-"""The settings of a topic or of a broker."""
+"""The configs of a topic or of a broker."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..drawing import _palette as palette
-from ..ui._view import UNREAD, Action, Column, Field, Table, View, told_by
+from ..drawing._table import UNREAD, Column, Table, rows_of
+from ..ui._view import Action, Field, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import ConfigRow
-    from ..sources import Source
+    from ..sources._source import Source
 
 CONFIG_COLUMNS: Final[tuple[Column[ConfigRow], ...]] = (
-    Column("name", "SETTING", 30, lambda row: row.name, grow=2),
+    Column("name", "CONFIG", 30, lambda row: row.name, grow=2),
     Column(
         "value",
         "VALUE",
@@ -23,11 +24,11 @@ CONFIG_COLUMNS: Final[tuple[Column[ConfigRow], ...]] = (
         grow=3,
         style=lambda row: None if row.is_default else palette.BOLD,
     ),
-    Column("source", "FROM", 14, lambda row: row.source, priority=1, grow=1),
+    Column("source", "SOURCE", 14, lambda row: row.source, priority=1, grow=1),
     Column(
         "is_read_only",
-        "FIXED",
-        5,
+        "READ-ONLY",
+        9,
         lambda row: row.is_read_only,
         lambda value: "yes" if value else "",
         priority=2,
@@ -36,29 +37,29 @@ CONFIG_COLUMNS: Final[tuple[Column[ConfigRow], ...]] = (
 
 
 class ConfigsView(View):
-    """The settings of one topic or broker.
+    """The configs of one topic or broker.
 
     Args:
         kind: ``topic`` or ``broker``.
-        name: of the topic, or the broker's id.
+        name: the topic, or the broker's id.
     """
 
     name = "configs"
     help = (
-        "The settings as they count now and where they come from; those that somebody has set are "
-        "bold. FIXED ones cannot be changed while the broker runs. A changed one counts at once."
+        "The effective configs and where they come from; those that were set are bold. READ-ONLY "
+        "ones cannot be changed while the broker runs. Changes take effect at once."
     )
     section: ClassVar[str | None] = "configs"
 
     def __init__(self, kind: str, name: str) -> None:
-        self.title = f"settings of {kind} {name}"
+        self.title = f"configs of {kind} {name}"
         self.section_key = (kind, name)
         self._kind, self._of = kind, name
         self.actions = (
             Action(
                 "A",
                 "alter",
-                "alter a setting",
+                "set a config",
                 self._alter,
                 fields=(Field("value", default=lambda row: row.value or ""),),
                 question=lambda row, answers: f"Set {row.name} of {kind} {name} to {answers[0]}?",
@@ -66,16 +67,16 @@ class ConfigsView(View):
             Action(
                 "U",
                 "unset",
-                "take a setting back",
+                "reset a config",
                 self._unset,
-                question=lambda row, _: f"Have {row.name} of {kind} {name} at its default again?",
+                question=lambda row, _: f"Reset {row.name} of {kind} {name} to its default?",
             ),
         )
 
     def table(self, model: Model) -> Table[ConfigRow]:
         if model.configs_of != self.section_key and model.configs.missing is None:
             return Table(CONFIG_COLUMNS, (), key=lambda row: row.name, missing=UNREAD)
-        return Table(CONFIG_COLUMNS, key=lambda row: row.name, **told_by(model.configs))
+        return Table(CONFIG_COLUMNS, key=lambda row: row.name, **rows_of(model.configs))
 
     async def _alter(self, source: Source, row: ConfigRow, answers: Sequence[str]) -> str:
         return await source.actions.alter_config(self._kind, self._of, row.name, answers[0])

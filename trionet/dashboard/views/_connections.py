@@ -1,4 +1,4 @@
-"""Open connections: who, since when, what they are doing, and what they wait for."""
+"""Open connections: their clients, their age, and what they are doing or waiting for."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rich.segment import Segment
 from rich.style import Style
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
-from ..ui._view import Action, Column, Line, Pen, Table, View, told_by
+from ..drawing import _units as units
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import Action, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import ConnectionRow
-    from ..sources import Source
+    from ..sources._source import Source
 
 _LABEL_CELLS: Final = 18
 
@@ -25,7 +27,7 @@ def _software(row: ConnectionRow) -> str | None:
 
 
 def _peer(row: ConnectionRow) -> str:
-    # An older broker tells no peer; the id has it in its middle.
+    # Older brokers do not report the peer; the id contains it.
     return row.peer or row.id
 
 
@@ -47,34 +49,32 @@ CONNECTION_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
         "FOR",
         7,
         lambda row: row.request_seconds,
-        amounts.duration,
+        units.duration,
         right=True,
         priority=4,
     ),
     Column("staged", "STG", 3, lambda row: row.staged, right=True, priority=6),
-    Column("idle_seconds", "IDLE", 7, lambda row: row.idle_seconds, amounts.duration, right=True),
+    Column("idle_seconds", "IDLE", 7, lambda row: row.idle_seconds, units.duration, right=True),
     Column(
         "age_seconds",
         "AGE",
         7,
         lambda row: row.age_seconds,
-        amounts.duration,
+        units.duration,
         right=True,
         priority=3,
     ),
-    Column("requests", "REQS", 7, lambda row: row.requests, amounts.count, right=True, priority=2),
+    Column("requests", "REQS", 7, lambda row: row.requests, units.count, right=True, priority=2),
     Column(
         "bytes_received",
         "IN",
         8,
         lambda row: row.bytes_received,
-        amounts.size,
+        units.size,
         right=True,
         priority=3,
     ),
-    Column(
-        "bytes_sent", "OUT", 8, lambda row: row.bytes_sent, amounts.size, right=True, priority=3
-    ),
+    Column("bytes_sent", "OUT", 8, lambda row: row.bytes_sent, units.size, right=True, priority=3),
     Column("protocol", "TLS", 7, lambda row: row.protocol, priority=9),
     Column("mute_state", "MUTE", 0, lambda row: row.mute_state),
     Column("cipher", "CIPHER", 0, lambda row: row.cipher),
@@ -96,22 +96,22 @@ CLOSE: Final = Action(
 
 
 class ConnectionsView(View):
-    """See the module."""
+    """A table of the open connections."""
 
     name = "connections"
     key = "2"
     title = "Connections"
     help = (
-        "Each open connection of the broker. The phase says where its request is; a connection "
-        "has one request out at a time and is not read meanwhile (muted), frames that came with it "
-        "are staged (STG). Idle is how long nothing was read or written. Enter shows one of them "
-        "with all that is known."
+        "The open connections of the broker. PHASE is where the current request is; a connection "
+        "has one request in flight at a time and is muted meanwhile, and frames that arrived with "
+        "it are staged (STG). IDLE is the time since the last read or write. Enter shows the "
+        "details of a connection."
     )
     section: ClassVar[str | None] = "connections"
     actions: Sequence[Action] = (CLOSE,)
 
     def table(self, model: Model) -> Table[ConnectionRow]:
-        return Table(CONNECTION_COLUMNS, key=lambda row: row.number, **told_by(model.connections))
+        return Table(CONNECTION_COLUMNS, key=lambda row: row.number, **rows_of(model.connections))
 
     def opened(self, row: ConnectionRow) -> View:
         return ConnectionView(row)
@@ -121,11 +121,11 @@ class ConnectionView(View):
     """One connection.
 
     Args:
-        row: as it was when it was opened.
+        row: the connection when it was opened on the screen.
     """
 
     name = "connection"
-    help = "All that is known of one connection, and why it was closed if it was."
+    help = "The details of one connection, and why it was closed if it was."
     section: ClassVar[str | None] = "connections"
 
     def __init__(self, row: ConnectionRow) -> None:
@@ -142,7 +142,7 @@ class ConnectionView(View):
     def _ended(self, model: Model, pen: Pen) -> Iterator[Line]:
         closed = next((each for each in model.closed.values() if each.id == self._row.id), None)
         why = "" if closed is None else f": {closed.reason_text} {closed.detail}".rstrip()
-        yield [pen.text(f" It has ended{why}. This is how it was last:", palette.NOTE)]
+        yield [pen.text(f" Closed{why}. The last known details:", palette.NOTE)]
         yield []
 
 
@@ -157,16 +157,16 @@ def _fields(row: ConnectionRow, pen: Pen) -> Iterator[Line]:
         ("listener", row.listener),
         ("processor", row.processor),
         ("TLS", tls),
-        ("open for", amounts.duration(row.age_seconds)),
-        ("idle for", amounts.duration(row.idle_seconds)),
+        ("open for", units.duration(row.age_seconds)),
+        ("idle for", units.duration(row.idle_seconds)),
         ("phase", row.phase),
         ("request", row.request),
         ("request for", _known(row.request_seconds)),
         ("staged frames", row.staged),
         ("mute state", row.mute_state or ("MUTED" if row.is_muted else "NOT_MUTED")),
         ("requests", f"{row.requests:,}"),
-        ("bytes received", f"{row.bytes_received:,} ({amounts.size(row.bytes_received)})"),
-        ("bytes sent", f"{row.bytes_sent:,} ({amounts.size(row.bytes_sent)})"),
+        ("bytes received", f"{row.bytes_received:,} ({units.size(row.bytes_received)})"),
+        ("bytes sent", f"{row.bytes_sent:,} ({units.size(row.bytes_sent)})"),
     ):
         if value is not None:
             name = pen.cell(f" {label}", _LABEL_CELLS, palette.BOLD)
@@ -174,4 +174,4 @@ def _fields(row: ConnectionRow, pen: Pen) -> Iterator[Line]:
 
 
 def _known(seconds: float | None) -> str | None:
-    return None if seconds is None else amounts.duration(seconds)
+    return None if seconds is None else units.duration(seconds)

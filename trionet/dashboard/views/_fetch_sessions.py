@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ..drawing import _number_format as amounts
-from ..ui._view import Column, Table, View, told_by
+from ..drawing import _units as units
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 SESSION_COLUMNS: Final[tuple[Column[FetchSessionRow], ...]] = (
     Column("id", "SESSION", 12, lambda row: row.id, right=True),
     Column("epoch", "EPOCH", 10, lambda row: row.epoch, "{:,}".format, right=True),
-    Column("partitions", "PARTITIONS", 10, lambda row: row.partitions, amounts.count, right=True),
-    Column("idle_seconds", "UNUSED", 8, lambda row: row.idle_seconds, amounts.duration, right=True),
+    Column("partitions", "PARTITIONS", 10, lambda row: row.partitions, units.count, right=True),
+    Column("idle_seconds", "IDLE", 8, lambda row: row.idle_seconds, units.duration, right=True),
     Column(
         "uses_topic_ids",
         "NAMED BY",
@@ -28,16 +29,16 @@ SESSION_COLUMNS: Final[tuple[Column[FetchSessionRow], ...]] = (
 
 
 class FetchSessionsView(View):
-    """See the module."""
+    """A table of the fetch sessions in the broker's cache."""
 
     name = "sessions"
     key = "e"
     title = "Fetch sessions"
     help = (
-        "What the broker remembers of consumers, so that a Fetch tells only what has changed. The "
-        "epoch counts the fetches of a session."
+        "The fetch sessions that the broker caches, so that a Fetch only has to name what changed. "
+        "EPOCH counts the fetches of a session."
     )
     section: ClassVar[str | None] = "fetch_sessions"
 
     def table(self, model: Model) -> Table[FetchSessionRow]:
-        return Table(SESSION_COLUMNS, key=lambda row: row.number, **told_by(model.fetch_sessions))
+        return Table(SESSION_COLUMNS, key=lambda row: row.number, **rows_of(model.fetch_sessions))

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from rich.style import Style
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
-from ..sources._actions import ActionError, check_reset
-from ..ui._view import UNREAD, Action, Column, Field, Line, Link, Pen, Table, Told, View, told_by
+from ..drawing import _units as units
+from ..drawing._pen import Line, Pen
+from ..drawing._table import UNREAD, Column, Table, TableRows, rows_of
+from ..sources._actions import ActionError, check_reset_position
+from ..ui._view import Action, Field, Link, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import GroupRow, LagRow, MemberRow
-    from ..sources import Source
+    from ..sources._source import Source
 
 R = TypeVar("R")
 
@@ -36,12 +38,12 @@ GROUP_COLUMNS: Final[tuple[Column[GroupRow], ...]] = (
         "SINCE",
         7,
         lambda row: row.state_seconds,
-        amounts.duration,
+        units.duration,
         right=True,
         priority=4,
     ),
-    Column("members", "MEMBERS", 7, lambda row: row.members, amounts.count, right=True, priority=1),
-    Column("lag", "LAG", 9, lambda row: row.lag, amounts.count, right=True),
+    Column("members", "MEMBERS", 7, lambda row: row.members, units.count, right=True, priority=1),
+    Column("lag", "LAG", 9, lambda row: row.lag, units.count, right=True),
     Column("generation", "GEN", 6, lambda row: row.generation, right=True, priority=2),
     Column("type", "TYPE", 8, lambda row: row.type, priority=3),
     Column("protocol_type", "PROTOCOL", 9, lambda row: row.protocol_type, priority=6),
@@ -50,9 +52,9 @@ GROUP_COLUMNS: Final[tuple[Column[GroupRow], ...]] = (
 )
 
 
-def _wrong_place(answer: str) -> str | None:
+def _position_error(answer: str) -> str | None:
     try:
-        check_reset(answer)
+        check_reset_position(answer)
     except ActionError as error:
         return str(error)
     return None
@@ -73,11 +75,11 @@ RESET: Final = Action(
     "reset a group",
     _reset,
     fields=(
-        Field("to (start, end, an offset, +N, -N)", check=_wrong_place),
+        Field("to (start, end, an offset, +N, -N)", check=_position_error),
         Field("topic (empty: all)", is_optional=True),
     ),
     question=lambda row, answers: (
-        f"Have {row.id} go on from {answers[0]} in {answers[1] or 'all its topics'}?"
+        f"Reset {row.id} to {answers[0]} in {answers[1] or 'all its topics'}?"
     ),
 )
 DELETE: Final = Action(
@@ -90,22 +92,22 @@ DELETE: Final = Action(
 
 
 class GroupsView(View):
-    """See the module."""
+    """A table of all groups."""
 
     name = "groups"
     key = "6"
     title = "Groups"
     help = (
-        "All groups of the cluster. LAG is how many offsets there are from what a group has "
-        "committed to the ends of the partitions. GEN counts the rebalances: of classic groups "
-        "only a trionet broker tells it, by its metrics; of others it is the group's epoch. Only a "
-        "group without members can be reset or deleted. Enter shows members and partitions."
+        "All groups of the cluster. LAG is the number of offsets between a group's committed "
+        "offsets and the ends of the partitions. GEN counts rebalances: for classic groups only a "
+        "trionet broker's metrics have it; for others it is the group's epoch. Only groups without "
+        "members can be reset or deleted. Enter shows members and partitions."
     )
     section: ClassVar[str | None] = "groups"
     actions: Sequence[Action] = (RESET, DELETE)
 
     def table(self, model: Model) -> Table[GroupRow]:
-        return Table(GROUP_COLUMNS, key=lambda row: row.id, sort="id", **told_by(model.groups))
+        return Table(GROUP_COLUMNS, key=lambda row: row.id, sort="id", **rows_of(model.groups))
 
     def opened(self, row: GroupRow) -> View:
         return GroupView(row.id)
@@ -124,7 +126,7 @@ LAG_COLUMNS: Final[tuple[Column[LagRow], ...]] = (
 
 
 class GroupView(View):
-    """The partitions of a group: how far it is, and who reads them.
+    """The partitions of a group: committed offsets, lag and members.
 
     Args:
         group: its name.
@@ -132,8 +134,8 @@ class GroupView(View):
 
     name = "group"
     help = (
-        "What a group has committed of each partition, and which member reads it. LAG is unknown "
-        "where nothing is committed. v shows the members."
+        "The committed offset of each partition, and the member that it is assigned to. LAG is "
+        "unknown without a committed offset. v shows the members."
     )
     section: ClassVar[str | None] = "group"
 
@@ -150,8 +152,8 @@ class GroupView(View):
     def table(self, model: Model) -> Table[LagRow]:
         row = model.groups.get(self.title)
         lags = None if row is None else row.lags
-        told = _of_group(model, row, lags)
-        return Table(LAG_COLUMNS, key=lambda row: (row.topic, row.partition), **told)
+        section_rows = _of_group(model, row, lags)
+        return Table(LAG_COLUMNS, key=lambda row: (row.topic, row.partition), **section_rows)
 
 
 class MembersView(View):
@@ -163,9 +165,9 @@ class MembersView(View):
 
     name = "members"
     help = (
-        "Who is in the group. PHASE is what the group waits for from a member, or a member from "
-        "the group, and EXPIRES when it is dropped unless it is heard of: only a trionet broker "
-        "tells, by its metrics."
+        "The members of the group. PHASE is what the group is waiting for from a member, or a "
+        "member from the group; EXPIRES is when a member is removed unless it sends a heartbeat. "
+        "Both come from a trionet broker's metrics."
     )
     section: ClassVar[str | None] = "group"
 
@@ -185,21 +187,21 @@ class MembersView(View):
         return Table(MEMBER_COLUMNS, key=lambda row: row.id, **_of_group(model, row, members))
 
 
-def _of_group(model: Model, row: GroupRow | None, rows: Sequence[R] | None) -> Told[R]:
-    """What a group has, or why that is not known."""
-    told = told_by(model.groups)
-    missing = told["missing"]
+def _of_group(model: Model, row: GroupRow | None, rows: Sequence[R] | None) -> TableRows[R]:
+    """Rows of a group, or why they are missing."""
+    section_rows = rows_of(model.groups)
+    missing = section_rows["missing"]
     if row is None:
-        missing = missing or "the group is gone"
+        missing = missing or "the group does not exist any more"
     elif rows is None:
         missing = missing or row.failure or UNREAD
     return {
         "rows": rows or (),
         "missing": missing,
         "total": None,
-        "version": told["version"],
+        "version": section_rows["version"],
         "as_of": None if row is None else row.read_at,
-        "is_failing": told["is_failing"],
+        "is_failing": section_rows["is_failing"],
     }
 
 
@@ -213,7 +215,7 @@ def _assigned(row: MemberRow) -> str:
 MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
     Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=1),
     Column("client_host", "HOST", 15, lambda row: row.client_host, priority=2),
-    Column("partitions", "PARTS", 5, lambda row: len(row.assignment), amounts.count, right=True),
+    Column("partitions", "PARTS", 5, lambda row: len(row.assignment), units.count, right=True),
     Column("assignment", "ASSIGNMENT", 16, _assigned, priority=1, grow=3),
     Column("phase", "PHASE", 8, lambda row: row.phase, priority=1),
     Column(
@@ -221,7 +223,7 @@ MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
         "EXPIRES",
         7,
         lambda row: row.expires_seconds,
-        amounts.duration,
+        units.duration,
         right=True,
         priority=3,
     ),
@@ -240,12 +242,12 @@ MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
 
 
 def group_lines(row: GroupRow, pen: Pen) -> Iterable[Line]:
-    """A group in a line."""
-    parts = [row.state, f"{amounts.count(row.members)} members", f"lag {amounts.count(row.lag)}"]
+    """The state of a group in one line."""
+    parts = [row.state, f"{units.count(row.members)} members", f"lag {units.count(row.lag)}"]
     if row.generation is not None:
         parts.append(f"generation {row.generation}")
     if row.state_seconds is not None:
-        parts.append(f"for {amounts.duration(row.state_seconds)}")
+        parts.append(f"for {units.duration(row.state_seconds)}")
     if row.assignor:
         parts.append(row.assignor)
     yield [pen.text(f" {'  '.join(parts)}", palette.DIM)]

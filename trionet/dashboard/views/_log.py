@@ -10,8 +10,10 @@ from rich.segment import Segment
 from rich.style import Style
 
 from ..drawing import _palette as palette
-from ..drawing._wrapping import wrapped
-from ..ui._view import Column, Line, Pen, Table, View, told_by
+from ..drawing._cells import wrapped
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -30,7 +32,7 @@ def _style(row: LogRow) -> Style | None:
 
 
 def _time(seconds: float) -> str:
-    """The time of day here, where the one who watches is."""
+    """The time of day in the local time zone of the dashboard."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S.%f")[:12]
 
 
@@ -43,25 +45,25 @@ LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
     Column("time", "TIME", 12, lambda row: row.time, _time),
     Column("level", "LEVEL", 8, lambda row: row.level, priority=1, style=_style),
     Column("logger", "LOGGER", 22, lambda row: row.logger, priority=2),
-    Column("text", "LINE", 20, lambda row: row.text, _first_line, grow=1, style=_style),
+    Column("text", "MESSAGE", 20, lambda row: row.text, _first_line, grow=1, style=_style),
     Column("number", "NUMBER", 0, lambda row: row.number),
 )
 
 
 class LogView(View):
-    """See the module."""
+    """A table of log lines."""
 
     name = "log"
     key = "0"
     title = "Log"
     help = (
-        "The last lines that the broker has logged, the newest first; the broker remembers 1,000. "
-        "Times are those of this machine's zone. Enter shows a line in full."
+        "The last lines of the broker's log, the newest first (the broker keeps 1,000). Times are "
+        "in this machine's time zone. Enter shows a line in full."
     )
     section: ClassVar[str | None] = "log"
 
     def table(self, model: Model) -> Table[LogRow]:
-        return Table(LOG_COLUMNS, key=lambda row: row.number, **told_by(model.log))
+        return Table(LOG_COLUMNS, key=lambda row: row.number, **rows_of(model.log))
 
     def opened(self, row: LogRow) -> View:
         return LogLineView(row)
@@ -75,13 +77,13 @@ class LogLineView(View):
     """
 
     name = "line"
-    help = "A line of the log in full, its traceback included."
+    help = "A log line in full, with its traceback."
 
     def __init__(self, row: LogRow) -> None:
         self.title = f"line {row.number}"
         self._row = row
 
-    def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - it does not change
+    def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - never changes
         row = self._row
         moment = datetime.fromtimestamp(row.time).astimezone().isoformat(" ", "milliseconds")
         yield [

@@ -1,4 +1,4 @@
-"""The overview: how much, how fast, how full; and which APIs it is."""
+"""The overview: traffic, connections, load, cluster, and the busiest APIs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import attrs
 
 from ..drawing import _figure_lines as figure_lines
 from ..drawing import _palette as palette
-from ..drawing._table_lines import heading_line, legend, placed, row_line
-from ..drawing._wrapping import wrapped
-from ..ui._view import Line, Pen, Table, View
+from ..drawing._cells import wrapped
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Table
+from ..drawing._table_lines import heading_line, layout, legend, row_line
+from ..ui._view import View
 from ._apis import API_COLUMNS, PHASE_NAMES
 
 if TYPE_CHECKING:
@@ -31,24 +33,24 @@ CLUSTER: Final = (
     "leaderless",
     "groups",
 )
-#: From this width on there are two columns.
+#: From this width on, the blocks are in two columns.
 WIDE: Final = 110
 _GAP: Final = 3
 _COLUMNS: Final = ("name", "rate", "p50_ms", "p99_ms", "error_rate", "mean_ms")
 
 
 class OverviewView(View):
-    """See the module."""
+    """Charts of the figures, above a table of the APIs."""
 
     name = "overview"
     key = "1"
     title = "Overview"
     help = (
-        "Rates are of the last look, sparklines of the last minutes, the newest at the right. "
-        "Idle and blocked are shares of time: a loop that is idle for less than 20 % is busy. "
-        "Loop lag is how long a pass of the trio loop takes, for which everything else waits; "
-        "its percentiles count since the start. Below are the APIs that are called most; the bar "
-        "says in which phase their time goes."
+        "Rates are since the last read; sparklines show the last minutes, the newest at the right. "
+        "Idle and blocked are fractions of time: a loop that is idle for less than 20 % is busy. "
+        "Loop lag is the duration of a pass of the trio loop, during which everything else waits; "
+        "its percentiles are since start. Below are the APIs with the most requests; the bar shows "
+        "in which phases they spend their time."
     )
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -66,7 +68,7 @@ class OverviewView(View):
         yield from _apis(model, pen)
 
     def is_waiting(self, model: Model) -> bool:
-        return not model.figures.told() and not model.apis
+        return not model.figures.reported() and not model.apis
 
 
 def _left(model: Model, pen: Pen) -> Iterator[Line]:
@@ -81,7 +83,7 @@ def _right(model: Model, pen: Pen) -> Iterator[Line]:
         *figure_lines.numbers(model, LOOP, pen),
     ]
     yield from _block("Loop and queues", gauges, pen)
-    yield from _block("Held", figure_lines.numbers(model, (*HELD, *STORED), pen), pen)
+    yield from _block("Resources", figure_lines.numbers(model, (*HELD, *STORED), pen), pen)
     cluster = [
         *figure_lines.charts(model, ("lag",), pen),
         *figure_lines.numbers(model, CLUSTER, pen),
@@ -107,11 +109,11 @@ def _apis(model: Model, pen: Pen) -> Iterator[Line]:
     table = Table(
         [each for each in API_COLUMNS if each.name in _COLUMNS], rows, lambda row: row.name
     )
-    places = placed(table.columns, pen.width)
+    columns = layout(table.columns, pen.width)
     yield legend(PHASE_NAMES, pen)
-    yield heading_line(places, pen, "rate", descending=True)
+    yield heading_line(columns, pen, "rate", descending=True)
     for row in rows:
-        yield row_line(table, places, row, pen, is_chosen=False)
+        yield row_line(table, columns, row, pen, is_selected=False)
 
 
 def _wrapped(text: str, pen: Pen) -> list[str]:

@@ -1,13 +1,15 @@
-"""What the telemetry pipeline on Spark has found out: minutes, who talks most, what is unusual."""
+"""Results of the telemetry pipeline on Spark: minutes, top talkers and anomalies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
-from ..ui._view import Column, Line, Link, Pen, Table, View, as_they_come, told_by
+from ..drawing import _units as units
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of, without_age
+from ..ui._view import Link, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -16,38 +18,36 @@ if TYPE_CHECKING:
 
 
 def _time(window: str) -> str:
-    """The time of day, UTC as in the results."""
+    """The time of day in UTC, as in the results."""
     return window[11:16]
 
 
 def _us(value: float) -> str:
-    return amounts.duration(value / 1e6)
+    return units.duration(value / 1e6)
 
 
 MINUTE_COLUMNS: Final[tuple[Column[MinuteRow], ...]] = (
     Column("window", "MINUTE", 6, lambda row: row.window, _time),
-    Column("requests", "REQUESTS", 9, lambda row: row.requests, amounts.count, right=True, grow=1),
+    Column("requests", "REQUESTS", 9, lambda row: row.requests, units.count, right=True, grow=1),
     Column(
         "errors",
         "ERRORS",
         8,
         lambda row: row.errors,
-        amounts.count,
+        units.count,
         right=True,
         grow=1,
         style=lambda row: palette.ALARM if row.errors else None,
     ),
-    Column(
-        "throttled", "THROTTLED", 9, lambda row: row.throttled, amounts.count, right=True, grow=1
-    ),
-    Column("connections", "CLOSED", 7, lambda row: row.connections, amounts.count, right=True),
-    Column("clients", "CLIENTS", 7, lambda row: row.clients, amounts.count, right=True),
+    Column("throttled", "THROTTLED", 9, lambda row: row.throttled, units.count, right=True, grow=1),
+    Column("connections", "CLOSED", 7, lambda row: row.connections, units.count, right=True),
+    Column("clients", "CLIENTS", 7, lambda row: row.clients, units.count, right=True),
     Column(
         "request_bytes",
         "IN",
         9,
         lambda row: row.request_bytes,
-        amounts.size,
+        units.size,
         right=True,
         priority=1,
     ),
@@ -56,20 +56,20 @@ MINUTE_COLUMNS: Final[tuple[Column[MinuteRow], ...]] = (
         "OUT",
         9,
         lambda row: row.response_bytes,
-        amounts.size,
+        units.size,
         right=True,
         priority=1,
     ),
-    Column("series", "SERIES", 7, lambda row: row.series, amounts.count, right=True, priority=2),
-    Column("records", "RECORDS", 8, lambda row: row.records, amounts.count, right=True, priority=3),
+    Column("series", "SERIES", 7, lambda row: row.series, units.count, right=True, priority=2),
+    Column("records", "RECORDS", 8, lambda row: row.records, units.count, right=True, priority=3),
 )
 SERIES_COLUMNS: Final[tuple[Column[SeriesRow], ...]] = (
     Column("api", "API", 16, lambda row: row.api, grow=1),
     Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=2),
     Column("listener", "LISTENER", 10, lambda row: row.listener, priority=4),
-    Column("requests", "REQUESTS", 9, lambda row: row.requests, amounts.count, right=True),
-    Column("requests_per_s", "REQ/S", 8, lambda row: row.requests_per_s, amounts.rate, right=True),
-    Column("errors", "ERRORS", 7, lambda row: row.errors, amounts.count, right=True, priority=1),
+    Column("requests", "REQUESTS", 9, lambda row: row.requests, units.count, right=True),
+    Column("requests_per_s", "REQ/S", 8, lambda row: row.requests_per_s, units.rate, right=True),
+    Column("errors", "ERRORS", 7, lambda row: row.errors, units.count, right=True, priority=1),
     Column("total_p50_us", "P50", 8, lambda row: row.total_p50_us, _us, right=True, priority=1),
     Column("total_p95_us", "P95", 8, lambda row: row.total_p95_us, _us, right=True, priority=3),
     Column("total_p99_us", "P99", 8, lambda row: row.total_p99_us, _us, right=True),
@@ -82,11 +82,11 @@ TALKER_COLUMNS: Final[tuple[Column[TalkerRow], ...]] = (
     Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=2),
     Column("principal", "PRINCIPAL", 14, lambda row: row.principal, priority=2, grow=1),
     Column("listener", "LISTENER", 10, lambda row: row.listener, priority=3),
-    Column("share", "SHARE", 7, lambda row: row.share, amounts.percent, right=True),
+    Column("share", "SHARE", 7, lambda row: row.share, units.percent, right=True),
     Column(
-        "requests", "REQUESTS", 9, lambda row: row.requests, amounts.count, right=True, priority=1
+        "requests", "REQUESTS", 9, lambda row: row.requests, units.count, right=True, priority=1
     ),
-    Column("bytes", "BYTES", 9, lambda row: row.bytes, amounts.size, right=True, priority=1),
+    Column("bytes", "BYTES", 9, lambda row: row.bytes, units.size, right=True, priority=1),
     Column("time_us", "TIME", 8, lambda row: row.time_us, _us, right=True, priority=1),
 )
 ANOMALY_COLUMNS: Final[tuple[Column[AnomalyRow], ...]] = (
@@ -112,15 +112,15 @@ ANOMALY_COLUMNS: Final[tuple[Column[AnomalyRow], ...]] = (
 
 
 class PipelineView(View):
-    """See the module."""
+    """A table of minutes."""
 
     name = "pipeline"
     key = "9"
     title = "Spark pipeline"
     help = (
-        "The minutes that `trionet pipeline run` has told of, the newest first; a minute is told "
-        "when it is over for good, a minute and more after the fact. Times are UTC. Enter shows "
-        "the APIs and clients of a minute, o who asked for most, a what was unusual."
+        "The minutes that `trionet pipeline run` wrote, the newest first; a minute is written "
+        "once it is complete, a minute or more later. Times are UTC. Enter shows the APIs and "
+        "clients of a minute, o the top talkers, a the anomalies."
     )
     section: ClassVar[str | None] = "pipeline"
     links: Sequence[Link] = (
@@ -134,7 +134,7 @@ class PipelineView(View):
             text = f" {model.pipeline.topic}: {len(model.pipeline.minutes)} minutes"
             yield [pen.text(text, palette.DIM)]
         if unusual:
-            yield [pen.text(f" ! {unusual} unusual numbers; a shows them", palette.ALARM)]
+            yield [pen.text(f" ! {unusual} anomalies; press a", palette.ALARM)]
 
     def table(self, model: Model) -> Table[MinuteRow]:
         return Table(
@@ -142,7 +142,7 @@ class PipelineView(View):
             key=lambda row: row.window,
             sort="window",
             descending=True,
-            **as_they_come(told_by(model.pipeline.minutes)),
+            **without_age(rows_of(model.pipeline.minutes)),
         )
 
     def opened(self, row: MinuteRow) -> View:
@@ -153,11 +153,11 @@ class MinuteView(View):
     """The APIs and clients of a minute.
 
     Args:
-        window: the beginning of the minute.
+        window: the start of the minute.
     """
 
     name = "minute"
-    help = "The requests of a minute by API, client and listener, and how long they took in all."
+    help = "The requests of a minute by API, client and listener, with their total times."
     section: ClassVar[str | None] = "pipeline"
 
     def __init__(self, window: str) -> None:
@@ -171,28 +171,28 @@ class MinuteView(View):
 def _of_window(
     section: Section[str, Any], window: str, columns: tuple[Column[Any], ...], sort: str
 ) -> Table[Any]:
-    told = as_they_come(told_by(section))
+    section_rows = without_age(rows_of(section))
     return Table(
         columns,
         [row for row in section.values() if row.window == window],
         key=lambda row: (row.api, row.client_id, row.listener),
         sort=sort,
         descending=True,
-        missing=told["missing"],
-        version=told["version"],
-        as_of=told["as_of"],
-        is_failing=told["is_failing"],
+        missing=section_rows["missing"],
+        version=section_rows["version"],
+        as_of=section_rows["as_of"],
+        is_failing=section_rows["is_failing"],
     )
 
 
 class TalkersView(View):
-    """Who asked for most, minute by minute."""
+    """The top clients of each minute."""
 
     name = "talkers"
     title = "Top talkers"
     help = (
-        "Of each minute the ten clients that made the most requests, moved the most bytes, and "
-        "took the most time, and their share of all."
+        "For each minute, the ten clients with the most requests, bytes and time, and their share "
+        "of the total."
     )
     section: ClassVar[str | None] = "pipeline"
 
@@ -200,18 +200,18 @@ class TalkersView(View):
         return Table(
             TALKER_COLUMNS,
             key=lambda row: (row.window, row.measure, row.rank),
-            **as_they_come(told_by(model.pipeline.talkers)),
+            **without_age(rows_of(model.pipeline.talkers)),
         )
 
 
 class AnomaliesView(View):
-    """What was unusual, minute by minute."""
+    """Unusual values of each minute."""
 
     name = "anomalies"
     title = "Anomalies"
     help = (
-        "Numbers that are far from what is usual: from the median of the hour before, in units of "
-        "the spread; from a score of 5 on they are told."
+        "Values that are far from the median of the hour before, in units of its spread; reported "
+        "from a score of 5 on."
     )
     section: ClassVar[str | None] = "pipeline"
 
@@ -219,5 +219,5 @@ class AnomaliesView(View):
         return Table(
             ANOMALY_COLUMNS,
             key=lambda row: (row.window, row.api, row.client_id, row.listener, row.measure),
-            **as_they_come(told_by(model.pipeline.anomalies)),
+            **without_age(rows_of(model.pipeline.anomalies)),
         )

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 from rich.segment import Segment
 
 from ..drawing import _figure_lines as figure_lines
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
+from ..drawing import _units as units
 from ..drawing._cells import sparkline
-from ..ui._view import Column, Line, Pen, Table, View, told_by
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -28,28 +30,28 @@ def _history(row: ProcessorRow, width: int, pen: Pen) -> Line:
 PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
     Column("id", "P", 3, lambda row: row.id, right=True),
     Column("listener", "LISTENER", 12, lambda row: row.listener, priority=2, grow=1),
-    Column("connections", "CONNS", 6, lambda row: row.connections, amounts.count, right=True),
-    Column("in_flight", "OUT", 5, lambda row: row.in_flight, amounts.count, right=True),
+    Column("connections", "CONNS", 6, lambda row: row.connections, units.count, right=True),
+    Column("in_flight", "FLIGHT", 6, lambda row: row.in_flight, units.count, right=True),
     Column(
-        "response_queue", "ANSWERS", 7, lambda row: row.response_queue, amounts.count, right=True
+        "response_queue", "RESPONSES", 9, lambda row: row.response_queue, units.count, right=True
     ),
     Column(
         "request_queue_full",
         "FULL",
         6,
         lambda row: row.request_queue_full,
-        amounts.count,
+        units.count,
         right=True,
         priority=3,
         style=lambda row: palette.ALARM if row.request_queue_full else None,
     ),
-    Column("request_rate", "REQ/S", 7, lambda row: row.request_rate, amounts.rate, right=True),
+    Column("request_rate", "REQ/S", 7, lambda row: row.request_rate, units.rate, right=True),
     Column(
         "response_rate",
-        "ANS/S",
+        "RESP/S",
         7,
         lambda row: row.response_rate,
-        amounts.rate,
+        units.rate,
         right=True,
         priority=5,
     ),
@@ -58,7 +60,7 @@ PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
         "IN/S",
         8,
         lambda row: row.bytes_received_rate,
-        amounts.size,
+        units.size,
         right=True,
         priority=4,
     ),
@@ -67,7 +69,7 @@ PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
         "OUT/S",
         8,
         lambda row: row.bytes_sent_rate,
-        amounts.size,
+        units.size,
         right=True,
         priority=4,
     ),
@@ -80,17 +82,17 @@ PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
 
 
 class ProcessorsView(View):
-    """See the module."""
+    """A table of the processors, below the request queue."""
 
     name = "processors"
     key = "4"
     title = "Processors and queues"
     help = (
-        "A processor reads requests of its connections and writes the answers. Requests wait for "
-        "handlers in one queue of queued.max.requests; a processor that finds it full stops "
-        "reading (FULL counts how often), which makes the peers wait. OUT is how many requests are "
-        "being answered, ANSWERS how many answers wait for the processor. All processors and "
-        "handlers share one loop: while it is busy all the time, none of them is idle."
+        "A processor reads requests from its connections and writes the responses. Requests wait "
+        "for handlers in one queue of queued.max.requests; a processor that finds it full stops "
+        "reading (FULL counts how often), which makes the peers wait. FLIGHT is the number of "
+        "requests being handled, RESPONSES the number of responses waiting for the processor. All "
+        "processors and handlers share one loop: while it is busy, none of them is idle."
     )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -99,5 +101,5 @@ class ProcessorsView(View):
 
     def table(self, model: Model) -> Table[ProcessorRow]:
         return Table(
-            PROCESSOR_COLUMNS, key=lambda row: row.id, sort="id", **told_by(model.processors)
+            PROCESSOR_COLUMNS, key=lambda row: row.id, sort="id", **rows_of(model.processors)
         )

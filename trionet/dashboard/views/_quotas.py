@@ -1,4 +1,4 @@
-"""Limits on connections and clients, and what they measure."""
+"""Limits on connections and clients, with their current use."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rich.segment import Segment
 from rich.style import Style
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
-from ..drawing._cells import bar
-from ..drawing._wrapping import wrapped
-from ..ui._view import Column, Line, Pen, Table, View, told_by
+from ..drawing import _units as units
+from ..drawing._cells import bar, wrapped
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import QuotaRow
 
-#: From this share of a limit on it is told in another colour.
+#: From this fraction of a limit on, its use is highlighted.
 CLOSE_SHARE: Final = 0.8
 
 
@@ -41,40 +42,40 @@ def _bar(row: QuotaRow, width: int, pen: Pen) -> Line:
 
 
 def _now(value: float) -> str:
-    return amounts.count(value) if float(value).is_integer() else amounts.rate(value)
+    return units.count(value) if float(value).is_integer() else units.rate(value)
 
 
 QUOTA_COLUMNS: Final[tuple[Column[QuotaRow], ...]] = (
-    Column("entity", "WHO", 20, lambda row: row.entity, grow=2),
+    Column("entity", "ENTITY", 20, lambda row: row.entity, grow=2),
     Column("key", "QUOTA", 24, lambda row: row.key, grow=2),
-    Column("limit", "LIMIT", 9, lambda row: row.limit, amounts.count, right=True),
+    Column("limit", "LIMIT", 9, lambda row: row.limit, units.count, right=True),
     Column("value", "NOW", 9, lambda row: row.value, _now, right=True, style=_style),
-    Column("share", "OF IT", 10, _share, amounts.percent, priority=2, grow=1, draw=_bar),
+    Column("share", "USED", 10, _share, units.percent, priority=2, grow=1, draw=_bar),
     Column(
         "throttle_ms",
-        "WAIT",
+        "THROTTLE",
         8,
         lambda row: row.throttle_ms,
-        lambda ms: amounts.duration(ms / 1000),
+        lambda ms: units.duration(ms / 1000),
         right=True,
         priority=1,
     ),
-    Column("refused", "REFUSED", 8, lambda row: row.refused, amounts.count, right=True, priority=1),
+    Column("refused", "REFUSED", 8, lambda row: row.refused, units.count, right=True, priority=1),
 )
 
 
 class QuotasView(View):
-    """See the module."""
+    """A table of connection quotas and client quotas."""
 
     name = "quotas"
     key = "7"
     title = "Quotas"
     help = (
-        "Limits on connections, of the broker, its listeners and addresses, with what is measured "
-        "now, how long on average who exceeds one waits, and how many were refused; only a trionet "
-        "broker tells of these, by its metrics. Then the quotas of clients, users and addresses "
-        "that the cluster has; what is measured of those no broker tells by the Kafka protocol. "
-        "A limit that is empty is none."
+        "Limits on connections of the broker, its listeners and addresses, with their current use, "
+        "the mean throttle time of clients that exceed them, and how many connections were "
+        "refused; only a trionet broker's metrics have these. Then the cluster's quotas for "
+        "clients, users and addresses, whose use is not available over the Kafka protocol. An "
+        "empty limit means unlimited."
     )
     section: ClassVar[str | None] = "quotas"
 
@@ -85,4 +86,4 @@ class QuotasView(View):
                 yield [pen.text(f" {line}", palette.NOTE)]
 
     def table(self, model: Model) -> Table[QuotaRow]:
-        return Table(QUOTA_COLUMNS, key=lambda row: (row.entity, row.key), **told_by(model.quotas))
+        return Table(QUOTA_COLUMNS, key=lambda row: (row.entity, row.key), **rows_of(model.quotas))

@@ -1,4 +1,4 @@
-"""Records as they come."""
+"""Records of a topic as they arrive."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from rich.segment import Segment
 from rich.style import Style
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
-from ..drawing._wrapping import wrapped
+from ..drawing import _units as units
+from ..drawing._cells import wrapped
+from ..drawing._pen import Line, Pen
+from ..drawing._table import UNREAD, Column, Table, rows_of, without_age
 from ..model._tail import Form, dump, pretty
-from ..ui._view import UNREAD, Action, Column, Field, Line, Pen, Table, View, as_they_come, told_by
+from ..ui._view import Action, Field, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._tail import TailRow
-    from ..sources import Source
+    from ..sources._source import Source
 
-#: An answer that stands for null: a tombstone.
+#: Stands for null as an answer: a tombstone.
 NULL: Final = "null"
 
 
@@ -45,13 +47,13 @@ TAIL_COLUMNS: Final[tuple[Column[TailRow], ...]] = (
     Column("offset", "OFFSET", 10, lambda row: row.offset, right=True),
     Column("key", "KEY", 12, lambda row: row.key_text, priority=1, grow=1),
     Column("value", "VALUE", 20, lambda row: row.text, grow=4, style=_form_style),
-    Column("form", "AS", 4, lambda row: row.form.value, priority=3, is_searched=False),
+    Column("form", "TYPE", 4, lambda row: row.form.value, priority=3, is_searched=False),
     Column(
         "value_bytes",
         "SIZE",
         8,
         lambda row: row.value_bytes,
-        amounts.size,
+        units.size,
         right=True,
         priority=2,
     ),
@@ -62,9 +64,8 @@ TAIL_COLUMNS: Final[tuple[Column[TailRow], ...]] = (
 def produce_to(topic_of: Callable[[Any], str], *, needs_row: bool = True) -> Action:
     """The action that produces a record.
 
-    Args:
-        topic_of: the topic, by the chosen row.
-        needs_row: whether that matters.
+    topic_of: returns the topic, given the selected row.
+    needs_row: whether it depends on the row.
     """
 
     async def produce(source: Source, row: Any, answers: Sequence[str]) -> str:
@@ -94,7 +95,7 @@ def produce_to(topic_of: Callable[[Any], str], *, needs_row: bool = True) -> Act
 
 
 class TailView(View):
-    """The last records of a topic and those that come.
+    """The last records of a topic, and new ones as they arrive.
 
     Args:
         topic: its name.
@@ -103,9 +104,10 @@ class TailView(View):
 
     name = "tail"
     help = (
-        "The newest record first. What is readable is shown as text or JSON, the rest as hex "
-        "digits. Where records come faster than anybody reads, some are passed over, and how many "
-        "is said. Enter shows a record with its headers. p keeps what is seen."
+        "The records of a topic, the newest first. Readable values are shown as text or JSON, "
+        "others as hex digits. If records arrive faster than they can be read, some are skipped, "
+        "and the number of skipped records is shown. Enter shows a record with its headers. p "
+        "freezes the screen."
     )
     section: ClassVar[str | None] = "tail"
 
@@ -118,15 +120,15 @@ class TailView(View):
         if model.tail.failure is not None:
             yield [pen.text(f" {model.tail.failure}", palette.ALARM)]
         elif model.tail_skipped:
-            skipped = f" {model.tail_skipped:,} records were passed over"
+            skipped = f" {model.tail_skipped:,} records were skipped"
             yield [pen.text(skipped, palette.NOTE)]
 
     def table(self, model: Model) -> Table[TailRow]:
         if model.tail_of != self.section_key:
             return Table(TAIL_COLUMNS, (), key=lambda row: row.number, missing=UNREAD)
-        told = as_they_come(told_by(model.tail))
-        told["version"] = (self.section_key, model.tail.version)
-        return Table(TAIL_COLUMNS, key=lambda row: (row.partition, row.offset), **told)
+        section_rows = without_age(rows_of(model.tail))
+        section_rows["version"] = (self.section_key, model.tail.version)
+        return Table(TAIL_COLUMNS, key=lambda row: (row.partition, row.offset), **section_rows)
 
     def opened(self, row: TailRow) -> View:
         return RecordView(row)
@@ -141,15 +143,15 @@ class RecordView(View):
 
     name = "record"
     help = (
-        "A record with its headers: the value as JSON or text where it can be read so, and as hex "
-        "digits. Of a long one the first 4,096 bytes are shown."
+        "A record with its headers: the value as JSON or text if it is readable, and as hex "
+        "digits. Only the first 4,096 bytes are shown."
     )
 
     def __init__(self, row: TailRow) -> None:
         self.title = f"{row.topic} {row.partition} offset {row.offset}"
         self._row = row
 
-    def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - it does not change
+    def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - never changes
         row = self._row
         if row.timestamp >= 0:
             moment = datetime.fromtimestamp(row.timestamp / 1000).astimezone()
@@ -166,7 +168,7 @@ class RecordView(View):
             for line in readable or [row.text]:
                 yield from _text(line, pen)
         if row.value is not None:
-            yield pen.rule("as bytes")
+            yield pen.rule("bytes")
             for line in dump(row.value):
                 yield [Segment(f" {line}")]
 

@@ -1,4 +1,4 @@
-"""Topics, their partitions and their settings."""
+"""Topics and their partitions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rich.segment import Segment
 from rich.style import Style
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
+from ..drawing import _units as units
 from ..drawing._cells import sparkline
-from ..ui._view import UNREAD, Action, Column, Field, Line, Link, Pen, Table, View, told_by
+from ..drawing._pen import Line, Pen
+from ..drawing._table import UNREAD, Column, Table, rows_of
+from ..ui._view import Action, Field, Link, View
 from ._configs import ConfigsView
 from ._tail import TailView, produce_to
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import PartitionRow, TopicRow
-    from ..sources import Source
+    from ..sources._source import Source
 
 
 def _history(row: TopicRow, width: int, pen: Pen) -> Line:
@@ -32,14 +34,14 @@ def _alarm_if(value: int) -> Style | None:
 
 TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
     Column("name", "TOPIC", 20, lambda row: row.name, grow=2),
-    Column("partitions", "PARTS", 6, lambda row: row.partitions, amounts.count, right=True),
+    Column("partitions", "PARTS", 6, lambda row: row.partitions, units.count, right=True),
     Column("replicas", "REPL", 4, lambda row: row.replicas, right=True, priority=5),
     Column(
         "under_replicated",
         "!SYNC",
         5,
         lambda row: row.under_replicated,
-        amounts.count,
+        units.count,
         right=True,
         priority=3,
         style=lambda row: _alarm_if(row.under_replicated),
@@ -49,14 +51,14 @@ TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
         "!LEAD",
         5,
         lambda row: row.leaderless,
-        amounts.count,
+        units.count,
         right=True,
         priority=3,
         style=lambda row: _alarm_if(row.leaderless),
     ),
-    Column("records", "RECORDS", 9, lambda row: row.records, amounts.count, right=True, priority=1),
-    Column("rate", "REC/S", 8, lambda row: row.rate, amounts.rate, right=True),
-    Column("bytes", "SIZE", 9, lambda row: row.bytes, amounts.size, right=True, priority=2),
+    Column("records", "RECORDS", 9, lambda row: row.records, units.count, right=True, priority=1),
+    Column("rate", "REC/S", 8, lambda row: row.rate, units.rate, right=True),
+    Column("bytes", "SIZE", 9, lambda row: row.bytes, units.size, right=True, priority=2),
     Column("trend", "TREND", 10, priority=4, grow=1, draw=_history),
     Column("is_internal", "INTERNAL", 0, lambda row: row.is_internal),
     Column("id", "ID", 0, lambda row: row.id),
@@ -66,7 +68,7 @@ TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
 def _wrong_number(answer: str, low: int) -> str | None:
     if answer.isdecimal() and int(answer) >= low:
         return None
-    return f"a whole number, {low} or more"
+    return f"must be a whole number, {low} or more"
 
 
 def _number_or_none(answer: str) -> int | None:
@@ -120,29 +122,29 @@ GROW: Final = Action(
             check=lambda text: _wrong_number(text, 1),
         ),
     ),
-    question=lambda row, answers: f"Give {row.name} {answers[0]} partitions in all?",
+    question=lambda row, answers: f"Increase {row.name} to {answers[0]} partitions?",
 )
 
 
 class TopicsView(View):
-    """See the module."""
+    """A table of all topics."""
 
     name = "topics"
     key = "5"
     title = "Topics"
     help = (
-        "All topics of the cluster. RECORDS counts offsets from the first to the end, so that "
-        "compacted records and marks of transactions count as well; REC/S is how fast the ends "
-        "grow. SIZE is what the leaders of the partitions hold. !SYNC are partitions of which a "
-        "replica is not in sync, !LEAD those that nobody leads. Enter shows the partitions, f the "
-        "records as they come, c the settings."
+        "All topics of the cluster. RECORDS is the number of offsets from the first to the end, "
+        "including compacted records and transaction markers; REC/S is how fast the ends grow. "
+        "SIZE is the size at the leaders. !SYNC counts partitions with a replica that is out of "
+        "sync, !LEAD partitions without a leader. Enter shows the partitions, f the records as "
+        "they arrive, c the configs."
     )
     section: ClassVar[str | None] = "topics"
     actions: Sequence[Action] = (CREATE, DELETE, GROW, produce_to(lambda row: row.name))
     links: Sequence[Link] = (
         Link("f", "follow", "records", lambda row: TailView(row.name, None), needs_row=True),
         Link(
-            "c", "settings", "settings", lambda row: ConfigsView("topic", row.name), needs_row=True
+            "c", "settings", "configs", lambda row: ConfigsView("topic", row.name), needs_row=True
         ),
     )
 
@@ -151,7 +153,7 @@ class TopicsView(View):
             TOPIC_COLUMNS,
             key=lambda row: row.name,
             sort="name",
-            **told_by(model.topics),
+            **rows_of(model.topics),
         )
 
     def opened(self, row: TopicRow) -> View:
@@ -182,8 +184,8 @@ PARTITION_COLUMNS: Final[tuple[Column[PartitionRow], ...]] = (
     ),
     Column("start_offset", "FIRST", 12, lambda row: row.start_offset, "{:,}".format, right=True),
     Column("end_offset", "END", 12, lambda row: row.end_offset, "{:,}".format, right=True),
-    Column("rate", "REC/S", 8, lambda row: row.rate, amounts.rate, right=True),
-    Column("bytes", "SIZE", 9, lambda row: row.bytes, amounts.size, right=True, priority=1),
+    Column("rate", "REC/S", 8, lambda row: row.rate, units.rate, right=True),
+    Column("bytes", "SIZE", 9, lambda row: row.bytes, units.size, right=True, priority=1),
     Column("leader_epoch", "EPOCH", 6, lambda row: row.leader_epoch, right=True, priority=4),
 )
 
@@ -197,9 +199,9 @@ class TopicView(View):
 
     name = "partitions"
     help = (
-        "The partitions of one topic: who leads, which replicas are in sync, the first offset and "
-        "the end. Enter shows the records of a partition as they come; f those of the whole topic, "
-        "c its settings."
+        "The partitions of one topic: leader, in-sync replicas, first offset and end. Enter shows "
+        "the records of a partition as they arrive, f those of the whole topic, c the configs of "
+        "the topic."
     )
     section: ClassVar[str | None] = "partitions"
 
@@ -209,7 +211,7 @@ class TopicView(View):
         self.actions = (produce_to(lambda _: topic, needs_row=False),)
         self.links = (
             Link("f", "follow", "records of all", lambda _: TailView(topic, None)),
-            Link("c", "settings", "settings", lambda _: ConfigsView("topic", topic)),
+            Link("c", "settings", "configs", lambda _: ConfigsView("topic", topic)),
         )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -218,21 +220,24 @@ class TopicView(View):
             return
         yield [
             pen.text(
-                f" {amounts.count(row.records)} records  {amounts.size(row.bytes)}"
-                f"  {amounts.rate(row.rate)} records/s  id {row.id}",
+                f" {units.count(row.records)} records  {units.size(row.bytes)}"
+                f"  {units.rate(row.rate)} records/s  id {row.id}",
                 palette.DIM,
             )
         ]
 
     def table(self, model: Model) -> Table[PartitionRow]:
         rows = [row for row in model.partitions.values() if row.topic == self.title]
-        told = told_by(model.partitions)
-        told["rows"], told["total"] = rows, None
-        if not rows and told["missing"] is None:
+        section_rows = rows_of(model.partitions)
+        section_rows["rows"], section_rows["total"] = rows, None
+        if not rows and section_rows["missing"] is None:
             is_gone = model.topics.is_whole and self.title not in model.topics
-            told["missing"] = "the topic is gone" if is_gone else UNREAD
+            section_rows["missing"] = "the topic does not exist any more" if is_gone else UNREAD
         return Table(
-            PARTITION_COLUMNS, key=lambda row: (row.topic, row.number), sort="number", **told
+            PARTITION_COLUMNS,
+            key=lambda row: (row.topic, row.number),
+            sort="number",
+            **section_rows,
         )
 
     def opened(self, row: PartitionRow) -> View:

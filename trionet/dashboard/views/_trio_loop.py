@@ -1,4 +1,4 @@
-"""Trio itself: how busy the loop is, how long it is held, and which tasks it runs."""
+"""Trio itself: how busy the loop is, how long its passes take, and which tasks it runs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..drawing import _figure_lines as figure_lines
-from ..drawing import _number_format as amounts
-from ..ui._view import Column, Line, Pen, Table, View, told_by
+from ..drawing import _units as units
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -20,7 +22,7 @@ def _name(row: TaskRow) -> str:
 
 TASK_COLUMNS: Final[tuple[Column[TaskRow], ...]] = (
     Column("task", "TASK", 34, _name, grow=1),
-    Column("children", "CHILDREN", 8, lambda row: row.children, amounts.count, right=True),
+    Column("children", "CHILDREN", 8, lambda row: row.children, units.count, right=True),
     Column("waits_in", "WAITS IN", 16, lambda row: row.waits_in, grow=2),
     Column("name", "NAME", 0, lambda row: row.name),
     Column("depth", "DEPTH", 0, lambda row: row.depth),
@@ -28,16 +30,16 @@ TASK_COLUMNS: Final[tuple[Column[TaskRow], ...]] = (
 
 
 class TrioView(View):
-    """See the module."""
+    """A table of tasks, below figures of the loop."""
 
     name = "trio"
     key = "t"
     title = "Trio"
     help = (
-        "One pass of the loop runs every task that is ready; what becomes ready meanwhile waits "
-        "for its end. So the length of a pass is the lag that everybody feels; its percentiles "
-        "count since the start. Tasks can be seen if the broker runs in this process: the tree of "
-        "nurseries from the root on, and where each task waits."
+        "One pass of the loop runs every task that is ready; tasks that become ready meanwhile "
+        "wait for its end. The length of a pass is therefore the lag that all of them see; its "
+        "percentiles are since start. Tasks are available if the broker runs in this process: the "
+        "tree of nurseries from the root down, and where each task is waiting."
     )
     section: ClassVar[str | None] = "tasks"
 
@@ -48,4 +50,4 @@ class TrioView(View):
         )
 
     def table(self, model: Model) -> Table[TaskRow]:
-        return Table(TASK_COLUMNS, key=lambda row: row.number, **told_by(model.tasks))
+        return Table(TASK_COLUMNS, key=lambda row: row.number, **rows_of(model.tasks))

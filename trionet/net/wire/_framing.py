@@ -134,12 +134,12 @@ class FrameDecoder:
     )
 
     def __init__(self, frame_bytes_max: int, limit_name: str = NO_SETTING) -> None:
-        self.frame_bytes_max = size_limit(frame_bytes_max)
+        self.frame_bytes_max: int = size_limit(frame_bytes_max)
         self.frames: deque[Frame] = deque()
         self.error: InvalidReceiveError | None = None
-        self.is_inside_frame = False
-        self.limit_name = limit_name
-        self.oversized_bytes = 0
+        self.is_inside_frame: bool = False
+        self.limit_name: str = limit_name
+        self.oversized_bytes: int = 0
         self._head = b""  # fewer than the four bytes of a size
         self._payload: bytearray | None = None
         self._size = 0

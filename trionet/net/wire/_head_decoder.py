@@ -54,11 +54,11 @@ class HeadDecoder:
     )
 
     def __init__(self, frame_bytes_max: int, read_head: ReadHead, tail: bytes = b"") -> None:
-        self.frame_bytes_max = size_limit(frame_bytes_max)
+        self.frame_bytes_max: int = size_limit(frame_bytes_max)
         self.frames: deque[Frame] = deque()
         self.error: InvalidReceiveError | None = None
-        self.is_inside_frame = False
-        self.limit_name = NO_SETTING
+        self.is_inside_frame: bool = False
+        self.limit_name: str = NO_SETTING
         self._read_head = read_head
         self._tail = tail
         self._rest = b""  # the beginning of a frame whose head is not whole

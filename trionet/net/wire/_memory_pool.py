@@ -34,7 +34,7 @@ class MemoryLease:
 
     def __init__(self, pool: MemoryPool, size: int) -> None:
         self.pool: MemoryPool | None = pool
-        self.size = size
+        self.size: int = size
 
     def __repr__(self) -> str:
         released = " released" if self.pool is None else ""
@@ -66,8 +66,8 @@ class MemoryPool:
             )
         self.bytes_max = bytes_max
         self.lease_bytes_max = lease_bytes_max
-        self.available = bytes_max
-        self.refused = 0
+        self.available: int = bytes_max
+        self.refused: int = 0
         self._waiting: dict[Callable[[], None], None] = {}
         self._depleted_since: float | None = None
         self._depleted_seconds = 0.0

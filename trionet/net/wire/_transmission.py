@@ -38,9 +38,9 @@ class FileRange:
     __slots__ = ("count", "file", "offset")
 
     def __init__(self, file: RangeFile, offset: int, count: int) -> None:
-        self.file = file
-        self.offset = offset
-        self.count = count
+        self.file: RangeFile = file
+        self.offset: int = offset
+        self.count: int = count
 
     def __len__(self) -> int:
         return self.count

@@ -1,4 +1,4 @@
-"""Record batches (message format v2): headers, checksums, records and their compression."""
+"""Record batches (message format 2): headers, checksums, records and compression."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The 61-byte header of a record batch, and walking over batches without touching records.
+"""The 61-byte header of a record batch, and iterating over batches without decoding records.
 
-A broker works per batch: offsets, counts, timestamps and producer state are all in the header
-(Kafka: DefaultRecordBatch). The base offset and the leader epoch lie outside the checksum, so a
-broker sets them without computing it again.
+A broker works on batches: offsets, counts, timestamps and producer state are all in the header
+(Kafka: DefaultRecordBatch). The base offset and the leader epoch are not covered by the checksum,
+so a broker sets them without computing it again.
 """
 
 # Compiled by mypyc.
@@ -19,16 +19,16 @@ from trionet.protocol.records._crc32c import crc32c
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
-#: How long the header of a batch is, in bytes.
+#: The size of a batch header, in bytes.
 HEADER_SIZE: Final = 61
 
-#: The base offset and the length, which ``length`` itself does not count.
+#: The size of the base offset and the length, which ``length`` does not include.
 PREFIX_SIZE: Final = 12
 
 #: Where the checksummed part of a batch starts.
 CRC_START: Final = 21
 
-#: The format of the batches read and written here; older ones are message sets.
+#: The format of record batches; older formats are message sets.
 MAGIC: Final = 2
 
 TRANSACTIONAL: Final = 0x10
@@ -44,23 +44,23 @@ _tuple: Final = tuple.__new__
 
 
 class BatchHeader(NamedTuple):
-    """What a batch says about itself.
+    """The header of a record batch.
 
     Attributes:
-        base_offset: the offset of the first record when it was written.
-        length: the batch's size in bytes without the first 12.
-        leader_epoch: the partition's leader epoch at the append; -1 from a producer.
-        magic: the format; only with 2 do the other attributes mean what they say.
-        crc: CRC-32C of everything from ``attributes`` on.
+        base_offset: the offset of the first record, before compaction.
+        length: the size of the batch in bytes, without the first 12.
+        leader_epoch: the leader epoch of the partition at the append; -1 from a producer.
+        magic: the format; the other attributes are valid only with 2.
+        crc: the CRC-32C of everything from ``attributes`` on.
         attributes: codec (bits 0-2), timestamp type (3), transactional (4), control (5), whether
             the base timestamp is a delete horizon (6).
-        last_offset_delta: the last offset minus the base offset; compaction leaves it as it is.
-        base_timestamp: milliseconds, what the records' timestamps are relative to.
-        max_timestamp: milliseconds; with timestamp type 1 the time of every record.
+        last_offset_delta: the last offset minus the base offset; unchanged by compaction.
+        base_timestamp: milliseconds; the timestamps of records are relative to it.
+        max_timestamp: milliseconds; with timestamp type 1 the timestamp of every record.
         producer_id: -1 for none.
         producer_epoch: -1 for none.
-        base_sequence: the first record's sequence number; -1 for none.
-        count: how many records there are; fewer than the offsets after compaction.
+        base_sequence: the sequence number of the first record; -1 for none.
+        count: the number of records; after compaction there may be more offsets.
     """
 
     base_offset: int
@@ -75,11 +75,11 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int  # type: ignore[assignment]  # nobody looks for equal numbers in a header
+    count: int  # type: ignore[assignment]  # hides tuple.count()
 
     @property
     def size(self) -> int:
-        """The whole batch in bytes."""
+        """The size of the whole batch in bytes."""
         return PREFIX_SIZE + self.length
 
     @property
@@ -94,7 +94,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> int:
-        """0 when the producer set the timestamps, 1 when the broker did at the append."""
+        """0 if the producer set the timestamps, 1 if the broker did at the append."""
         return self.attributes >> 3 & 1
 
     @property
@@ -104,20 +104,20 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch holds a transaction marker, which consumers never see."""
+        """Whether the batch contains a control record, which consumers do not return."""
         return self.attributes & CONTROL != 0
 
     @property
     def delete_horizon(self) -> int | None:
-        """When tombstones and markers in the batch may go, in milliseconds (KIP-534)."""
+        """From when tombstones and markers in it may be deleted, in milliseconds (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     def pack(self) -> bytes:
-        """The header's 61 bytes."""
+        """Encode the header to 61 bytes."""
         return _header.pack(*self)
 
 
-def sealed(
+def seal_batch(
     chunks: list[bytes],
     count: int,
     *,
@@ -131,17 +131,17 @@ def sealed(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> list[bytes]:
-    """A whole batch, in pieces: a header with the checksum before what follows it.
+    """Prepend the header, with its checksum, to the encoded records of a batch.
 
-    A producer that writes a batch once more, as another producer id, needs no more than this. The
-    arguments are those of :class:`BatchHeader`.
+    A producer also uses it to rewrite a batch for another producer id. The arguments are the fields
+    of :class:`BatchHeader`. Returns the chunks of the whole batch.
 
     Raises:
         ValueError: there are no records.
         LocalProtocolError: a number does not fit into its field.
     """
     if not count:
-        raise ValueError("a batch has at least one record")
+        raise ValueError("a batch must have at least one record")
     length = HEADER_SIZE - PREFIX_SIZE
     try:
         rest = _put_rest(
@@ -165,31 +165,31 @@ def sealed(
 
 
 def read_header(buf: Bytes, pos: int = 0) -> BatchHeader:
-    """Read the header of the batch at ``pos``.
+    """Decode the header of the batch at ``pos``.
 
-    The caller looks at ``magic`` first: older formats share no more than the first 17 bytes.
+    The caller must check ``magic``: older formats have only the first 17 bytes in common.
 
     Raises:
-        WireFormatError: fewer than 61 bytes are left, or the length is impossible.
+        WireFormatError: fewer than 61 bytes are left, or the length is invalid.
     """
     try:
         header = _tuple(BatchHeader, _unpack(buf, pos))
     except struct.error as error:
-        raise_from(WireFormatError("a batch header ends too early"), error)
+        raise_from(WireFormatError("truncated batch header"), error)
     if header.length < HEADER_SIZE - PREFIX_SIZE and header.magic == MAGIC:
-        raise WireFormatError(f"a batch of length {header.length} cannot hold its header")
+        raise WireFormatError(f"a batch of length {header.length} is too short for its header")
     if header.length < 0:
-        raise WireFormatError(f"a batch has the negative length {header.length}")
+        raise WireFormatError(f"batch of negative length {header.length}")
     return header
 
 
 def iter_batches(buf: Bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """The position and header of every whole batch.
+    """Yield the position and header of every complete batch.
 
-    Stops in silence at a batch that is cut short: a fetch may end anywhere (KIP-74).
+    Stops without an error at a truncated batch: a fetch response may end anywhere (KIP-74).
 
     Raises:
-        WireFormatError: a length is impossible.
+        WireFormatError: a length is invalid.
     """
     pos = 0
     end = len(buf)
@@ -201,32 +201,32 @@ def iter_batches(buf: Bytes) -> Iterator[tuple[int, BatchHeader]]:
         pos += header.size
 
 
-def batch_places(buf: Bytes, pos: int = 0) -> tuple[list[int], int]:
-    """Where each whole batch of format 2 begins, from ``pos`` on, and where the last one ends.
+def batch_positions(buf: Bytes, pos: int = 0) -> tuple[list[int], int]:
+    """Return the positions of the complete batches from ``pos`` on, and the end of the last one.
 
-    Stops at what is of another format, at what is cut short, and at what is broken; nothing else of
-    a header is looked at.
+    Stops at another format, at a truncated batch and at an invalid length; nothing else in the
+    headers is checked.
 
     Raises:
-        WireFormatError: the first is broken.
+        WireFormatError: the length of the first batch is invalid.
     """
-    places: list[int] = []
+    positions: list[int] = []
     end = len(buf)
     while end - pos >= HEADER_SIZE:
         length, magic = _unpack_length_and_magic(buf, pos)
         if magic != MAGIC or pos + PREFIX_SIZE + length > end:
             break
         if length < HEADER_SIZE - PREFIX_SIZE:
-            if not places:
+            if not positions:
                 read_header(buf, pos)
             break
-        places.append(pos)
+        positions.append(pos)
         pos += PREFIX_SIZE + length
-    return places, pos
+    return positions, pos
 
 
 def check_crc(buf: Bytes, pos: int, header: BatchHeader) -> bool:
-    """Whether the batch at ``pos`` is whole and has the checksum its header says."""
+    """Whether the batch at ``pos`` is complete and matches the checksum in its header."""
     end = pos + header.size
     view = buf if isinstance(buf, memoryview) else memoryview(buf)
     return end <= len(buf) and crc32c(view[pos + CRC_START : end]) == header.crc

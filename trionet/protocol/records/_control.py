@@ -1,7 +1,7 @@
-"""Control records: what a batch with the control flag holds in place of a message.
+"""Control records: the contents of batches with the control flag.
 
-Consumers never see them. Those of transactions tell a reader whether what was written is to be
-read (KIP-98); the others belong to Kafka's own quorum (KIP-595, KIP-630).
+Consumers do not return them. Transaction markers commit or abort the records of a transaction
+(KIP-98); the other types belong to Kafka's quorum controller (KIP-595, KIP-630).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trionet.protocol.records._records import encode_batch
 ABORT: Final = 0
 COMMIT: Final = 1
 
-#: The types by number; numbers that are not here come from a newer Kafka.
+#: The types by number; others come from a newer Kafka.
 NAMES: Final = {
     ABORT: "ABORT",
     COMMIT: "COMMIT",
@@ -32,11 +32,11 @@ _value: Final = struct.Struct(">hi")  # version, epoch of the coordinator
 
 
 class EndTransactionMarker(NamedTuple):
-    """The end of one producer's transaction in a partition (Kafka: EndTransactionMarker).
+    """The end of a producer's transaction in a partition (Kafka: EndTransactionMarker).
 
     Attributes:
-        is_commit: whether what was written counts.
-        coordinator_epoch: of the transaction's coordinator; an older one's word is not taken.
+        is_commit: whether the transaction was committed, not aborted.
+        coordinator_epoch: the epoch of the transaction coordinator, to fence older ones.
     """
 
     is_commit: bool
@@ -44,33 +44,33 @@ class EndTransactionMarker(NamedTuple):
 
 
 def control_type(key: bytes | None) -> int:
-    """The type of a control record, by its key.
+    """Return the type of a control record, from its key.
 
     Raises:
-        WireFormatError: the key is none of a control record.
+        WireFormatError: the key is not that of a control record.
     """
     if key is None or len(key) < _key.size:
-        raise WireFormatError("a control record has no type in its key")
+        raise WireFormatError("the key of a control record has no type")
     version, number = _key.unpack_from(key)
     if version < 0:
-        raise WireFormatError(f"a control record's key has the version {version}")
+        raise WireFormatError(f"the key of a control record has version {version}")
     return int(number)
 
 
 def read_marker(key: bytes | None, value: bytes | None) -> EndTransactionMarker | None:
-    """The marker in a control record; None if it is a control record of another type.
+    """Decode the marker in a control record; None for a control record of another type.
 
     Raises:
-        WireFormatError: the key or the value is none of a marker.
+        WireFormatError: the key or the value is malformed.
     """
     number = control_type(key)
     if number not in {ABORT, COMMIT}:
         return None
     if value is None or len(value) < _value.size:
-        raise WireFormatError("a transaction's marker ends too early")
+        raise WireFormatError("truncated transaction marker")
     version, epoch = _value.unpack_from(value)
     if version < 0:
-        raise WireFormatError(f"a transaction's marker has the version {version}")
+        raise WireFormatError(f"a transaction marker has version {version}")
     return EndTransactionMarker(number == COMMIT, epoch)
 
 
@@ -83,15 +83,15 @@ def encode_marker(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytes:
-    """A batch with a marker, as a coordinator writes it to a partition.
+    """Encode a batch with a marker, as the transaction coordinator writes it to a partition.
 
     Args:
-        marker: what it says.
-        timestamp: in milliseconds.
-        producer_id: whose transaction ends.
-        producer_epoch: the producer's.
-        base_offset: the marker's offset.
-        leader_epoch: the partition's.
+        marker: the marker.
+        timestamp: the timestamp of the record, in milliseconds.
+        producer_id: the id of the producer whose transaction ends.
+        producer_epoch: the epoch of the producer.
+        base_offset: the offset of the marker.
+        leader_epoch: the leader epoch of the partition.
 
     Raises:
         LocalProtocolError: a number does not fit into its field.

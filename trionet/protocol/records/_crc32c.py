@@ -1,7 +1,7 @@
 """CRC-32C (Castagnoli), the checksum of record batches.
 
-fastcrc is what trionet installs: 65 GB/s, any buffer. Where it cannot be imported, slower packages
-that are often there already stand in, and at last a table in Python with a warning.
+trionet installs fastcrc: 65 GB/s, for any buffer. Where it cannot be imported, slower packages that
+are often installed are used, and otherwise a table in Python, with a warning.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 Checksum: TypeAlias = Callable[[Bytes, int], int]
 Source: TypeAlias = Callable[[], Checksum]
 
-#: Castagnoli's polynomial, bits reversed.
+#: The polynomial of Castagnoli, with its bits reversed.
 _POLYNOMIAL: Final = 0x82F63B78
 
 
 def from_fastcrc() -> Checksum:
-    """The checksum of the fastcrc package; raises ImportError without it."""
+    """Return the checksum function of the fastcrc package; raises ImportError without it."""
     return cast(Checksum, importlib.import_module("fastcrc").crc32.iscsi)
 
 
 def from_crc32c() -> Checksum:
-    """The checksum of the crc32c package; raises ImportError without it."""
+    """Return the checksum function of the crc32c package; raises ImportError without it."""
     return cast(Checksum, importlib.import_module("crc32c").crc32c)
 
 
 def from_google() -> Checksum:
-    """The checksum of the google-crc32c package; raises ImportError without it."""
+    """Return the checksum function of the google-crc32c package; raises ImportError without it."""
     extend = importlib.import_module("google_crc32c").extend
 
     def checksum(data: Bytes, value: int) -> int:
-        return cast(int, extend(value, bytes(data)))  # it takes nothing but bytes
+        return cast(int, extend(value, bytes(data)))  # it accepts only bytes
 
     return checksum
 
 
 def from_table() -> Checksum:
-    """The checksum in Python, about 10 MB/s."""
+    """Return a checksum function in Python, which makes about 10 MB/s."""
     warnings.warn(
         "none of fastcrc, crc32c and google-crc32c can be imported: checksums of record batches "
-        "run in Python, some thousand times slower; `pip install fastcrc`",
+        "are computed in Python, a thousand times slower; `pip install fastcrc`",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -63,7 +63,7 @@ def from_table() -> Checksum:
 
 
 def first_available(sources: tuple[Source, ...]) -> Checksum:
-    """The checksum of the first source that can be imported; the last one must be."""
+    """Return the checksum function of the first source that can be imported."""
     for source in sources[:-1]:
         try:
             return source()
@@ -76,5 +76,5 @@ _checksum: Final = first_available((from_fastcrc, from_crc32c, from_google, from
 
 
 def crc32c(data: Bytes, value: int = 0) -> int:
-    """The CRC-32C of ``data``, going on from ``value``, the checksum of what came before it."""
+    """Return the CRC-32C of ``data``, continuing from ``value``, the checksum of preceding data."""
     return _checksum(data, value)

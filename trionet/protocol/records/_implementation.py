@@ -1,6 +1,6 @@
-"""Which code reads and writes records here: the compiled one, or the one for the interpreter.
+"""Selects the implementation of the record reader and writer: compiled, or pure Python.
 
-Both do the same, and fail in the same way. ``TRIONET_PURE=1`` decides for the second.
+Both behave the same, including their errors. ``TRIONET_PURE=1`` selects pure Python.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ else:
 
     try:
         from trionet.protocol.records import _typed_writer as writer
-    except (ImportError, ValueError) as error:  # ValueError: a librt of another time
-        import logging  # hardly ever needed, and slow to load
+    except (ImportError, ValueError) as error:  # ValueError: an incompatible version of librt
+        import logging  # rarely needed, and slow to import
 
         from trionet.protocol.records import _pure_writer as writer
 
@@ -28,8 +28,9 @@ else:
             error,
         )
 
+#: The class for building batches; the interfaces of both implementations are the same.
 BatchBuilder = writer.BatchBuilder
-#: Whether the writer is compiled, so that compiled code may call it as C.
+#: Whether the writer is compiled, so that other compiled code may use it with native calls.
 is_typed = writer.__name__.endswith("typed_writer")
 
 __all__ = ["BatchBuilder", "is_typed", "reader", "writer"]

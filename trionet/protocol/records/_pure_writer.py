@@ -1,4 +1,8 @@
-"""Records into a batch's body: Python as the interpreter likes it."""
+"""Encodes the records of a batch; optimized for the CPython interpreter.
+
+Varints come from a cache of their encodings, and the parts of a record are joined in one call.
+:mod:`._typed_writer` is the same for mypyc.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +17,19 @@ from trionet.protocol.records._types import Headers, NewRecord, as_bytes
 #: The length of a batch is an int32.
 BATCH_BYTES_MAX: Final = 2**31 - 1
 
-#: Beyond any size.
+#: Greater than any size.
 NO_LIMIT: Final = 2**62
 
-#: The largest timestamp of no records.
+#: The largest timestamp of an empty batch.
 NO_TIMESTAMP: Final = -(2**63)
 
-#: How much is joined at a time. A larger piece of memory is new to the process each time, and
-#: touching its pages costs more than filling them.
+#: The size from which parts are joined to a chunk. Larger chunks would be newly mapped memory each
+#: time, whose page faults cost more than filling it.
 CHUNK_BYTES: Final = 64 * 1024
 
 
 class _Zigzag(dict[int, bytes]):
-    """Numbers to their zigzag varints; the common ones stay."""
+    """The zigzag varints of numbers; those of small numbers are cached."""
 
     def __missing__(self, number: int) -> bytes:
         if not -(2**63) <= number < 2**63:
@@ -50,19 +54,19 @@ _join: Final = b"".join
 
 
 class BatchBuilder:
-    """Records on their way into one batch.
+    """Collects the encoded records of a batch.
 
     Args:
-        size_max: how large the batch may get in bytes, before compression.
-        base_timestamp: what timestamps are stored relative to, in milliseconds; None for the first
-            record's. A delete horizon takes its place (KIP-534).
+        size_max: the maximum size of the batch in bytes, before compression.
+        base_timestamp: the time that timestamps are stored relative to, in milliseconds; None for
+            that of the first record. A delete horizon is set here (KIP-534).
 
     Attributes:
-        count: how many records there are.
-        size: of the batch in bytes, exactly, if it ended now and were not compressed.
-        last_offset_delta: the last record's offset minus the batch's; -1 without records.
-        base_timestamp: in milliseconds.
-        max_timestamp: the largest so far, in milliseconds.
+        count: the number of records.
+        size: the exact size of the batch in bytes, without compression.
+        last_offset_delta: the offset of the last record minus the base offset; -1 without records.
+        base_timestamp: the base timestamp, in milliseconds.
+        max_timestamp: the largest timestamp, in milliseconds.
     """
 
     __slots__ = (
@@ -80,10 +84,10 @@ class BatchBuilder:
     def __init__(
         self, size_max: int = BATCH_BYTES_MAX, *, base_timestamp: int | None = None
     ) -> None:
-        self.count = 0
-        self.size = HEADER_SIZE
-        self.last_offset_delta = -1
-        self.max_timestamp = NO_TIMESTAMP
+        self.count: int = 0
+        self.size: int = HEADER_SIZE
+        self.last_offset_delta: int = -1
+        self.max_timestamp: int = NO_TIMESTAMP
         self._base = None if base_timestamp is None else _checked(base_timestamp)
         self._size_max = size_max
         self._chunks: list[bytes] = []
@@ -98,23 +102,24 @@ class BatchBuilder:
         headers: Headers = (),
         size_max: int = NO_LIMIT,
     ) -> bool:
-        """Add a record with the next offset.
+        """Append a record with the next offset.
 
-        After an error the builder holds what it held before.
+        An error leaves the builder unchanged.
 
         Args:
-            timestamp: in milliseconds.
-            key: None for null.
-            value: None for null.
+            timestamp: the timestamp, in milliseconds.
+            key: the key, or None.
+            value: the value, or None.
             headers: names and values.
-            size_max: the record is left out if the batch would be larger with it, in bytes and
-                before compression; an empty batch takes any.
+            size_max: the record is not appended if the batch would exceed this size in bytes,
+                before compression; an empty batch accepts any record.
 
         Returns:
-            Whether it was added.
+            Whether it was appended.
 
         Raises:
-            LocalProtocolError: the timestamp is beyond 64 bits, or too far from the first one.
+            LocalProtocolError: the timestamp does not fit into 64 bits, nor does its difference
+                from the first one.
             TypeError: the key or the value is neither bytes nor None.
         """
         zigzag = _zigzag
@@ -167,23 +172,23 @@ class BatchBuilder:
         headers: list[Headers] | None,
         size_max: int,
     ) -> int:
-        """Add the records of some columns, as long as there is room for them.
+        """Append records from columns until the batch is full.
 
         Args:
-            start: the number of the first one.
-            stop: the number of the one after the last.
-            timestamps: in milliseconds; one number is every record's.
-            keys: without, no record has a key.
-            values: None for null.
-            headers: without, no record has any.
+            start: the index of the first record.
+            stop: the index after the last record.
+            timestamps: milliseconds; a single number applies to all records.
+            keys: the keys; None if all are null.
+            values: the values, None for null.
+            headers: the headers; None if there are none.
             size_max: as for :meth:`append`.
 
         Returns:
-            The number of the first one that was not added.
+            The index of the first record that was not appended.
 
         Raises:
-            LocalProtocolError: as :meth:`append`; the records before that one were added.
-            TypeError: as there.
+            LocalProtocolError: as :meth:`append`; the records before that one are appended.
+            TypeError: as :meth:`append`; the records before that one are appended.
         """
         append = self.append
         for number in range(start, stop):
@@ -202,19 +207,19 @@ class BatchBuilder:
         value: Bytes | None,
         headers: Headers = (),
     ) -> None:
-        """Add a record with a gap before it, as compaction leaves them.
+        """Append a record with a given offset, as compaction leaves gaps.
 
         Args:
-            offset_delta: the record's offset minus the batch's, larger than of those before it.
-            timestamp: this and what follows: as for :meth:`append`.
-            key: as there.
-            value: as there.
-            headers: as there.
+            offset_delta: the offset minus the base offset; greater than those of earlier records.
+            timestamp: as for :meth:`append`.
+            key: as for :meth:`append`.
+            value: as for :meth:`append`.
+            headers: as for :meth:`append`.
 
         Raises:
-            ValueError: the offset is not larger.
-            LocalProtocolError: as there.
-            TypeError: as there.
+            ValueError: the offset is not greater than the last one.
+            LocalProtocolError: as :meth:`append`.
+            TypeError: as :meth:`append`.
         """
         last = self.last_offset_delta
         if offset_delta <= last:
@@ -229,9 +234,10 @@ class BatchBuilder:
     def has_room_for(
         self, timestamp: int, key: Bytes | None, value: Bytes | None, headers: Headers = ()
     ) -> bool:
-        """Whether the batch stays within its size with this record; an empty one takes any.
+        """Whether the batch does not exceed its maximum size with this record.
 
-        As Kafka's MemoryRecordsBuilder, but exact: what compression saves does not count.
+        An empty batch accepts any record. (Kafka: MemoryRecordsBuilder.hasRoomFor, but exact, as
+        the effect of compression is not estimated.)
         """
         if not self.count:
             return True
@@ -248,21 +254,21 @@ class BatchBuilder:
         return self.size + len(_zigzag[size]) + size <= self._size_max
 
     def chunks(self) -> list[bytes]:
-        """What follows the header of the batch, in pieces."""
+        """Return the encoded records, in chunks."""
         return [*self._chunks, b"".join(self._parts)] if self._parts else [*self._chunks]
 
     @property
     def base_timestamp(self) -> int:
-        """What timestamps are stored relative to, in milliseconds; 0 as long as that is open."""
+        """The time that timestamps are stored relative to, in milliseconds; 0 if not set yet."""
         return self._base or 0
 
 
 def build_rows(rows: Iterable[NewRecord]) -> BatchBuilder:
-    """A builder with these records.
+    """Create a builder with these records.
 
     Raises:
-        LocalProtocolError: a timestamp is beyond 64 bits, or too far from the first one.
-        TypeError: a key or a value is neither bytes nor None.
+        LocalProtocolError: as :meth:`BatchBuilder.append`.
+        TypeError: as :meth:`BatchBuilder.append`.
     """
     builder = BatchBuilder()
     append = builder.append
@@ -277,7 +283,7 @@ def build_columns(
     values: Sequence[bytes | None],
     headers: Sequence[Headers] | None,
 ) -> BatchBuilder:
-    """A builder with these records; one timestamp stands for all, and None for nothing in any.
+    """Create a builder with records from columns; a single timestamp applies to all records.
 
     Columns are of one length.
 
@@ -298,7 +304,7 @@ def build_columns(
 
 def _checked(timestamp: int) -> int:
     if not -(2**63) <= timestamp < 2**63:
-        raise LocalProtocolError(f"a timestamp of {timestamp} does not fit into 64 bits")
+        raise LocalProtocolError(f"timestamp {timestamp} does not fit into 64 bits")
     return timestamp
 
 

@@ -1,7 +1,7 @@
-"""Records in and out of batches: as tuples, and as columns.
+"""Encodes and decodes record batches, with records as tuples or as columns.
 
-The records themselves are the work of :mod:`implementation`; here is what is done once a batch:
-the header, the checksum, compression.
+This module does what is needed once per batch: the header, the checksum, compression. The records
+are encoded and decoded by :mod:`._implementation`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trionet.protocol.records._batch import (
     BatchHeader,
     Bytes,
     read_header,
-    sealed,
+    seal_batch,
 )
 from trionet.protocol.records._types import Columns, Headers, NewRecord, Record
 from trionet.protocol.records.compression._codecs import NONE, compress, decompress
@@ -31,31 +31,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Numbers = TypeVarTuple("Numbers")
 
-#: How far the records of one batch may grow when decompressed.
+#: The limit of the decompressed size of the records of one batch.
 INFLATED_BYTES_MAX: Final = 128 * 1024 * 1024
 
-#: A record's size, attributes, timestamp, offset, key's and value's length, number of headers.
+#: The size of the shortest record: its length, attributes, timestamp, offset, the lengths of key
+#: and value, and the number of headers.
 RECORD_BYTES_MIN: Final = 7
 
 
 class BatchFields(TypedDict, total=False):
-    """What a batch says besides its records.
+    """The fields of a batch header that do not follow from the records.
 
     Attributes:
-        base_offset: the offset of the first record; 0 without.
-        codec: the compression codec's number.
-        timestamp_type: 0 if the timestamps are the producer's, 1 if they are the log's: then the
-            largest one counts for every record.
-        producer_id: -1 for none, as the two after it.
-        producer_epoch: the producer's epoch.
-        base_sequence: the first record's sequence number.
-        leader_epoch: -1 from a producer.
-        last_offset_delta: the last offset minus the first one; without, as the records have it.
-            Compaction keeps it where the last record is gone.
+        base_offset: the offset of the first record; 0 by default.
+        codec: the number of the compression codec.
+        timestamp_type: 0 if the producer set the timestamps, 1 if the broker did; then the largest
+            one applies to every record.
+        producer_id: -1, the default, for none.
+        producer_epoch: -1, the default, for none.
+        base_sequence: the sequence number of the first record; -1, the default, for none.
+        leader_epoch: -1, the default, from a producer.
+        last_offset_delta: the last offset minus the first one; by default that of the records.
+            Compaction preserves it even if the last record is removed.
         transactional: whether the batch belongs to a transaction.
-        control: whether the batch holds a control record, such as a transaction's marker.
-        has_delete_horizon: whether the builder's base timestamp is when tombstones and markers in
-            the batch may go (KIP-534).
+        control: whether the batch contains a control record, such as a transaction marker.
+        has_delete_horizon: whether the base timestamp of the builder is the time from which
+            tombstones and markers in the batch may be deleted (KIP-534).
     """
 
     base_offset: int
@@ -75,7 +76,7 @@ def encode_batch(records: Iterable[NewRecord], **fields: Unpack[BatchFields]) ->
     """Encode records with consecutive offsets as one batch.
 
     Args:
-        records: at least one.
+        records: the records; at least one.
         fields: see :class:`BatchFields`.
 
     Raises:
@@ -93,13 +94,13 @@ def encode_columns(
     headers: Sequence[Headers] | None = None,
     **fields: Unpack[BatchFields],
 ) -> bytes:
-    """Encode records with consecutive offsets, given by column, as one batch.
+    """Encode records with consecutive offsets, given as columns, as one batch.
 
     Args:
-        timestamps: in milliseconds; one number is every record's.
-        values: at least one; None for null.
-        keys: None for null; without, no record has a key.
-        headers: names and values; without, no record has any.
+        timestamps: milliseconds; a single number applies to all records.
+        values: the values, at least one; None for null.
+        keys: the keys, None for null; None if all are null.
+        headers: the headers, names and values; None if there are none.
         fields: see :class:`BatchFields`.
 
     Raises:
@@ -115,16 +116,16 @@ def encode_columns(
 
 
 def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[bytes]:
-    """Encode the records of a builder as one batch, in pieces; the builder stays as it is.
+    """Encode the records of a builder as one batch, in chunks; the builder is not changed.
 
-    Pieces of up to 64 KB can go to a socket or a file as they are; joined, a large batch is written
-    into memory that is new to the process.
+    The chunks of about 64 KB can be written to a socket or file without joining them; joining a
+    large batch would write to newly allocated memory, whose page faults cost more than the copy.
 
     Raises:
         ValueError: there are no records, or the codec is unknown.
         LocalProtocolError: a number does not fit into its field.
     """
-    return sealed(
+    return seal_batch(
         compressed_chunks(builder, fields.get("codec", NONE)),
         builder.count,
         attributes=_attributes(fields),
@@ -140,11 +141,13 @@ def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[b
 
 
 def compressed_chunks(builder: BatchBuilder, codec: int, level: int | None = None) -> list[bytes]:
-    """What follows the header of a builder's batch, in pieces, of which compression leaves one.
+    """Return the records of a builder, encoded and compressed, in chunks.
+
+    With compression there is one chunk.
 
     Args:
-        builder: stays as it is.
-        codec: the compression codec's number.
+        builder: the builder, which is not changed.
+        codec: the number of the compression codec.
         level: see :func:`._codecs.compress`.
 
     Raises:
@@ -164,21 +167,21 @@ def _attributes(fields: BatchFields) -> int:
 def decode_batch(
     buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> list[Record]:
-    """Read the records of the batch at ``pos``. Its checksum is not looked at.
+    """Decode the records of the batch at ``pos``; its checksum is not verified.
 
     Args:
-        buf: what holds the batch, whole.
-        pos: where it starts.
-        inflated_bytes_max: how far the records may grow when decompressed.
+        buf: contains the complete batch.
+        pos: where the batch starts.
+        inflated_bytes_max: the limit of the decompressed size of the records.
 
     Raises:
-        WireFormatError: the batch is cut short, malformed, of another format than v2, or grows
-            too far.
+        WireFormatError: the batch is truncated, malformed, not of format 2, or its decompressed
+            size exceeds the limit.
     """
     header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
     bases = header.base_offset, header.base_timestamp
-    rows = whole(implementation.reader.read_rows, end, body, start, header.count, *bases)
-    if header.timestamp_type:  # the log's: one for all, and the records' own mean nothing
+    rows = read_to_end(implementation.reader.read_rows, end, body, start, header.count, *bases)
+    if header.timestamp_type:  # LogAppendTime: one timestamp for all records
         time = header.max_timestamp
         return [(offset, time, key, value, headers) for offset, _, key, value, headers in rows]
     return rows
@@ -187,10 +190,11 @@ def decode_batch(
 def decode_columns(
     buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> Columns:
-    """Read the records of the batch at ``pos`` as columns; else as :func:`decode_batch`."""
+    """Decode the records of the batch at ``pos`` as columns; otherwise as :func:`decode_batch`."""
     header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
     bases = header.base_offset, header.base_timestamp
-    columns = whole(implementation.reader.read_columns, end, body, start, header.count, *bases)
+    read = implementation.reader.read_columns
+    columns = read_to_end(read, end, body, start, header.count, *bases)
     if header.timestamp_type:
         return columns._replace(timestamps=[header.max_timestamp] * header.count)
     return columns
@@ -199,56 +203,59 @@ def decode_columns(
 def decode_values(
     buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> list[bytes | None]:
-    """Read nothing but the values of the batch at ``pos``; else as :func:`decode_batch`."""
+    """Decode only the values of the batch at ``pos``; otherwise as :func:`decode_batch`."""
     header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
-    return whole(implementation.reader.read_values, end, body, start, header.count)
+    return read_to_end(implementation.reader.read_values, end, body, start, header.count)
 
 
 def open_batch(
     buf: Bytes, pos: int, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> tuple[BatchHeader, bytes, int, int]:
-    """The header of the batch at ``pos``, what holds its records, and from where to where.
+    """Decode the header of the batch at ``pos``, and decompress its records.
+
+    Returns:
+        The header, a buffer that contains the records, and where they start and end in it.
 
     Raises:
-        WireFormatError: as :func:`decode_batch`, as far as it can be seen without the records.
+        WireFormatError: as :func:`decode_batch`, except for malformed records.
     """
     header = read_header(buf, pos)
     if header.magic != MAGIC:
-        raise WireFormatError(f"batches of magic {header.magic} are not read here")
+        raise WireFormatError(f"unsupported batch format: magic {header.magic}, expected {MAGIC}")
     start, end = pos + HEADER_SIZE, pos + header.size
     if end > len(buf):
-        raise WireFormatError("a batch ends too early")
+        raise WireFormatError("truncated batch")
     if header.codec:
         body = decompress(header.codec, memoryview(buf)[start:end], inflated_bytes_max)
         start, end = 0, len(body)
     elif type(buf) is bytes:
         body = buf
-    else:  # slices of anything else would not be bytes
+    else:  # so that slices are bytes
         body = bytes(memoryview(buf)[start:end])
         start, end = 0, len(body)
     if not 0 <= header.count <= (end - start) // RECORD_BYTES_MIN:
-        raise WireFormatError(f"{header.count} records cannot be in a batch of this size")
+        raise WireFormatError(f"{header.count} records cannot fit into a batch of this size")
     return header, body, start, end
 
 
-def whole(
+def read_to_end(
     read: Callable[[bytes, int, *Numbers], tuple[T, int]],
     end: int,
     body: bytes,
     start: int,
     *numbers: *Numbers,
 ) -> T:
-    """What ``read`` reads from ``start`` on, if it ends at ``end``.
+    """Call ``read`` from ``start`` on, and check that it ends at ``end``.
 
     Raises:
-        WireFormatError: it does not, or cannot be read.
+        WireFormatError: it does not, or the records are malformed.
     """
     try:
         records, start = read(body, start, *numbers)
     except IndexError as error:
-        raise WireFormatError("a record ends too early") from error
+        raise WireFormatError("truncated record") from error
     except UnicodeDecodeError as error:
-        raise WireFormatError("a record header's key is not UTF-8") from error
+        raise WireFormatError("the key of a record header is not UTF-8") from error
     if start != end:
-        raise WireFormatError("a batch's records do not end where it does")
+        raise WireFormatError("the records of a batch do not end where the batch ends")
     return records

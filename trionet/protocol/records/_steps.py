@@ -1,9 +1,9 @@
-"""Long computing in steps, so that whoever runs it can do something else between two of them.
+"""Long computations in steps, between which the event loop can serve others.
 
-A generator that computes stops where it has computed for about a millisecond. It gives None there,
-or :class:`Work`: a call that takes long in one piece but leaves the interpreter to others, as the
-codecs do, so that a thread can make it. In Python itself a thread would not help: each time the
-loop asks the system for something, it would wait for the interpreter as long as a switch takes.
+The computation is a generator that yields about every millisecond: None, or :class:`Work`, which is
+a long call that releases the GIL, as the compression codecs do, and so can run in a thread. For the
+computation itself a thread would not help: after each system call the event loop would wait for the
+GIL for a whole switch interval.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class Work(NamedTuple):
-    """A call to make for a computation in steps.
+    """A call that a computation requests.
 
     Attributes:
-        size: the bytes that it works through, about.
-        call: computes; what it returns or raises is given to the computation.
+        size: the approximate number of bytes that it processes.
+        call: the function; its result or exception is sent to the computation.
     """
 
     size: int
@@ -30,19 +30,19 @@ Steps: TypeAlias = Generator[Work | None, Any, T]
 
 
 def run_steps(steps: Steps[T]) -> T:
-    """Compute everything now, and return the result or raise what it raises."""
+    """Run a computation to its end, in this thread; returns its result."""
     try:
         work = next(steps)
         while True:
-            work = steps.send(None) if work is None else _go_on(steps, work)
+            work = steps.send(None) if work is None else _resume(steps, work)
     except StopIteration as stop:
         result: T = stop.value
         return result
 
 
-def _go_on(steps: Steps[T], work: Work) -> Work | None:
+def _resume(steps: Steps[T], work: Work) -> Work | None:
     try:
         result = work.call()
-    except Exception as error:  # boundary: one call, whose computation is told
+    except Exception as error:  # boundary: the computation handles errors of its calls
         return steps.throw(error)
     return steps.send(result)

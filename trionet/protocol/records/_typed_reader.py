@@ -1,8 +1,17 @@
-"""Records out of a batch's body: typed Python, which mypyc compiles.
+"""Decodes the records of a batch; typed Python, compiled by mypyc.
 
-Does what :mod:`pure_reader` does, and fails as that does; interpreted it is the slower of the two.
-A compiled 64-bit number wraps in silence: what a peer says is compared with what is left of the
-buffer, never added first.
+Behaves as :mod:`._pure_reader`, including errors; interpreted, it is the slower of the two. Three
+things differ from ordinary Python:
+
+* Native 64-bit integers wrap around silently. So lengths from a peer are compared with the rest of
+  the buffer, and never added to a position before that.
+* Every ``buf[pos]`` is bounds-checked by mypyc and raises IndexError, which the caller turns into a
+  WireFormatError; slices are not, so their ends are checked here.
+* Tuples of native integers are returned without allocation, so small helper functions are cheap;
+  what all functions decode is in the attributes of a cursor, which is reused for all records.
+
+``struct`` cannot decode varints, and anything that goes through Python objects would box every
+integer. If mypyc ever optimizes memoryview, bodies that are not ``bytes`` need not be copied first.
 """
 
 # Compiled by mypyc.
@@ -18,15 +27,15 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _NO_HEADERS: Final[Headers] = ()
-# Constants above 62 bits are made into machine numbers at each use: not for what is done often.
+# Constants above 62 bits are unboxed at each use; keep them out of loops.
 _INT64_MIN: Final = -(2**63)
 _INT64_MAX: Final = 2**63 - 1
 
 
 class _Cursor:
-    """The numbers of one record after the other, and where its key and value lie.
+    """The numbers of the current record, and the positions of its key and value.
 
-    Of a null the end is -1.
+    The end of a null key or value is -1.
     """
 
     def __init__(self) -> None:
@@ -40,7 +49,7 @@ class _Cursor:
         self.headers: Headers = _NO_HEADERS
 
     def read(self, buf: bytes, pos: i64) -> i64:
-        """Read the record at ``pos``; returns where it ends."""
+        """Decode the record at ``pos``; returns where it ends."""
         more: i64
         size: i64 = buf[pos]
         pos += 1
@@ -52,7 +61,7 @@ class _Cursor:
                 size += (more << 7) - 128
                 pos += 1
         start: i64 = pos
-        delta: i64 = buf[pos + 1]  # behind the attributes, which mean nothing yet
+        delta: i64 = buf[pos + 1]  # skips the attributes, which are unused
         pos += 2
         if delta > 127:
             delta, pos = _read_more(buf, pos, delta)
@@ -106,14 +115,14 @@ class _Cursor:
             self.headers, pos = read_headers(buf, pos)
             self.has_headers = True
         if pos - start != size >> 1 or size & 1:
-            raise WireFormatError("a record's length is not that of its fields")
+            raise WireFormatError("the length of a record does not match its fields")
         return pos
 
 
 def read_rows(
     buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64
 ) -> tuple[list[Record], int]:
-    """All records as tuples, and where they end."""
+    """Decode all records to tuples; returns them and where they end."""
     cursor = _Cursor()
     none: object = _NO_HEADERS
     rows = [none] * count
@@ -123,15 +132,15 @@ def read_rows(
     latest: i64
     first: i64
     last: i64
-    earliest, latest = _room(base_timestamp)
-    first, last = _room(base_offset)
+    earliest, latest = _delta_limits(base_timestamp)
+    first, last = _delta_limits(base_offset)
     done: i64 = 0
     while done < count:
         pos = cursor.read(buf, pos)
-        if cursor.timestamp_delta != delta:  # records of one millisecond share the number
+        if cursor.timestamp_delta != delta:  # records of the same millisecond share one int object
             delta = cursor.timestamp_delta
             if not earliest <= delta <= latest:
-                raise _beyond()
+                raise _overflow()
             timestamp = base_timestamp + delta
         start = cursor.key_start
         end = cursor.key_end
@@ -142,7 +151,7 @@ def read_rows(
         headers = cursor.headers if cursor.has_headers else none
         offset = cursor.offset_delta
         if not first <= offset <= last:
-            raise _beyond()
+            raise _overflow()
         rows[done] = (base_offset + offset, timestamp, key, value, headers)
         done += 1
     return cast(list[Record], rows), pos
@@ -151,7 +160,7 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64, passed: i64 = 0
 ) -> tuple[Columns, int]:
-    """So many records as columns behind ``passed`` ones of the batch, and where they end."""
+    """Decode records to columns, after ``passed`` earlier ones; returns them and where they end."""
     cursor = _Cursor()
     offsets: list[int] | None = None
     delta: i64 = 0
@@ -164,20 +173,20 @@ def read_columns(
     latest: i64
     first: i64
     last: i64
-    earliest, latest = _room(base_timestamp)
-    first, last = _room(base_offset)
+    earliest, latest = _delta_limits(base_timestamp)
+    first, last = _delta_limits(base_offset)
     done: i64 = 0
     while done < count:
         pos = cursor.read(buf, pos)
         if cursor.timestamp_delta != delta:
             delta = cursor.timestamp_delta
             if not earliest <= delta <= latest:
-                raise _beyond()
+                raise _overflow()
             timestamp = base_timestamp + delta
         timestamps[done] = timestamp
         offset = cursor.offset_delta
         if not first <= offset <= last:
-            raise _beyond()
+            raise _overflow()
         if offsets is not None:
             offsets.append(base_offset + offset)
         elif offset != passed + done:
@@ -201,7 +210,7 @@ def read_columns(
 
 
 def read_values(buf: bytes, pos: i64, count: i64) -> tuple[list[bytes | None], int]:
-    """The values of all records, and where these end."""
+    """Decode the values of all records; returns them and where the records end."""
     cursor = _Cursor()
     values: list[bytes | None] = [None] * count
     done: i64 = 0
@@ -216,9 +225,9 @@ def read_values(buf: bytes, pos: i64, count: i64) -> tuple[list[bytes | None], i
 
 
 def read_starts(buf: bytes, pos: i64, count: i64) -> tuple[list[int], int]:
-    """Where each record begins, with its size, and where the last one ends.
+    """Return the start of each record and the end of the last one.
 
-    Nothing but the sizes is looked at.
+    A record starts with its length; nothing else is decoded.
     """
     starts: list[int] = []
     limit: i64 = len(buf)
@@ -231,7 +240,7 @@ def read_starts(buf: bytes, pos: i64, count: i64) -> tuple[list[int], int]:
         if size > 127:
             size, pos = _read_more(buf, pos, size)
         if size & 1:
-            raise WireFormatError("a record's length is not that of its fields")
+            raise WireFormatError("the length of a record does not match its fields")
         size >>= 1
         if not 0 <= size <= limit - pos:
             raise IndexError
@@ -239,67 +248,67 @@ def read_starts(buf: bytes, pos: i64, count: i64) -> tuple[list[int], int]:
     return starts, pos
 
 
-def _room(base: i64) -> tuple[i64, i64]:
-    """The smallest and the largest number that can be added within 64 bits."""
+def _delta_limits(base: i64) -> tuple[i64, i64]:
+    """Return the smallest and the largest delta that can be added without overflow."""
     return (
         _INT64_MIN - base if base < 0 else _INT64_MIN,
         _INT64_MAX - base if base > 0 else _INT64_MAX,
     )
 
 
-def _beyond() -> WireFormatError:
-    return WireFormatError("a record's offset or timestamp is beyond 64 bits")
+def _overflow() -> WireFormatError:
+    return WireFormatError("the offset or timestamp of a record does not fit into 64 bits")
 
 
 def _unsigned(number: i64) -> i64:
-    """Decode a zigzag number of 64 bits, the first of which is no sign."""
+    """Zigzag-decode an unsigned 64-bit number, whose top bit makes it negative as an i64."""
     return ((number >> 1) & _INT64_MAX) ^ -(number & 1)
 
 
 def _null(length: i64) -> i64:
     if length != 1:
         negative = -((length >> 1) & _INT64_MAX) - 1
-        raise WireFormatError(f"a record has a field of negative length {negative}")
+        raise WireFormatError(f"record field of negative length {negative}")
     return -1
 
 
 def _read_more(buf: bytes, pos: i64, first: i64) -> tuple[i64, i64]:
-    """Read the rest of a varint of two bytes or more; not yet zigzag-decoded."""
+    """Read the rest of a varint of two or more bytes, without zigzag decoding."""
     value = first & 127
     shift: i64 = 7
     while first > 127:
         if shift > 63:
-            raise WireFormatError("a varint is longer than ten bytes")
+            raise WireFormatError("varint longer than ten bytes")
         first = buf[pos]
         pos += 1
         if shift == 63 and 1 < first < 128:
-            raise WireFormatError("a varint has more than 64 bits")
+            raise WireFormatError("varint with more than 64 bits")
         value |= (first & 127) << shift
         shift += 7
     return value, pos
 
 
 def read_headers(buf: bytes, pos: i64) -> tuple[Headers, i64]:
-    """The headers of a record, from their count on, and where they end."""
+    """Decode the headers of a record, from their count on; returns them and where they end."""
     limit: i64 = len(buf)
     count: i64
     length: i64
     count, pos = _read_length(buf, pos)
     if not 0 <= count <= limit - pos:
-        raise WireFormatError(f"{count} record headers cannot fit")
+        raise WireFormatError(f"{count} record headers cannot fit into the batch")
     headers: list[tuple[str, bytes | None]] = []
     while count > 0:
         count -= 1
         length, pos = _read_length(buf, pos)
         if length < 0:
-            raise WireFormatError("a record header's key is null")
+            raise WireFormatError("the key of a record header is null")
         if length > limit - pos:
             raise IndexError
         end: i64 = pos + length
         key = buf[pos:end].decode()
         length, pos = _read_length(buf, end)
         if length < -1:
-            raise WireFormatError(f"a record header has a value of negative length {length}")
+            raise WireFormatError(f"record header value of negative length {length}")
         value: bytes | None = None
         if length >= 0:
             if length > limit - pos:

@@ -1,8 +1,15 @@
-"""Records into a batch's body: typed Python, which mypyc compiles.
+"""Encodes the records of a batch; typed Python, compiled by mypyc.
 
-Does what :mod:`pure_writer` does, and fails as that does; interpreted it is the slower of the two.
-Compiled it needs the package librt, whose BytesWriter takes single bytes without a call of Python:
-joining pieces, as the other one does, takes twice the time.
+Behaves as :mod:`._pure_writer`, including errors; interpreted, it is the slower of the two. It
+needs the package librt, to whose BytesWriter compiled code appends single bytes without a Python
+call. Joining parts, as the other one does, takes twice the time. Where librt cannot be imported,
+the pure writer is used, see :mod:`._implementation`.
+
+A record starts with its own length, which is known only when everything after it is. Instead of
+writing the record first and copying it, the sizes of its parts are added up before, and the head
+(length, attributes, both deltas), which has at most 8 bytes in nearly all records, is assembled in
+one 64-bit integer and written at once. All checks come before the first byte is written, so that an
+error leaves the batch unchanged.
 """
 
 # Compiled by mypyc.
@@ -24,23 +31,23 @@ if TYPE_CHECKING:
 #: The length of a batch is an int32.
 BATCH_BYTES_MAX: Final = 2**31 - 1
 
-#: Beyond any size.
+#: Greater than any size.
 NO_LIMIT: Final = 2**62
 
-#: What a record has before its key, at most: attributes, and varints of 64, 32 and 32 bits.
+#: The maximum size of a record before its key: attributes, and varints of 64, 32 and 32 bits.
 _HEAD_BYTES_MAX: Final = 1 + 10 + 5 + 5
 
-#: How much is written into one piece of memory. A larger one is new to the process each time, and
-#: touching its pages costs more than filling them.
+#: The size from which output is cut to a chunk. Larger chunks would be newly mapped memory each
+#: time, whose page faults cost more than filling it.
 CHUNK_BYTES: Final = 64 * 1024
 
-#: A key or value from this size on is a piece of its own, and not copied.
-_WHOLE_BYTES: Final = 16 * 1024
+#: A key or value of this size or more becomes a chunk of its own, and is not copied.
+_SEPARATE_BYTES: Final = 16 * 1024
 
-#: All bits but those that shifting a varint to the right repeats.
+#: Clears the bits that an arithmetic right shift by 7 fills with the sign.
 _SHIFTED: Final = 0x01FF_FFFF_FFFF_FFFF
 
-# Constants above 62 bits are made into machine numbers at each use: not for what is done often.
+# Constants above 62 bits are unboxed at each use; keep them out of loops.
 _NEAR: Final = 2**61
 _INT64_MIN: Final = -(2**63)
 _INT64_MAX: Final = 2**63 - 1
@@ -48,7 +55,7 @@ _NONE: Final[object] = ()
 
 
 class BatchBuilder:
-    """Records on their way into one batch; see :class:`pure_writer.BatchBuilder`."""
+    """Collects the encoded records of a batch; see :class:`._pure_writer.BatchBuilder`."""
 
     def __init__(
         self, size_max: i64 = BATCH_BYTES_MAX, *, base_timestamp: int | None = None
@@ -74,7 +81,7 @@ class BatchBuilder:
         headers: object = (),
         size_max: i64 = NO_LIMIT,
     ) -> bool:
-        """Add a record with the next offset, if there is room for it."""
+        """Append a record with the next offset, unless the batch would be too large."""
         if not -_NEAR < timestamp < _NEAR:
             _check_timestamp(timestamp)
         now: i64 = timestamp
@@ -103,20 +110,20 @@ class BatchBuilder:
                 size += _size(value_length) - 1
         size += 3  # the first bytes of both lengths, and the number of headers
         tail: bytes | None = None
-        # The truth of a list is known at once, that of an object is a question to Python.
+        # Compiled code tests a list for emptiness natively; for an object it calls Python.
         is_usual = headers is _NONE or (isinstance(headers, list) and not headers)
         if not is_usual and headers:
-            tail = _encoded(cast(Headers, headers))
+            tail = _encode_headers(cast(Headers, headers))
             size += len(tail) - 1
         if size_max - self.size < size + _HEAD_BYTES_MAX and self._lacks_room(
             delta, size, size_max
         ):
             return False
-        # Nothing fails from here on.
+        # Nothing below can fail.
         if not self._has_base:
             self.base_timestamp = now
             self._has_base = True
-        if now > self.max_timestamp:  # noqa: PLR1730  # max() makes number objects of both
+        if now > self.max_timestamp:  # noqa: PLR1730  # max() would box both numbers
             self.max_timestamp = now
         self.count += 1
         self.last_offset_delta += 1
@@ -145,24 +152,24 @@ class BatchBuilder:
             out.append(byte)
         else:
             _put(out, length)
-        if length >= _WHOLE_BYTES:
+        if length >= _SEPARATE_BYTES:
             self._write(out, value)
         elif length > 0:
             out.write(value)
 
     def _lacks_room(self, delta: i64, rest: i64, size_max: i64) -> bool:
-        """Whether a record makes the batch too large; ``rest`` is its size from the key on."""
+        """Whether a record would make the batch too large; ``rest`` is its size from the key on."""
         size = 1 + _size(delta) + _size(self.last_offset_delta + 1) + rest
         return self.count > 0 and self.size + size + _size(size) > size_max
 
     def begin_value(self, now: i64, length: i64) -> BytesWriter:
-        """Add a record of nothing but a value, which the caller writes: exactly ``length`` bytes.
+        """Begin a record with only a value, of which the caller writes exactly ``length`` bytes.
 
-        Before anything else is asked of the builder, :meth:`end_value` has to be called.
+        :meth:`end_value` must be called before any other method.
 
         Args:
-            now: the record's timestamp in milliseconds, of the time that we live in.
-            length: of the value in bytes.
+            now: the timestamp in milliseconds, close to the current time: it is not checked.
+            length: the length of the value in bytes.
         """
         if not self._has_base:
             self.base_timestamp = now
@@ -172,14 +179,14 @@ class BatchBuilder:
         self.count += 1
         self.last_offset_delta += 1
         out = self._out
-        size = 2 + _size(length) + length  # with the first byte of the key's length, and no headers
+        size = 2 + _size(length) + length  # 2: the null key and the number of headers
         self.size += _put_head(out, now - self.base_timestamp, self.last_offset_delta, size)
         out.append(1)
         _put(out, length)
         return out
 
     def end_value(self) -> None:
-        """The value has been written."""
+        """End the record begun by :meth:`begin_value`."""
         out = self._out
         out.append(0)
         if len(out) >= CHUNK_BYTES:
@@ -196,7 +203,7 @@ class BatchBuilder:
         headers: list[Headers] | None,
         size_max: i64,
     ) -> i64:
-        """Add the records of some columns, as long as there is room for them."""
+        """Append records from columns until the batch is full; returns the next index."""
         number = start
         header: object = _NONE
         key: object = None
@@ -216,7 +223,7 @@ class BatchBuilder:
     def append_at(
         self, offset_delta: i64, timestamp: int, key: object, value: object, headers: Headers = ()
     ) -> None:
-        """Add a record with a gap before it, as compaction leaves them."""
+        """Append a record with a given offset, as compaction leaves gaps."""
         last = self.last_offset_delta
         if offset_delta <= last:
             raise ValueError(f"offset {offset_delta} does not come after {last}")
@@ -230,7 +237,7 @@ class BatchBuilder:
     def has_room_for(
         self, timestamp: int, key: object, value: object, headers: Headers = ()
     ) -> bool:
-        """Whether the batch stays within its size with this record; an empty one takes any."""
+        """Whether the batch does not exceed its maximum size with this record."""
         if self.count == 0:
             return True
         _check_timestamp(timestamp)
@@ -243,15 +250,15 @@ class BatchBuilder:
             -1 if value is None else len(value if isinstance(value, bytes) else as_bytes(value))
         )
         size += _size(length) + max(length, 0)
-        size += len(_encoded(headers)) if headers else 1
+        size += len(_encode_headers(headers)) if headers else 1
         return self.size + _size(size) + size <= self._size_max
 
     def chunks(self) -> list[bytes]:
-        """What follows the header of the batch, in pieces."""
+        """Return the encoded records, in chunks."""
         return [*self._chunks, self._out.getvalue()] if len(self._out) else [*self._chunks]
 
     def _write(self, out: BytesWriter, data: bytes) -> None:
-        if len(data) < _WHOLE_BYTES:
+        if len(data) < _SEPARATE_BYTES:
             out.write(data)
         else:
             self._chunks += out.getvalue(), data
@@ -259,7 +266,7 @@ class BatchBuilder:
 
 
 def build_rows(rows: Iterable[tuple[int, object, object, object]]) -> BatchBuilder:
-    """A builder with these records."""
+    """Create a builder with these records."""
     builder = BatchBuilder()
     for timestamp, key, value, headers in rows:
         builder.append(timestamp, key, value, headers)
@@ -272,7 +279,7 @@ def build_columns(
     values: Sequence[bytes | None],
     headers: Sequence[Headers] | None,
 ) -> BatchBuilder:
-    """A builder with these records; one timestamp stands for all, and None for nothing in any."""
+    """Create a builder with records from columns; a single timestamp applies to all records."""
     builder = BatchBuilder()
     count: i64 = len(values)
     every_timestamp = [timestamps] * count if isinstance(timestamps, int) else list(timestamps)
@@ -290,7 +297,7 @@ def build_columns(
 
 def _check_timestamp(timestamp: int) -> None:
     if not -(2**63) <= timestamp < 2**63:
-        raise LocalProtocolError(f"a timestamp of {timestamp} does not fit into 64 bits")
+        raise LocalProtocolError(f"timestamp {timestamp} does not fit into 64 bits")
 
 
 def _check_delta(now: i64, base: i64) -> None:
@@ -299,7 +306,7 @@ def _check_delta(now: i64, base: i64) -> None:
 
 
 def _size(number: i64) -> i64:
-    """How many bytes a number's zigzag varint has."""
+    """Return the size of a number's zigzag varint."""
     if -64 <= number < 64:
         return 1
     if -8192 <= number < 8192:
@@ -313,12 +320,13 @@ def _size(number: i64) -> i64:
 
 
 def _put_head(out: BytesWriter, delta: i64, offset_delta: i64, rest: i64) -> i64:
-    """Write what is before a record's key, of which and of what follows ``rest`` is the size.
+    """Write the head of a record: everything before its key.
 
-    Returns the size of the whole record. The numbers have one or two bytes, as a rule: those are
-    put together, the last one first, and written as one.
+    ``rest`` is the size of the record from the key on. Returns the size of the whole record,
+    including its length. Usually all numbers have one or two bytes: then they are assembled in one
+    64-bit integer, from the last to the first, and written at once.
     """
-    # A varint of two bytes lies in memory as (n & 127 | 128), n >> 7.
+    # A varint of two bytes is in memory as (n & 127 | 128), n >> 7.
     word = offset_delta << 1
     width: i64 = 3
     if word > 127:
@@ -357,7 +365,7 @@ def _put_head(out: BytesWriter, delta: i64, offset_delta: i64, rest: i64) -> i64
 def _put(out: BytesWriter, number: i64) -> None:
     """Write a number's zigzag varint."""
     rest: i64 = (number << 1) ^ (number >> 63)
-    byte: int  # only of these does the compiler know that they may become a byte
+    byte: int  # mypyc converts an int to the u8 that append() takes, but not an i64
     while rest > 127 or rest < 0:
         byte = rest & 127 | 128
         out.append(byte)
@@ -366,7 +374,7 @@ def _put(out: BytesWriter, number: i64) -> None:
     out.append(byte)
 
 
-def _encoded(headers: Headers) -> bytes:
+def _encode_headers(headers: Headers) -> bytes:
     out = BytesWriter()
     _put(out, len(headers))
     for name, value in headers:

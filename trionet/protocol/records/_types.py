@@ -1,4 +1,4 @@
-"""What records are made of, as rows and as columns."""
+"""The types of records, as rows and as columns."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Record: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers]
 
 
 class Columns(NamedTuple):
-    """The records of a batch, one sequence for each field, all of one length.
+    """The records of a batch as one sequence per field, all of the same length.
 
     Attributes:
-        offsets: a range where no offset is missing, else a list.
-        timestamps: in milliseconds.
+        offsets: a range if the offsets are consecutive, else a list.
+        timestamps: milliseconds.
         keys: None for null.
         values: None for null.
-        headers: names and values; empty where a record has none.
+        headers: names and values; empty for a record without headers.
     """
 
     offsets: Sequence[int]
@@ -34,12 +34,12 @@ class Columns(NamedTuple):
 
 
 def as_bytes(field: object) -> bytes:
-    """A key or a value as it is written.
+    """Convert a key or a value to bytes.
 
     Raises:
-        TypeError: it is neither bytes nor like them.
+        TypeError: it is not a bytes-like object.
     """
     if isinstance(field, (bytes, bytearray, memoryview)):
         return bytes(field)
     hint = "; encode text, with .encode()" if isinstance(field, str) else ""
-    raise TypeError(f"a key or value is bytes or None, not {type(field).__name__}{hint}")
+    raise TypeError(f"keys and values must be bytes or None, not {type(field).__name__}{hint}")

@@ -163,8 +163,8 @@ class ConnectionQuotas:
         self._counts = ConnectionCounts()
         self._listeners: dict[str, ListenerQuota] = {}
         self._addresses = AddressRates(self._new_rate)
-        self.limits = limits or ServerLimits()
-        self.rate = self._new_rate()
+        self.limits: ServerLimits = limits or ServerLimits()
+        self.rate: CreationRate = self._new_rate()
 
     @property
     def total(self) -> int:

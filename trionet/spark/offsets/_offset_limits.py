@@ -1,4 +1,4 @@
-"""Where a query begins and where it ends (the connector: KafkaOffsetRangeLimit)."""
+"""The start or the end of a query as the user gives it (the connector: KafkaOffsetRangeLimit)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_A_TOPIC: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 
 class NoMatch(Enum):
-    """What to do where no record is as late as the time a query is to begin at."""
+    """What to do if a partition has no record at or after the starting timestamp."""
 
     ERROR = "error"
     LATEST = "latest"
@@ -26,39 +26,39 @@ class NoMatch(Enum):
 
 @attrs.frozen
 class Earliest:
-    """From the first records that there are."""
+    """The first available record of each partition."""
 
     def for_partitions(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """-2 for each: it is resolved when they are read."""
+        """Return -2 for each partition, to be resolved when it is read."""
         return dict.fromkeys(sorted(partitions), EARLIEST)
 
 
 @attrs.frozen
 class Latest:
-    """To, or from, the end that there is now."""
+    """The current end of each partition."""
 
     def for_partitions(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """-1 for each: it is resolved when they are read."""
+        """Return -1 for each partition, to be resolved when it is read."""
         return dict.fromkeys(sorted(partitions), LATEST)
 
 
 @attrs.frozen
 class SpecificOffsets:
-    """One offset for each partition, or one end for all partitions of a topic.
+    """An offset per partition, or earliest or latest for all partitions of a topic.
 
     Attributes:
-        offsets: -1 is the end, -2 the begin.
-        topics: the topics given as a whole, with -1 or -2.
+        offsets: by partition; -1 is latest, -2 earliest.
+        topics: -1 or -2 for each topic given as a whole.
     """
 
     offsets: Offsets
     topics: dict[str, int] = attrs.field(factory=dict)
 
     def for_partitions(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """The offset of each.
+        """Return the offset of each partition.
 
         Args:
-            partitions: all that the query reads.
+            partitions: all partitions that the query reads.
 
         Raises:
             OffsetsMismatchError: a partition has no offset, or an offset no partition.
@@ -66,28 +66,28 @@ class SpecificOffsets:
         if missing := self.topics.keys() - {each.topic for each in partitions}:
             raise OffsetsMismatchError(
                 "KAFKA_TOPIC_OFFSET_DOES_NOT_MATCH_ASSIGNED",
-                f"the query reads no partition of {', '.join(sorted(missing))}, for which there is"
-                " an offset; leave it out, or subscribe to it",
+                f"an offset is given for {', '.join(sorted(missing))}, but the query reads none of"
+                " its partitions; remove the offset, or subscribe to the topic",
             )
         found = {each: self.topics[each.topic] for each in partitions if each.topic in self.topics}
         found.update(self.offsets)
         if found.keys() != set(partitions):
             raise OffsetsMismatchError(
                 "KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED",
-                "offsets must be given for all partitions that the query reads, and no others:"
-                f" given for {names_of(found)}; read are {names_of(partitions)}; -1 stands for"
-                " latest, -2 for earliest",
+                "offsets must be given for exactly the partitions that the query reads: given for"
+                f" {names_of(found)}; the query reads {names_of(partitions)}; -1 stands for latest,"
+                " -2 for earliest",
             )
         return dict(sorted(found.items()))
 
 
 @attrs.frozen
 class SpecificTimestamps:
-    """The first record of each partition that is as late as its time.
+    """The first record of each partition at or after the partition's timestamp.
 
     Attributes:
-        timestamps: in milliseconds since 1970.
-        no_match: what to do at the start where there is none.
+        timestamps: milliseconds since 1970, by partition.
+        no_match: what to do at the start of a query without such a record.
     """
 
     timestamps: Offsets
@@ -96,21 +96,21 @@ class SpecificTimestamps:
     def for_partitions(
         self, partitions: Collection[TopicPartition], *, is_start: bool = True
     ) -> dict[TopicPartition, int]:
-        """The time of each, in milliseconds.
+        """Return the timestamp of each partition, in milliseconds.
 
         Args:
-            partitions: all that the query reads.
-            is_start: whether this is where it begins, for the message.
+            partitions: all partitions that the query reads.
+            is_start: whether this limit is the start of the query, for the error message.
 
         Raises:
-            OffsetsMismatchError: a partition has no time, or a time no partition.
+            OffsetsMismatchError: a partition has no timestamp, or a timestamp no partition.
         """
         if self.timestamps.keys() != set(partitions):
             position = "starting" if is_start else "ending"
             raise OffsetsMismatchError(
                 "KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED",
-                f"timestamps of {position} offsets must be given for all partitions that the query"
-                f" reads, and no others: given for {names_of(self.timestamps)}; read are"
+                f"timestamps of {position} offsets must be given for exactly the partitions that"
+                f" the query reads: given for {names_of(self.timestamps)}; the query reads"
                 f" {names_of(partitions)}",
             )
         return dict(sorted(self.timestamps.items()))
@@ -118,11 +118,11 @@ class SpecificTimestamps:
 
 @attrs.frozen
 class GlobalTimestamp:
-    """The first record of every partition that is as late as one time.
+    """The first record of each partition at or after one timestamp for all.
 
     Attributes:
-        timestamp: in milliseconds since 1970.
-        no_match: what to do at the start where there is none.
+        timestamp: milliseconds since 1970.
+        no_match: what to do at the start of a query without such a record.
     """
 
     timestamp: int
@@ -131,8 +131,8 @@ class GlobalTimestamp:
     def for_partitions(
         self, partitions: Collection[TopicPartition], *, is_start: bool = True
     ) -> dict[TopicPartition, int]:
-        """The time of each, in milliseconds."""
-        del is_start  # no partition can be without a time
+        """Return the timestamp for each partition, in milliseconds."""
+        del is_start  # only for the message of SpecificTimestamps
         return dict.fromkeys(sorted(partitions), self.timestamp)
 
 
@@ -147,16 +147,16 @@ def offsets_of_times(
     *,
     is_start: bool,
 ) -> Offsets:
-    """What the cluster answered, and what stands for no answer.
+    """Turn the offsets found for timestamps into the start or end of a query.
 
     Args:
-        limit: says what to do without a match at the start; the end is then the latest.
-        times: what was asked for, in milliseconds.
-        found: the offsets; Kafka's -1 where no record is as late as that stands for the latest.
-        is_start: whether this is where the query begins.
+        limit: says what to do at the start without a match; at the end, that means latest.
+        times: the timestamps, in milliseconds.
+        found: the offsets; Kafka's -1, for no record at or after the timestamp, means latest.
+        is_start: whether this is the start of the query.
 
     Raises:
-        OffsetsMismatchError: there is no match, and that is an error.
+        OffsetsMismatchError: there is no match, and the strategy is ``error``.
     """
     offsets: Offsets = {}
     for partition, time in sorted(times.items()):
@@ -165,18 +165,18 @@ def offsets_of_times(
             raise OffsetsMismatchError(
                 "KAFKA_NO_OFFSET_FOR_TIMESTAMP",
                 f"no offset of {partition} matched the timestamp {time}: all its records are"
-                " earlier; give an earlier one, or set startingOffsetsByTimestampStrategy to latest"
-                " to begin at its end",
+                " earlier; give an earlier timestamp, or set startingOffsetsByTimestampStrategy to"
+                " latest to start at its end",
             )
         offsets[partition] = offset
     return offsets
 
 
 def parse_offsets(text: str) -> SpecificOffsets:
-    """``{"topicA":{"0":23,"1":-1},"topicB":"earliest"}``.
+    """Parse ``{"topicA":{"0":23,"1":-1},"topicB":"earliest"}``.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the text has another form.
     """
     wrong = f'expected e.g. {EXAMPLE} or {{"topicA":"earliest","topicB":"latest"}}, got {text}'
     offsets: Offsets = {}
@@ -192,10 +192,10 @@ def parse_offsets(text: str) -> SpecificOffsets:
 
 
 def parse_timestamps(text: str, no_match: NoMatch) -> SpecificTimestamps:
-    """``{"topicA":{"0":1000}}``.
+    """Parse ``{"topicA":{"0":1000}}``.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the text has another form.
     """
     wrong = f"expected e.g. {_TIMESTAMPS_EXAMPLE}, got {text}"
     timestamps: Offsets = {}

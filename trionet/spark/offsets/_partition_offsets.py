@@ -1,7 +1,7 @@
-"""Offsets of partitions, and their JSON: ``{"topic":{"0":23,"1":42}}``, as the connector has it.
+"""Offsets by partition, and their JSON in the connector's form: ``{"topic":{"0":23,"1":42}}``.
 
-An offset is the next one to read. Spark compares offsets by their text, so that the same offsets
-must always give the same one: topics and partitions are sorted, partitions as numbers.
+An offset is the next one to read. Spark compares offsets by their JSON text, so equal offsets must
+have equal texts: topics and partitions are sorted, partitions by number.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ...protocol._config_types import INT_MAX, LONG_MAX
 
 Offsets: TypeAlias = dict[TopicPartition, int]
 
-#: The same as Spark hands it to a Python source and takes it from one.
+#: The form in which Spark passes offsets to a Python source and back.
 PlainOffsets: TypeAlias = dict[str, dict[str, int]]
 
-#: In the place of an offset: resolved when records are read (Kafka: ListOffsetsRequest).
+#: Special offsets, resolved when records are read (Kafka: ListOffsetsRequest).
 LATEST: Final = -1
 EARLIEST: Final = -2
 
@@ -27,12 +27,12 @@ EXAMPLE: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 
 
 def sorted_offsets(offsets: Mapping[TopicPartition, int]) -> Offsets:
-    """The same offsets in the order of topics and partitions."""
+    """Sort offsets by topic and partition."""
     return dict(sorted(offsets.items()))
 
 
 def to_plain(offsets: Mapping[TopicPartition, int]) -> PlainOffsets:
-    """Offsets for Spark, in the one order that they have."""
+    """Convert offsets for Spark, sorted."""
     plain: PlainOffsets = {}
     for (topic, partition), offset in sorted(offsets.items()):
         plain.setdefault(topic, {})[str(partition)] = offset
@@ -40,38 +40,38 @@ def to_plain(offsets: Mapping[TopicPartition, int]) -> PlainOffsets:
 
 
 def from_plain(plain: object) -> Offsets:
-    """Offsets from Spark, also from a checkpoint that the connector has written.
+    """Convert offsets from Spark, including those of checkpoints that the connector has written.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the value has another form.
     """
     return _offsets(plain, f"expected e.g. {EXAMPLE}, got {plain!r}")
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> str:
-    """Offsets as the connector writes them, without spaces."""
+    """Format offsets as the connector does, without spaces."""
     return json.dumps(to_plain(offsets), separators=(",", ":"), ensure_ascii=False)
 
 
 def from_json(text: str, example: str = EXAMPLE) -> Offsets:
-    """Offsets from their JSON.
+    """Parse offsets from JSON.
 
     Args:
-        text: in any order and with any spaces.
-        example: what to show whoever got it wrong.
+        text: the JSON, in any order and with any spaces.
+        example: an example for the error message.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the text has another form.
     """
     wrong = f"expected e.g. {example}, got {text}"
     return _offsets(parse_object(text, wrong), wrong)
 
 
 def partitions_from_json(text: str) -> tuple[TopicPartition, ...]:
-    """Partitions from ``{"topicA":[0,1]}``, in the order in which they stand there.
+    """Parse partitions from ``{"topicA":[0,1]}``, keeping their order.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the text has another form.
     """
     wrong = f'expected e.g. {{"topicA":[0,1],"topicB":[0,1]}}, got {text}'
     found: dict[TopicPartition, None] = {}
@@ -84,7 +84,7 @@ def partitions_from_json(text: str) -> tuple[TopicPartition, ...]:
 
 
 def partitions_to_json(partitions: tuple[TopicPartition, ...]) -> str:
-    """Partitions in order, as ``{"topicA":[0,1]}``."""
+    """Format partitions as ``{"topicA":[0,1]}``, sorted."""
     plain: dict[str, list[int]] = {}
     for topic, number in sorted(partitions):
         plain.setdefault(topic, []).append(number)
@@ -92,13 +92,13 @@ def partitions_to_json(partitions: tuple[TopicPartition, ...]) -> str:
 
 
 def parse_object(text: str, wrong: str) -> dict[str, object]:
-    """An object of JSON whose keys are all different.
+    """Parse a JSON object without duplicate keys.
 
     Raises:
-        ConfigError: with ``wrong``: it is something else.
+        ConfigError: the text is something else; its message is ``wrong``.
     """
     try:
-        value = json.loads(text, object_pairs_hook=lambda pairs: _without_doubles(pairs, wrong))
+        value = json.loads(text, object_pairs_hook=lambda pairs: _unique_keys(pairs, wrong))
     except (json.JSONDecodeError, RecursionError):
         raise ConfigError(wrong) from None
     if not isinstance(value, dict):
@@ -107,10 +107,10 @@ def parse_object(text: str, wrong: str) -> dict[str, object]:
 
 
 def offsets_of_topic(topic: str, numbers: object, wrong: str, lowest: int = EARLIEST) -> Offsets:
-    """The offsets, or times, of one topic, from ``{"0":23}``.
+    """Convert the offsets or timestamps of one topic from ``{"0":23}``.
 
     Raises:
-        ConfigError: with ``wrong``: it is something else.
+        ConfigError: the value has another form; its message is ``wrong``.
     """
     if not isinstance(numbers, dict):
         raise ConfigError(wrong)
@@ -123,10 +123,10 @@ def offsets_of_topic(topic: str, numbers: object, wrong: str, lowest: int = EARL
 
 
 def integer(value: object, lowest: int, highest: int, wrong: str) -> int:
-    """An integer of JSON within its bounds.
+    """Return a JSON integer that is within the bounds.
 
     Raises:
-        ConfigError: with ``wrong``: it is something else.
+        ConfigError: the value is something else; its message is ``wrong``.
     """
     if isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest:
         return value
@@ -149,10 +149,10 @@ def _partition(text: object, wrong: str) -> int:
     return int(str(text))
 
 
-def _without_doubles(pairs: list[tuple[str, object]], wrong: str) -> dict[str, object]:
+def _unique_keys(pairs: list[tuple[str, object]], wrong: str) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise ConfigError(f"{key} stands there twice: {wrong}")
+            raise ConfigError(f"duplicate key {key}: {wrong}")
         found[key] = value
     return found

@@ -1,7 +1,7 @@
-"""From where a query begins and ends to the ranges that it reads, and to what is lost between.
+"""Plans the ranges between the start and the end of a query, and detects lost data. Pure.
 
-(The connector: KafkaOffsetReader's getOffsetRangesFromUnresolvedOffsets and its sibling for
-resolved offsets, KafkaMicroBatchStream.verifyEndOffsetForTriggerAvailableNow.)
+(The connector: KafkaOffsetReader.getOffsetRangesFromUnresolvedOffsets and
+getOffsetRangesFromResolvedOffsets, KafkaMicroBatchStream.verifyEndOffsetForTriggerAvailableNow.)
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ._ranges import OffsetRange, split
 
 
 class Plan(NamedTuple):
-    """What a micro-batch reads.
+    """The ranges of a micro-batch.
 
     Attributes:
-        ranges: one for each task.
-        losses: what is not there any more; with ``failOnDataLoss`` raise the first, else log all.
+        ranges: one per task.
+        losses: lost data; with ``failOnDataLoss`` raise the first, otherwise log all.
     """
 
     ranges: list[OffsetRange]
@@ -47,28 +47,28 @@ def stream_plan(
     max_records: int | None = None,
     topic_ids: Mapping[str, bytes] | None = None,
 ) -> Plan:
-    """The ranges of a micro-batch.
+    """Plan the ranges of a micro-batch.
 
     Args:
-        start: where it begins.
+        start: where it starts.
         end: where it ends.
-        earliest: where the partitions begin that are only in ``end``; one that is missing here was
-            deleted meanwhile.
+        earliest: the first offsets of the partitions that are only in ``end``; a partition that is
+            missing here has been deleted since.
         min_partitions: see :func:`.split`.
         max_records: see :func:`.split`.
-        topic_ids: of the topics, as far as they are known.
+        topic_ids: the topic ids, as far as they are known.
     """
-    begins = {each: earliest[each] for each in end.keys() - start.keys() & earliest.keys()}
-    losses = _losses(start, end, begins)
-    begins.update((each, offset) for each, offset in start.items() if each in end)
+    starts = {each: earliest[each] for each in end.keys() - start.keys() & earliest.keys()}
+    losses = _losses(start, end, starts)
+    starts.update((each, offset) for each, offset in start.items() if each in end)
     ids = topic_ids or {}
     ranges: list[OffsetRange] = []
-    for each, begin in sorted(begins.items()):
+    for each, begin in sorted(starts.items()):
         if end[each] < begin:
             losses.append(
                 OffsetChangedError(
-                    f"the end of {each} went back from {begin} to {end[each]}: its topic was made"
-                    " anew, or the query was told to begin behind its end"
+                    f"the end of {each} decreased from {begin} to {end[each]}: its topic was"
+                    " recreated, or the query was started after its end"
                 )
             )
         ranges.append(
@@ -80,22 +80,22 @@ def stream_plan(
 def _losses(
     start: Mapping[TopicPartition, int],
     end: Mapping[TopicPartition, int],
-    begins_of_new: Mapping[TopicPartition, int],
+    starts_of_new: Mapping[TopicPartition, int],
 ) -> list[DataLossError]:
     losses: list[DataLossError] = []
-    if missing := end.keys() - start.keys() - begins_of_new.keys():
+    if missing := end.keys() - start.keys() - starts_of_new.keys():
         losses.append(
             InitialOffsetNotFoundError(
-                f"where {names_of(missing)} begins could not be found: deleted meanwhile"
+                f"no initial offset found for {names_of(missing)}, which may have been deleted"
             )
         )
     losses.extend(
-        AddedPartitionError(f"the new partition {each} begins at {begin} instead of 0")
-        for each, begin in sorted(begins_of_new.items())
+        AddedPartitionError(f"the new partition {each} starts at offset {begin} instead of 0")
+        for each, begin in sorted(starts_of_new.items())
         if begin != 0
     )
     if deleted := start.keys() - end.keys():
-        losses.append(PartitionsDeletedError(f"{names_of(deleted)} are gone"))
+        losses.append(PartitionsDeletedError(f"partitions were deleted: {names_of(deleted)}"))
     return losses
 
 
@@ -105,12 +105,12 @@ def batch_plan(
     *,
     topic_ids: Mapping[str, bytes] | None = None,
 ) -> list[OffsetRange]:
-    """One range for each partition, its ends as they are given: -2 and -1 stay.
+    """Plan one range per partition, keeping -2 and -1 unresolved.
 
-    A table that is read again then has what came meanwhile.
+    A table that is read a second time then includes the records that have arrived since.
 
     Raises:
-        OffsetsMismatchError: the partitions are not the same, or one ends before it begins.
+        OffsetsMismatchError: the partitions differ, or one ends before it starts.
     """
     check_same_partitions(start, end)
     ids = topic_ids or {}
@@ -130,37 +130,39 @@ def split_plan(
     min_partitions: int | None,
     max_records: int | None,
 ) -> list[OffsetRange]:
-    """The ranges of a batch cut by their ends as they are now; outermost, -2 and -1 stay.
+    """Split the ranges of a batch by their resolved offsets.
+
+    -2 and -1 remain as the start of the first and the end of the last split of a partition.
 
     Args:
-        ranges: from :func:`batch_plan`.
-        start: the same as these, resolved.
-        end: the same as these, resolved.
+        ranges: the result of :func:`batch_plan`.
+        start: the resolved starts of the ranges.
+        end: the resolved ends of the ranges.
         min_partitions: see :func:`.split`.
         max_records: see :func:`.split`.
 
     Raises:
-        OffsetsMismatchError: one ends before it begins.
+        OffsetsMismatchError: a partition ends before it starts.
     """
     planned = {each.topic_partition: each for each in ranges}
     resolved: list[OffsetRange] = []
     for name, each in planned.items():
         check_order(name, start[name], end[name], is_resolved=True)
         resolved.append(attrs.evolve(each, start=start[name], until=end[name]))
-    pieces = split(resolved, min_partitions, max_records)
-    firsts = {each.topic_partition: index for index, each in reversed(list(enumerate(pieces)))}
-    lasts = {each.topic_partition: index for index, each in enumerate(pieces)}
+    splits = split(resolved, min_partitions, max_records)
+    firsts = {each.topic_partition: index for index, each in reversed(list(enumerate(splits)))}
+    lasts = {each.topic_partition: index for index, each in enumerate(splits)}
     for name, first in firsts.items():
-        pieces[first] = attrs.evolve(pieces[first], start=planned[name].start)
+        splits[first] = attrs.evolve(splits[first], start=planned[name].start)
         last = lasts[name]
-        pieces[last] = attrs.evolve(pieces[last], until=planned[name].until)
-    return pieces
+        splits[last] = attrs.evolve(splits[last], until=planned[name].until)
+    return splits
 
 
 def check_same_partitions(
     start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
 ) -> None:
-    """Where a query begins and where it ends must be given for the same partitions.
+    """Check that the start and the end of a query are given for the same partitions.
 
     Raises:
         OffsetsMismatchError: they are not.
@@ -168,8 +170,8 @@ def check_same_partitions(
     if start.keys() != end.keys():
         raise OffsetsMismatchError(
             "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET",
-            "start and end must be given for the same topic-partitions: the start is given for"
-            f" {names_of(start)}; the end for {names_of(end)}",
+            "start and end must be given for the same topic-partitions: start is given for"
+            f" {names_of(start)}; end for {names_of(end)}",
         )
 
 
@@ -181,7 +183,7 @@ def check_order(
     is_resolved: bool = False,
     what: str = "offset",
 ) -> None:
-    """A partition must not end before it begins; what is negative is not known yet.
+    """Check that a partition does not end before it starts; a negative end is not yet known.
 
     Raises:
         OffsetsMismatchError: it does.
@@ -192,7 +194,7 @@ def check_order(
         raise OffsetsMismatchError(
             f"{prefix}_START_{what.upper()}_GREATER_THAN_END_{what.upper()}",
             f"the {known} start {what} {start} is greater than the end {what} {end} of"
-            f" {partition}; begin earlier or end later",
+            f" {partition}; start earlier or end later",
         )
 
 
@@ -201,43 +203,43 @@ def verify_available_now(
     prefetched: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
 ) -> None:
-    """A run of ``Trigger.AvailableNow`` ends where its start has fixed it.
+    """Check a micro-batch of ``Trigger.AvailableNow`` against the end of its run.
 
     Args:
-        end: of a micro-batch.
-        prefetched: where the run is to end.
-        latest: what the cluster has now.
+        end: where the micro-batch ends.
+        prefetched: where the run ends, determined when it started.
+        latest: the current ends of the partitions.
 
     Raises:
-        OffsetsMismatchError: partitions came or went, or an end is beyond what was fixed or what
-            there is.
+        OffsetsMismatchError: partitions were added or deleted, or an end is beyond that of the run
+            or of the partition.
     """
     of_run, of_batch = _text(prefetched), _text(end)
-    again = "it may be transient: start the query again"
+    again = "this may be transient: restart the query"
     if prefetched.keys() != end.keys():
         raise OffsetsMismatchError(
             "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",
-            "a micro-batch of Trigger.AvailableNow must have the partitions that the run has begun"
-            f" with; {again}; of the run: {of_run}; of the micro-batch: {of_batch}",
+            "a micro-batch of Trigger.AvailableNow must have the same partitions as its run;"
+            f" {again}; run: {of_run}; micro-batch: {of_batch}",
         )
     if any(offset > prefetched[each] for each, offset in end.items()):
         raise OffsetsMismatchError(
             "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED",
-            "a micro-batch of Trigger.AvailableNow must not go beyond the end of the run;"
-            f" {again}; of the run: {of_run}; of the micro-batch: {of_batch}",
+            "a micro-batch of Trigger.AvailableNow must not end after its run;"
+            f" {again}; run: {of_run}; micro-batch: {of_batch}",
         )
     if end.keys() - latest.keys():
         raise OffsetsMismatchError(
             "LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW",
-            f"partitions were lost during a run of Trigger.AvailableNow; {again}; the cluster has:"
-            f" {_text(latest)}; of the micro-batch: {of_batch}",
+            f"partitions were lost during a run of Trigger.AvailableNow; {again}; latest:"
+            f" {_text(latest)}; micro-batch: {of_batch}",
         )
     if any(offset > latest[each] for each, offset in end.items()):
         raise OffsetsMismatchError(
             "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_"
             "AVAILABLENOW",
-            "a partition has fewer records than a run of Trigger.AvailableNow has found;"
-            f" {again}; the cluster has: {_text(latest)}; of the micro-batch: {of_batch}",
+            "the end of a partition decreased during a run of Trigger.AvailableNow;"
+            f" {again}; latest: {_text(latest)}; micro-batch: {of_batch}",
         )
 
 

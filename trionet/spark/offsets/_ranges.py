@@ -1,4 +1,4 @@
-"""What each task reads: ranges of offsets, cut where that was asked for.
+"""Offset ranges, one per task, and splitting them by ``minPartitions`` and its kin.
 
 The arithmetic is the connector's (KafkaOffsetRangeCalculator), so that a query has the same tasks.
 """
@@ -16,15 +16,15 @@ from ...protocol._wire import NO_UUID
 
 @attrs.frozen
 class OffsetRange:
-    """The offsets from ``start`` until before ``until`` of one partition.
+    """The offsets of one partition from ``start``, inclusive, to ``until``, exclusive.
 
     Attributes:
         topic: the topic's name.
-        partition: its number.
-        start: the first offset; -2 is the earliest when it is read.
-        until: the offset behind the last one; -1 is the latest when it is read.
-        topic_id: the topic's id when the range was planned, zeros where it is not known: a topic
-            that was made anew has another one.
+        partition: the partition's number.
+        start: the first offset; -2 is resolved to the earliest when the range is read.
+        until: the offset after the last one; -1 is resolved to the latest when the range is read.
+        topic_id: the topic id when the range was planned, zeros if unknown; it shows whether the
+            topic has been recreated since.
     """
 
     topic: str
@@ -35,41 +35,41 @@ class OffsetRange:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition's name."""
+        """The partition of the range."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def size(self) -> int:
-        """How many offsets are in it; compaction and markers leave fewer records."""
+        """The number of offsets; compaction and transaction markers leave fewer records."""
         return self.until - self.start
 
 
 def split(
     ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """Ranges for at least about so many tasks, none longer than it may be; empty ones are dropped.
+    """Split ranges to get enough tasks, none of them too large; empty ranges are dropped.
 
     Args:
-        ranges: one for each partition; their ends must be known.
-        min_partitions: how many tasks there should be at least, or None. Small ranges stay whole,
-            large ones are cut in proportion: rounding may give some more or fewer.
-        max_records: the most offsets in one task, or None. Both: first by this, then further.
+        ranges: one per partition, with resolved offsets.
+        min_partitions: the number of tasks there should be at least, or None. Small ranges stay
+            whole and large ones are split in proportion; rounding may give a few more or fewer.
+        max_records: offsets per task at most, or None. Applied before ``min_partitions``.
     """
-    pieces = [each for each in ranges if each.size > 0]
+    splits = [each for each in ranges if each.size > 0]
     if max_records is not None:
-        pieces = [
-            piece for each in pieces for piece in _cut(each, math.ceil(each.size / max_records))
+        splits = [
+            part for each in splits for part in _cut(each, math.ceil(each.size / max_records))
         ]
-    if min_partitions is None or len(pieces) >= min_partitions:
-        return pieces
-    return list(_cut_in_proportion(pieces, min_partitions))
+    if min_partitions is None or len(splits) >= min_partitions:
+        return splits
+    return list(_cut_in_proportion(splits, min_partitions))
 
 
 def needs_split(count: int, min_partitions: int | None, max_records: int | None) -> bool:
-    """Whether the ends of ranges must be known when they are planned.
+    """Whether ranges have to be split, so that their offsets must be resolved for the plan.
 
     Args:
-        count: of partitions.
+        count: the number of ranges.
         min_partitions: see :func:`split`.
         max_records: see :func:`split`.
     """
@@ -78,7 +78,7 @@ def needs_split(count: int, min_partitions: int | None, max_records: int | None)
 
 def _cut_in_proportion(ranges: list[OffsetRange], min_partitions: int) -> Iterator[OffsetRange]:
     total = sum(each.size for each in ranges)
-    # What stays whole does not count in the proportions of the others (SPARK-36576).
+    # Ranges that stay whole do not count in the proportions of the others (SPARK-36576).
     whole = [each for each in ranges if _parts(each.size, total, min_partitions) == 1]
     stays_whole = {each.topic_partition for each in whole}
     total_of_others = total - sum(each.size for each in whole)
@@ -91,12 +91,12 @@ def _cut_in_proportion(ranges: list[OffsetRange], min_partitions: int) -> Iterat
 
 
 def _parts(size: int, total: int, min_parts: int) -> int:
-    # Half is rounded up, as Java does.
+    # Half is rounded up, as Java's Math.round does.
     return max(math.floor(size / total * min_parts + 0.5), 1)
 
 
 def _cut(whole: OffsetRange, parts: int) -> Iterator[OffsetRange]:
-    """As many parts as there are offsets for; the last ones take what does not go evenly."""
+    """Cut a range into equal parts, at most one per offset; the last ones get the remainder."""
     start = whole.start
     for part in range(parts):
         until = start + (whole.until - start) // (parts - part)

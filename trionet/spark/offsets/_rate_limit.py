@@ -1,4 +1,4 @@
-"""How much of what there is goes into a micro-batch, and whether one is worth while."""
+"""Limits on a micro-batch: ``maxOffsetsPerTrigger`` and ``minOffsetsPerTrigger``. Pure."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ def rate_limited(
     end: Mapping[TopicPartition, int],
     earliest: Mapping[TopicPartition, int],
 ) -> Offsets:
-    """Where a micro-batch of about ``limit`` offsets ends (``maxOffsetsPerTrigger``).
+    """Return where a micro-batch of about ``limit`` offsets ends (``maxOffsetsPerTrigger``).
 
-    Each partition gets its share by what waits in it; below one offset it is rounded up, so that
-    none starves, else down. (The connector: KafkaMicroBatchStream.rateLimit.)
+    Each partition gets a share in proportion to its lag. Shares below one offset are rounded up, so
+    that no partition starves, all others down. (The connector: KafkaMicroBatchStream.rateLimit.)
 
     Args:
-        limit: offsets in the batch.
-        start: where it begins.
-        end: what the cluster has.
-        earliest: where new partitions begin; those without stay as in ``end``.
+        limit: offsets in the micro-batch.
+        start: where it starts.
+        end: the current ends of the partitions.
+        earliest: the first offsets of new partitions; a new partition that is missing here is
+            not limited.
     """
-    begins = {**earliest, **start}
+    starts = {**earliest, **start}
     sizes = {
-        each: last - begins[each]
+        each: last - starts[each]
         for each, last in end.items()
-        if each in begins and last > begins[each]
+        if each in starts and last > starts[each]
     }
     total = float(sum(sizes.values()))
     return {
-        each: min(last, begins[each] + _share(limit, sizes[each], total)) if each in sizes else last
+        each: min(last, starts[each] + _share(limit, sizes[each], total)) if each in sizes else last
         for each, last in sorted(end.items())
     }
 
@@ -45,14 +46,13 @@ def _share(limit: int, size: int, total: float) -> int:
 
 
 class TriggerDelay:
-    """Waits until there is enough for a micro-batch, but not for ever (``minOffsetsPerTrigger``).
+    """Decides whether a micro-batch waits for more records (``minOffsetsPerTrigger``).
 
-    The first batch never waits.
+    The first micro-batch never waits.
 
     Args:
-        min_offsets: what is enough.
-        max_seconds: how long a batch may be kept waiting after the one before
-            (``maxTriggerDelay``).
+        min_offsets: a micro-batch with this many offsets does not wait.
+        max_seconds: the longest wait since the previous micro-batch (``maxTriggerDelay``).
     """
 
     def __init__(self, min_offsets: int, max_seconds: float) -> None:
@@ -67,16 +67,16 @@ class TriggerDelay:
         earliest: Mapping[TopicPartition, int],
         now: float,
     ) -> bool:
-        """Whether to leave it at ``start`` for this time; if not, the delay begins anew.
+        """Whether there should be no micro-batch now; if False, the delay restarts.
 
         Args:
-            start: where the batch would begin.
-            end: what the cluster has.
-            earliest: where new partitions begin.
-            now: in seconds, of a clock that only goes forward.
+            start: where the micro-batch would start.
+            end: the current ends of the partitions.
+            earliest: the first offsets of new partitions.
+            now: seconds on a monotonic clock.
         """
-        begins = {**earliest, **start}
-        waiting = sum(last - begins.get(each, 0) for each, last in end.items())
+        starts = {**earliest, **start}
+        waiting = sum(last - starts.get(each, 0) for each, last in end.items())
         if now - self._last < self._max_seconds and waiting < self._min_offsets:
             return True
         self._last = now

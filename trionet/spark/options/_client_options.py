@@ -1,4 +1,4 @@
-"""Options that begin with ``kafka.``: settings of the client, less those that are not for users."""
+"""Options with the prefix ``kafka.``: client settings, except those that users must not set."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ logger = logging.getLogger("trionet.spark")
 
 BOOTSTRAP_SERVERS: Final = "bootstrap.servers"
 
-_REFUSED_BY_SOURCE: Final[Mapping[str, str]] = MappingProxyType(
+_REJECTED_BY_SOURCE: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "auto.offset.reset": "set the source option startingOffsets to earliest or latest: Spark"
-        " keeps the offsets of a query itself, startingOffsets is for its first start, and a"
-        " restart goes on where it was",
-        "key.deserializer": "keys come as bytes; turn them into what they are with the functions of"
-        " DataFrames",
-        "value.deserializer": "values come as bytes; turn them into what they are with the"
-        " functions of DataFrames",
-        "enable.auto.commit": "Spark keeps the offsets of a query itself; leave it out",
-        "interceptor.classes": "what changes records on their way is not safe here; leave it out",
+        "auto.offset.reset": "set the source option startingOffsets to earliest or latest; it"
+        " applies when a query is first started, and a restarted query continues from its"
+        " checkpoint",
+        "key.deserializer": "keys are always read as bytes; convert them with DataFrame functions",
+        "value.deserializer": "values are always read as bytes; convert them with DataFrame"
+        " functions",
+        "enable.auto.commit": "Spark tracks the offsets of a query in its checkpoint; remove the"
+        " option",
+        "interceptor.classes": "interceptors may change records, which is not safe here; remove the"
+        " option",
     }
 )
-_REFUSED_BY_SINK: Final[Mapping[str, str]] = MappingProxyType(
+_REJECTED_BY_SINK: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "key.serializer": "keys are written as bytes; leave it out",
-        "value.serializer": "values are written as bytes; leave it out",
+        "key.serializer": "keys are always written as bytes; remove the option",
+        "value.serializer": "values are always written as bytes; remove the option",
     }
 )
 
-#: Of a consumer's keys those that only groups or its own loop have use for: a task is told its
-#: partition and its offsets.
-_WITHOUT_MEANING_TO_SOURCE: Final = frozenset(
+#: Consumer keys that only affect groups or the poll loop: a task is assigned its partition and its
+#: offsets.
+_NO_EFFECT_ON_SOURCE: Final = frozenset(
     {
         "allow.auto.create.topics",
         "auto.commit.interval.ms",
@@ -57,42 +58,42 @@ _WITHOUT_MEANING_TO_SOURCE: Final = frozenset(
 _SECRETS: Final = frozenset(
     row[0]
     for keys in (CONSUMER_KEYS, PRODUCER_KEYS)
-    for row in (*keys.applied.values(), *keys.without_meaning.values())
+    for row in (*keys.applied.values(), *keys.without_effect.values())
     if row[1] == PASSWORD
 )
 
 
 def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[str, str]:
-    """The settings of a source's client, ``bootstrap.servers`` among them.
+    """Return the checked settings of a source's client, including ``bootstrap.servers``.
 
     Args:
-        given: what stood behind ``kafka.``.
-        quietly: do not tell in the log what has no meaning.
+        given: the options with the prefix ``kafka.``, without it.
+        quietly: do not log the settings that have no effect.
 
     Raises:
-        ConfigError: a key is unknown, not for users, or its value is not allowed.
+        ConfigError: a key is unknown or unsupported, or its value is not allowed.
     """
-    client = _checked("source", CONSUMER_KEYS, _REFUSED_BY_SOURCE, given, quietly=quietly)
-    unused = sorted(_WITHOUT_MEANING_TO_SOURCE & client.keys())
+    client = _checked("source", CONSUMER_KEYS, _REJECTED_BY_SOURCE, given, quietly=quietly)
+    unused = sorted(_NO_EFFECT_ON_SOURCE & client.keys())
     if unused and not quietly:
-        logger.info("without meaning for a source: %s", ", ".join(f"kafka.{key}" for key in unused))
-    return {key: text for key, text in client.items() if key not in _WITHOUT_MEANING_TO_SOURCE}
+        logger.info("no effect on a source: %s", ", ".join(f"kafka.{key}" for key in unused))
+    return {key: text for key, text in client.items() if key not in _NO_EFFECT_ON_SOURCE}
 
 
 def sink_client(given: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a sink's client, ``bootstrap.servers`` among them.
+    """Return the checked settings of a sink's client, including ``bootstrap.servers``.
 
     Args:
-        given: what stood behind ``kafka.``.
+        given: the options with the prefix ``kafka.``, without it.
 
     Raises:
-        ConfigError: a key is unknown, not for users, or its value is not allowed.
+        ConfigError: a key is unknown or unsupported, or its value is not allowed.
     """
-    return _checked("sink", PRODUCER_KEYS, _REFUSED_BY_SINK, given)
+    return _checked("sink", PRODUCER_KEYS, _REJECTED_BY_SINK, given)
 
 
 def without_secrets(client: Mapping[str, str]) -> str:
-    """The settings of a client for a representation: no password, no key."""
+    """Format the settings of a client with passwords and keys hidden, for ``repr()``."""
     shown = {
         key: HIDDEN if key.replace("_", ".") in _SECRETS else text for key, text in client.items()
     }
@@ -102,12 +103,12 @@ def without_secrets(client: Mapping[str, str]) -> str:
 def _checked(
     kind: str,
     keys: ClientKeys,
-    refused: Mapping[str, str],
+    rejected: Mapping[str, str],
     given: Mapping[str, str],
     *,
     quietly: bool = False,
 ) -> dict[str, str]:
-    for key, advice in refused.items():
+    for key, advice in rejected.items():
         if key in given:
             raise ConfigError(f"Kafka option 'kafka.{key}' is not supported: {advice}")
     if not given.get(BOOTSTRAP_SERVERS, "").strip():

@@ -1,4 +1,4 @@
-"""The options that say where a query begins and where it ends, in their order of preference."""
+"""The options for the start and the end of a query, in their order of precedence."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _Read = TypeVar("_Read")
 
 
 def read_limits(texts: OptionTexts, *, is_stream: bool) -> tuple[OffsetLimit, OffsetLimit]:
-    """Where a query begins, and where it ends.
+    """Return the start and the end of a query.
 
     Args:
         texts: all options of the source.
-        is_stream: a stream begins at the latest unless it is told otherwise, and has no end.
+        is_stream: whether this is a stream, which starts at latest by default and has no end.
 
     Raises:
         ConfigError: a value is not allowed, or not for this kind of query.
@@ -50,25 +50,25 @@ def read_limits(texts: OptionTexts, *, is_stream: bool) -> tuple[OffsetLimit, Of
                 what = "offset" if name == "endingOffsets" else "timestamp"
                 raise ConfigError(
                     f"{name}: ending {what} not valid in streaming queries, which have no end;"
-                    " leave it out, or read a batch"
+                    " remove the option, or use a batch query"
                 )
         return _limit(texts, "starting", Latest()), Latest()
     starting, ending = _limit(texts, "starting", Earliest()), _limit(texts, "ending", Latest())
-    _refuse_start(starting)
-    _refuse_end(ending)
+    _check_start(starting)
+    _check_end(ending)
     return starting, ending
 
 
 def check_limits(starting: OffsetLimit, ending: OffsetLimit) -> None:
-    """A query that is told both ends exactly must be told them for the same partitions, in order.
+    """Check explicit starts and ends against each other.
 
     Raises:
-        OffsetsMismatchError: it is not.
+        OffsetsMismatchError: they are for different partitions, or a start is after its end.
     """
     match starting, ending:
         case SpecificOffsets(), SpecificOffsets():
             if starting.topics or ending.topics:
-                return  # compared when their partitions are known
+                return  # compared later, when the partitions of the topics are known
             what, start, end = "offset", starting.offsets, ending.offsets
         case SpecificTimestamps(), SpecificTimestamps():
             what, start, end = "timestamp", starting.timestamps, ending.timestamps
@@ -80,20 +80,20 @@ def check_limits(starting: OffsetLimit, ending: OffsetLimit) -> None:
 
 
 def _limit(texts: OptionTexts, side: str, default: OffsetLimit) -> OffsetLimit:
-    """One time for all wins, then times by partition, then offsets."""
+    """Read one side: a global timestamp wins, then timestamps per partition, then offsets."""
     strategy = _strategy(texts)
     time = texts.integer(f"{side}Timestamp", FROM_0)
     if time is not None:
         return GlobalTimestamp(time, strategy)
     name = f"{side}OffsetsByTimestamp"
     if (text := texts.text(name)) is not None:
-        return _named(name, lambda given: parse_timestamps(given, strategy), text)
+        return _parsed(name, lambda value: parse_timestamps(value, strategy), text)
     name = f"{side}Offsets"
     if (text := texts.text(name)) is None:
         return default
     if text.lower() == "earliest":
         return Earliest()
-    return Latest() if text.lower() == "latest" else _named(name, parse_offsets, text)
+    return Latest() if text.lower() == "latest" else _parsed(name, parse_offsets, text)
 
 
 def _strategy(texts: OptionTexts) -> NoMatch:
@@ -104,14 +104,14 @@ def _strategy(texts: OptionTexts) -> NoMatch:
     raise ConfigError(f"{_STRATEGY} = {text!r} is not allowed; allowed: error, latest")
 
 
-def _named(name: str, parse: Callable[[str], _Read], text: str) -> _Read:
+def _parsed(name: str, parse: Callable[[str], _Read], text: str) -> _Read:
     try:
         return parse(text)
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from None
 
 
-def _refuse_start(limit: OffsetLimit) -> None:
+def _check_start(limit: OffsetLimit) -> None:
     why = "can't be latest for batch queries on Kafka: there would be nothing to read"
     if isinstance(limit, Latest):
         raise ConfigError(f"starting offset {why}; set startingOffsets to earliest or to offsets")
@@ -119,7 +119,7 @@ def _refuse_start(limit: OffsetLimit) -> None:
         raise ConfigError(f"startingOffsets for {name} {why}; give an offset, or -2 for earliest")
 
 
-def _refuse_end(limit: OffsetLimit) -> None:
+def _check_end(limit: OffsetLimit) -> None:
     why = "can't be earliest for batch queries on Kafka: there would be nothing to read"
     if isinstance(limit, Earliest):
         raise ConfigError(f"ending offset {why}; set endingOffsets to latest or to offsets")
@@ -128,7 +128,7 @@ def _refuse_end(limit: OffsetLimit) -> None:
 
 
 def _with(limit: SpecificOffsets, end: int) -> str | None:
-    """The first partition, or topic, that has this end."""
+    """Return the first partition or topic with this special offset, if any."""
     named = [str(each) for each, offset in sorted(limit.offsets.items()) if offset == end]
     named += sorted(topic for topic, offset in limit.topics.items() if offset == end)
     return named[0] if named else None

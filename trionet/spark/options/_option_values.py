@@ -1,4 +1,4 @@
-"""The texts of options: names without regard to case, values read and checked one by one."""
+"""The options of one reader or writer: case-insensitive names, values parsed and checked."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ...protocol._config_types import BOOLEAN, INT, LONG, Rule, nearest, parse_v
 
 _KAFKA: Final = "kafka."
 
-#: What Spark itself puts among the options of a source or a sink.
+#: Options that Spark itself adds to those of a source or a sink.
 OF_SPARK: Final = frozenset({"checkpointlocation", "is_managed_location", "path", "queryname"})
 
-# As Spark's own (JavaUtils.timeStringAs); a number without a unit is in milliseconds.
+# The same as Spark's (JavaUtils.timeStringAs); a number without a unit is in milliseconds.
 _TIME: Final = re.compile(r"(-?[0-9]{1,18})([a-z]+)?")
 _UNIT_SECONDS: Final = {
     "us": 1e-6,
@@ -28,13 +28,13 @@ _UNIT_SECONDS: Final = {
 
 
 class OptionTexts:
-    """The options of one reader or writer.
+    """The texts of the options of one reader or writer.
 
     Args:
-        options: as Spark hands them over; names in any case.
+        options: the options from Spark; names in any case.
 
     Raises:
-        ConfigError: two names differ in nothing but their case, and have different values.
+        ConfigError: two names differ only in case, but have different values.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -42,35 +42,35 @@ class OptionTexts:
         for name, text in options.items():
             key = name.lower()
             if self._texts.setdefault(key, text) != text:
-                raise ConfigError(f"{name} stands there twice, with different values; give one")
+                raise ConfigError(f"option {name} is set twice, to different values; remove one")
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._texts
 
     def text(self, name: str) -> str | None:
-        """A value as it was given, without spaces around it; None if it was not."""
+        """Return a value without surrounding spaces, or None if it is not set."""
         text = self._texts.get(name.lower())
         return None if text is None else text.strip()
 
     def flag(self, name: str, default: bool) -> bool:
-        """True or false.
+        """Return a boolean.
 
         Raises:
-            ConfigError: it is neither.
+            ConfigError: the value is neither true nor false.
         """
         value = parse_value(name, BOOLEAN, None, self.text(name))
         return default if value is None else bool(value)
 
     def integer(self, name: str, rule: Rule, kind: int = LONG) -> int | None:
-        """An integer of Java's ``long``, or ``int``; None if it was not given.
+        """Return an integer in the range of Java's ``long`` or ``int``, or None if not set.
 
         Args:
-            name: of the option.
-            rule: which are allowed.
+            name: the name of the option.
+            rule: the allowed values.
             kind: ``LONG`` or ``INT``.
 
         Raises:
-            ConfigError: it is none, or not allowed.
+            ConfigError: the value is not an integer, or not allowed.
         """
         assert kind in {INT, LONG}
         value = parse_value(name, kind, rule, self.text(name))
@@ -78,10 +78,10 @@ class OptionTexts:
         return value
 
     def seconds(self, name: str, default: float) -> float:
-        """A duration such as ``15m``; without a unit it is in milliseconds.
+        """Return a duration such as ``15m``, in seconds; without a unit it is in milliseconds.
 
         Raises:
-            ConfigError: it is none.
+            ConfigError: the value is not a duration.
         """
         text = self.text(name)
         if text is None:
@@ -90,13 +90,13 @@ class OptionTexts:
         unit = _UNIT_SECONDS.get(found[2] or "ms") if found else None
         if found is None or unit is None or int(found[1]) < 0:
             raise ConfigError(
-                f"{name} = {text!r} is not allowed; allowed: a number and a unit, one of"
-                f" {', '.join(_UNIT_SECONDS)}, such as 15m; without a unit in milliseconds"
+                f"{name} = {text!r} is not allowed; allowed: a number with a unit, such as 15m, or"
+                f" without one, in milliseconds; units: {', '.join(_UNIT_SECONDS)}"
             )
         return int(found[1]) * unit
 
     def of_kafka(self) -> dict[str, str]:
-        """What begins with ``kafka.``, without that."""
+        """Return the options with the prefix ``kafka.``, without it."""
         return {
             key.removeprefix(_KAFKA): text
             for key, text in self._texts.items()
@@ -104,27 +104,29 @@ class OptionTexts:
         }
 
     def check_names(self, kind: str, known: Iterable[str], of_others: Mapping[str, str]) -> None:
-        """Every option is known.
+        """Check that every option is known.
 
         Args:
-            kind: what these are options of.
+            kind: what the options belong to, such as "a source".
             known: its options, besides ``kafka.*``.
-            of_others: options that only others have, and who.
+            of_others: options of other kinds only, with the kind of each.
 
         Raises:
-            ConfigError: one is not; says what comes nearest and which there are.
+            ConfigError: an option is unknown; names the nearest and lists all.
         """
         names = {name.lower(): name for name in known}
-        others = {name.lower(): who for name, who in of_others.items()}
+        others = {name.lower(): owner for name, owner in of_others.items()}
         for key in sorted(self._texts):
             if key in names or key in OF_SPARK or key.startswith(_KAFKA):
                 continue
             if key in others:
-                raise ConfigError(f"{key}: no option of {kind}, but of {others[key]}; leave it out")
+                raise ConfigError(
+                    f"{key}: not an option of {kind}, only of {others[key]}; remove it"
+                )
             hint = _nearest_name(key, names)
             raise ConfigError(
-                f"{key}: unknown option{hint}; {kind} has {', '.join(sorted(names.values()))}, and"
-                " kafka.* for the settings of the client"
+                f"{key}: unknown option{hint}; options of {kind}:"
+                f" {', '.join(sorted(names.values()))}, and kafka.* for settings of the client"
             )
 
 

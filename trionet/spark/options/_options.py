@@ -1,4 +1,4 @@
-"""The options of a source and of a sink: names, defaults and rules of Spark's connector."""
+"""The options of the source and the sink: names, defaults and checks of Spark's connector."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._subscription import Assign, Subscribe, Subscription, parse_pattern
 logger = logging.getLogger("trionet.spark")
 
 _STRATEGIES: Final = ("assign", "subscribe", "subscribePattern")
-_OF_STREAMS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+_STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _OF_SOURCE: Final = (
     *_STRATEGIES,
     *STARTING_OPTIONS,
@@ -29,7 +29,7 @@ _OF_SOURCE: Final = (
     "failOnDataLoss",
     "minPartitions",
     "maxRecordsPerPartition",
-    *_OF_STREAMS,
+    *_STREAM_ONLY,
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
@@ -37,10 +37,10 @@ _OF_SOURCE: Final = (
     "includeHeaders",
 )
 _OF_SINK: Final = ("topic",)
-_SOURCES_ALONE: Final = MappingProxyType(dict.fromkeys(_OF_SOURCE, "a source"))
-_SINKS_ALONE: Final = MappingProxyType(dict.fromkeys(_OF_SINK, "a sink"))
+_SOURCE_ONLY: Final = MappingProxyType(dict.fromkeys(_OF_SOURCE, "a source"))
+_SINK_ONLY: Final = MappingProxyType(dict.fromkeys(_OF_SINK, "a sink"))
 
-#: spark.network.timeout.
+#: The default of spark.network.timeout.
 POLL_TIMEOUT_SECONDS: Final = 120.0
 FETCH_RETRIES: Final = 3
 FETCH_RETRY_SECONDS: Final = 1.0
@@ -51,25 +51,25 @@ BATCH_GROUP_ID_PREFIX: Final = "spark-kafka-relation"
 
 @attrs.frozen(kw_only=True)
 class SourceOptions:
-    """All options of a source, checked; can be pickled.
+    """The checked options of a source; can be pickled.
 
     Attributes:
-        client: the options ``kafka.*`` without that, ``bootstrap.servers`` among them.
-        subscription: which partitions are read.
-        starting: where it begins.
-        ending: where a batch ends; a stream has none and says latest.
-        fail_on_data_loss: whether records that are gone fail the query, or are logged.
-        min_partitions: at least about so many tasks; None: one for each partition.
-        max_records_per_partition: the most offsets in one task; None: any number.
-        max_offsets_per_trigger: the most offsets in one micro-batch; None: any number.
-        min_offsets_per_trigger: a micro-batch waits for so many; None: it does not wait.
-        max_trigger_delay_seconds: but no longer than this.
-        poll_timeout_seconds: how long a task waits for records that it knows are there.
-        fetch_retries: how often the driver asks for offsets before it gives up.
-        fetch_retry_seconds: how long it waits before it asks again.
-        group_label: what the connector would call its consumer group; there is none here, so it
-            is only for names in logs, such as ``client.id``.
-        include_headers: whether there is a column of headers.
+        client: the options ``kafka.*`` without the prefix, including ``bootstrap.servers``.
+        subscription: the partitions to read.
+        starting: where the query starts.
+        ending: where a batch ends; always latest for a stream, which has no end.
+        fail_on_data_loss: whether deleted records fail the query; if not, they are logged.
+        min_partitions: the approximate minimum of tasks; None: one per partition.
+        max_records_per_partition: offsets per task at most; None: unlimited.
+        max_offsets_per_trigger: offsets per micro-batch at most; None: unlimited.
+        min_offsets_per_trigger: a micro-batch waits for this many offsets; None: it does not wait.
+        max_trigger_delay_seconds: how long it waits for them at most.
+        poll_timeout_seconds: how long a task waits for records known to exist.
+        fetch_retries: attempts of the driver to query offsets.
+        fetch_retry_seconds: the wait between two attempts.
+        group_label: the connector's consumer group id. There is no group here, so it only names
+            the client in logs, as ``client.id``.
+        include_headers: whether to add the column ``headers``.
     """
 
     client: dict[str, str] = attrs.field(repr=without_secrets)
@@ -90,37 +90,36 @@ class SourceOptions:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where the cluster is, as ``host:port,host:port``."""
+        """The bootstrap servers, as ``host:port,host:port``."""
         return self.client[BOOTSTRAP_SERVERS]
 
     @classmethod
     def parse(
         cls, options: Mapping[str, str], *, is_stream: bool, quietly: bool = False
     ) -> SourceOptions:
-        """Read and check what a user gave.
+        """Parse and check the options of a source.
 
         Args:
-            options: as Spark hands them over; names in any case.
-            is_stream: ``readStream``, not ``read``.
-            quietly: do not tell in the log what has no effect, for whoever only tries whether
-                they could be these of a batch or of a stream.
+            options: the options from Spark; names in any case.
+            is_stream: whether this is ``readStream``, not ``read``.
+            quietly: do not log options without effect; for callers that only check whether the
+                options are valid for a batch or a stream.
 
         Raises:
-            ConfigError: something is missing, unknown, not allowed, or does not fit the rest; says
-                what to do.
+            ConfigError: an option is missing, unknown, not allowed, or contradicts another.
         """
         texts = OptionTexts(options)
         starting, ending = read_limits(texts, is_stream=is_stream)
         subscription = _subscription(texts)
-        texts.check_names("a source", _OF_SOURCE, _SINKS_ALONE)
-        given = texts.of_kafka()
-        group_id = given.pop("group.id", None)
-        client = source_client(given, quietly=quietly)
+        texts.check_names("a source", _OF_SOURCE, _SINK_ONLY)
+        client_options = texts.of_kafka()
+        group_id = client_options.pop("group.id", None)
+        client = source_client(client_options, quietly=quietly)
         check_limits(starting, ending)
         retries = texts.integer("fetchOffset.numRetries", FROM_1, INT)
-        least, most = _offsets_per_trigger(texts)
+        min_offsets, max_offsets = _offsets_per_trigger(texts)
         if not quietly:
-            _tell(texts, group_id, is_stream=is_stream)
+            _log_ignored(texts, group_id, is_stream=is_stream)
         return cls(
             client=client,
             subscription=subscription,
@@ -129,8 +128,8 @@ class SourceOptions:
             fail_on_data_loss=texts.flag("failOnDataLoss", True),
             min_partitions=texts.integer("minPartitions", FROM_1, INT),
             max_records_per_partition=texts.integer("maxRecordsPerPartition", FROM_1),
-            max_offsets_per_trigger=most if is_stream else None,
-            min_offsets_per_trigger=least if is_stream else None,
+            max_offsets_per_trigger=max_offsets if is_stream else None,
+            min_offsets_per_trigger=min_offsets if is_stream else None,
             max_trigger_delay_seconds=texts.seconds("maxTriggerDelay", MAX_TRIGGER_DELAY_SECONDS),
             poll_timeout_seconds=_milliseconds(
                 texts, "kafkaConsumer.pollTimeoutMs", POLL_TIMEOUT_SECONDS
@@ -146,11 +145,11 @@ class SourceOptions:
 
 @attrs.frozen(kw_only=True)
 class SinkOptions:
-    """All options of a sink, checked; can be pickled.
+    """The checked options of a sink; can be pickled.
 
     Attributes:
-        client: the options ``kafka.*`` without that, ``bootstrap.servers`` among them.
-        topic: where all rows go; None: the column ``topic`` says it.
+        client: the options ``kafka.*`` without the prefix, including ``bootstrap.servers``.
+        topic: the topic of all rows; None: each row's column ``topic``.
     """
 
     client: dict[str, str] = attrs.field(repr=without_secrets)
@@ -158,29 +157,31 @@ class SinkOptions:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where the cluster is, as ``host:port,host:port``."""
+        """The bootstrap servers, as ``host:port,host:port``."""
         return self.client[BOOTSTRAP_SERVERS]
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
-        """Read and check what a user gave.
+        """Parse and check the options of a sink.
 
         Args:
-            options: as Spark hands them over; names in any case.
+            options: the options from Spark; names in any case.
 
         Raises:
-            ConfigError: something is missing, unknown or not allowed; says what to do.
+            ConfigError: an option is missing, unknown or not allowed.
         """
         texts = OptionTexts(options)
         if "exactlyOnce" in texts:
             raise ConfigError(
-                "exactlyOnce is not supported: a sink writes each row at least once, and twice only"
-                " when Spark runs a task or a micro-batch again; leave it out"
+                "exactlyOnce is not supported: a sink writes each row at least once, and again only"
+                " when Spark reruns a task or a micro-batch; remove the option"
             )
-        texts.check_names("a sink", _OF_SINK, _SOURCES_ALONE)
+        texts.check_names("a sink", _OF_SINK, _SOURCE_ONLY)
         topic = texts.text("topic")
         if topic == "":
-            raise ConfigError("topic = '' is not allowed; allowed: a topic's name, or no option")
+            raise ConfigError(
+                "topic = '' is not allowed; give the name of a topic, or remove the option"
+            )
         return cls(client=sink_client(texts.of_kafka()), topic=topic)
 
 
@@ -196,13 +197,13 @@ def _subscription(texts: OptionTexts) -> Subscription:
     text = texts.text(name) or ""
     if name == "subscribePattern":
         if not text:
-            raise ConfigError("subscribePattern = '': pattern to subscribe is empty; give one")
+            raise ConfigError("subscribePattern = '': pattern to subscribe is empty")
         return parse_pattern(text)
     if name == "subscribe":
         topics = dict.fromkeys(topic for each in text.split(",") if (topic := each.strip()))
         if not topics:
             raise ConfigError(
-                f"subscribe = {text!r}: no topics to subscribe to; give names, separated by commas"
+                f"subscribe = {text!r}: no topics to subscribe to; give comma-separated names"
             )
         return Subscribe(tuple(topics))
     partitions = partitions_from_json(text) if text.startswith("{") else ()
@@ -221,30 +222,30 @@ def _group_label(texts: OptionTexts, group_id: str | None, *, is_stream: bool) -
     return prefix or (STREAM_GROUP_ID_PREFIX if is_stream else BATCH_GROUP_ID_PREFIX)
 
 
-def _tell(texts: OptionTexts, group_id: str | None, *, is_stream: bool) -> None:
-    """What has another effect than somebody may think."""
+def _log_ignored(texts: OptionTexts, group_id: str | None, *, is_stream: bool) -> None:
+    """Log options that do not have the effect that users may expect."""
     if group_id is not None:
         logger.warning(
             "kafka.group.id = %r only names the client in logs: partitions are read without a"
-            " group, and Spark keeps the offsets",
+            " consumer group, and offsets are kept in Spark's checkpoint",
             group_id,
         )
         if "groupIdPrefix" in texts:
             logger.warning("groupIdPrefix is ignored, because kafka.group.id is set")
-    for name in () if is_stream else _OF_STREAMS:
+    for name in () if is_stream else _STREAM_ONLY:
         if name in texts:
             logger.warning("%s option ignored in batch queries", name)
 
 
 def _offsets_per_trigger(texts: OptionTexts) -> tuple[int | None, int | None]:
-    least = texts.integer("minOffsetsPerTrigger", FROM_0)
-    most = texts.integer("maxOffsetsPerTrigger", FROM_1)
-    if least is not None and most is not None and least > most:
+    min_offsets = texts.integer("minOffsetsPerTrigger", FROM_0)
+    max_offsets = texts.integer("maxOffsetsPerTrigger", FROM_1)
+    if min_offsets is not None and max_offsets is not None and min_offsets > max_offsets:
         raise ConfigError(
-            f"the value of minOffsetsPerTrigger({least}) is higher than the"
-            f" maxOffsetsPerTrigger({most}): no micro-batch could ever have both"
+            f"the value of minOffsetsPerTrigger({min_offsets}) is higher than the"
+            f" maxOffsetsPerTrigger({max_offsets}): no micro-batch can satisfy both"
         )
-    return least, most
+    return min_offsets, max_offsets
 
 
 def _milliseconds(texts: OptionTexts, name: str, default_seconds: float) -> float:

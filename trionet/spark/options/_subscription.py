@@ -1,4 +1,4 @@
-"""Which partitions a query reads (the connector: ConsumerStrategy)."""
+"""The partitions that a query subscribes to (the connector: ConsumerStrategy)."""
 
 from __future__ import annotations
 
@@ -15,74 +15,74 @@ from ...errors import ConfigError
 
 @attrs.frozen
 class Assign:
-    """The partitions that were named; those that do not exist are left out.
+    """An explicit list of partitions; those that do not exist are ignored.
 
     Attributes:
-        partitions: in the order in which they were named.
+        partitions: the partitions, in the order given.
     """
 
     partitions: tuple[TopicPartition, ...]
 
     @property
     def topics(self) -> tuple[str, ...] | None:
-        """The topics to ask the cluster for; None asks for all."""
+        """The topics to describe; None for all."""
         return tuple(sorted({each.topic for each in self.partitions}))
 
-    def chosen(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """What is read of the partitions that there are, in order.
+    def select(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return the existing partitions that the query reads, sorted.
 
         Args:
-            existing: of topics that are not internal.
+            existing: the partitions of all topics that are not internal.
         """
-        wanted = set(self.partitions)
-        return sorted(each for each in existing if each in wanted)
+        subscribed = set(self.partitions)
+        return sorted(each for each in existing if each in subscribed)
 
 
 @attrs.frozen
 class Subscribe:
-    """All partitions of the topics that were named.
+    """All partitions of the named topics.
 
     Attributes:
-        names: of the topics.
+        names: the names of the topics.
     """
 
     names: tuple[str, ...]
 
     @property
     def topics(self) -> tuple[str, ...] | None:
-        """The topics to ask the cluster for; None asks for all."""
+        """The topics to describe; None for all."""
         return self.names
 
-    def chosen(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """What is read of the partitions that there are, in order.
+    def select(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return the existing partitions that the query reads, sorted.
 
         Args:
-            existing: of topics that are not internal.
+            existing: the partitions of all topics that are not internal.
         """
-        wanted = set(self.names)
-        return sorted(each for each in existing if each.topic in wanted)
+        subscribed = set(self.names)
+        return sorted(each for each in existing if each.topic in subscribed)
 
 
 @attrs.frozen
 class SubscribePattern:
-    """All partitions of the topics whose names have the pattern anywhere in them.
+    """All partitions of the topics whose names contain a match of the pattern.
 
     Attributes:
-        pattern: a regular expression of Python's.
+        pattern: a regular expression in Python's syntax.
     """
 
     pattern: str
 
     @property
     def topics(self) -> tuple[str, ...] | None:
-        """The topics to ask the cluster for; None asks for all."""
+        """The topics to describe; None for all."""
         return None
 
-    def chosen(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """What is read of the partitions that there are, in order.
+    def select(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return the existing partitions that the query reads, sorted.
 
         Args:
-            existing: of topics that are not internal.
+            existing: the partitions of all topics that are not internal.
         """
         search = re.compile(self.pattern).search
         return sorted(each for each in existing if search(each.topic))
@@ -92,19 +92,19 @@ Subscription: TypeAlias = Assign | Subscribe | SubscribePattern
 
 
 def parse_pattern(text: str) -> SubscribePattern:
-    """A pattern that Python understands.
+    """Parse a pattern that means the same in Python as in Java.
 
     Raises:
-        ConfigError: Python does not, or not as Java does.
+        ConfigError: it is not valid in Python, or means something else there.
     """
     try:
         with warnings.catch_warnings():
-            # What begins `[[` or has `&&` in it is a set operation in Java, and none in Python.
+            # Character classes with `[[` or `&&` are set operations in Java, but not in Python.
             warnings.simplefilter("error", FutureWarning)
             re.compile(text)
     except (re.error, FutureWarning, RecursionError, OverflowError) as error:
         raise ConfigError(
-            f"subscribePattern = {text!r} is not allowed: {error}; allowed: a regular expression of"
-            " Python's module re, which is found anywhere in a topic's name"
+            f"subscribePattern = {text!r} is not allowed: {error}; give a regular expression of"
+            " Python's module re; it may match anywhere in a topic's name"
         ) from None
     return SubscribePattern(text)

@@ -1,1 +1,1 @@
-"""The telemetry pipeline: a broker's request log to rates, percentiles and anomalies, on Spark."""
+"""The telemetry pipeline: from a broker's request log to rates, percentiles and anomalies."""

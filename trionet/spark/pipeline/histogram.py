@@ -1,8 +1,8 @@
-"""How often which time was taken, by buckets of whole microseconds: what percentiles come from.
+"""Latency histograms with logarithmic buckets of whole microseconds, and their percentiles.
 
-Up to 127 each number has a bucket of its own; from there on every doubling has 64. A bucket is told
-as its middle, so that what is told is at most 1/128 of the true number away from it (0.79 %).
-Nothing but whole numbers goes in: buckets add up to the same in whatever order.
+Up to 127 each value has its own bucket; above, there are 64 buckets per doubling. A bucket is
+represented by its middle, so that a percentile is at most 1/128 (0.79 %) from the true value.
+Counts are integers, so that histograms can be added in any order with the same result.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
 
-#: Buckets of each doubling.
+#: Buckets per doubling.
 BUCKETS: Final = 64
-#: Numbers below are exact.
+#: Values below this have their own buckets.
 EXACT_BELOW: Final = 2 * BUCKETS
-#: By how much of the true number a percentile can be wrong.
+#: The maximum relative error of a percentile.
 ERROR_MAX: Final = 1 / EXACT_BELOW
-#: More than there are buckets, for 32 bits; a power of two.
+#: A power of two greater than the number of buckets for 32-bit values.
 BUCKETS_MAX: Final = 2048
 
 _EXACT_BITS: Final = EXACT_BELOW.bit_length() - 1
 
 
 def bucket(numbers: NDArray[Any]) -> Numbers:
-    """Which bucket each number is in.
+    """Return the bucket of each number.
 
     Args:
-        numbers: from 0 to 2**32 - 1.
+        numbers: integers from 0 to 2**32 - 1.
     """
-    # The exponent is how many bits a number has; a double holds one of 32 bits as it is.
+    # The exponent is the number of bits: doubles represent 32-bit integers exactly.
     bits = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
     shift = np.maximum(bits - _EXACT_BITS, 0)
     found: Numbers = shift * BUCKETS + (numbers.astype(np.int64) >> shift)
@@ -40,38 +40,38 @@ def bucket(numbers: NDArray[Any]) -> Numbers:
 
 
 def middle(buckets: Numbers) -> Numbers:
-    """The number that is told for each bucket."""
+    """Return the number that represents each bucket."""
     shift = np.maximum(buckets // BUCKETS - 1, 0)
     found: Numbers = ((buckets - shift * BUCKETS) << shift) + ((1 << shift) >> 1)
     return found
 
 
 def percentile(buckets: Numbers, counts: Numbers, per_mille: int) -> int:
-    """The number below or at which so many of a thousand are (nearest rank); 0 of none.
+    """Return a percentile of a histogram by nearest rank; 0 if the histogram is empty.
 
     Args:
-        buckets: those that are not empty, ascending.
-        counts: how many are in each.
-        per_mille: 500 is the median, 999 the percentile 99.9.
+        buckets: the non-empty buckets, ascending.
+        counts: the count of each.
+        per_mille: the percentile in thousandths: 500 is the median, 999 is p99.9.
     """
     bounds = np.array([0, len(buckets)])
     return int(percentiles(buckets, counts, bounds, per_mille)[0])
 
 
 def percentiles(buckets: Numbers, counts: Numbers, bounds: Numbers, per_mille: int) -> Numbers:
-    """The same for many histograms, one behind the other.
+    """Return a percentile of each of many concatenated histograms.
 
     Args:
-        buckets: of all, ascending in each.
-        counts: how many are in each bucket.
+        buckets: the non-empty buckets of all, ascending in each histogram.
+        counts: the count of each bucket.
         bounds: where each histogram begins, and where the last one ends.
-        per_mille: 500 is the median, 999 the percentile 99.9.
+        per_mille: the percentile in thousandths: 500 is the median, 999 is p99.9.
     """
-    told = np.zeros(len(bounds) - 1, np.int64)
+    found = np.zeros(len(bounds) - 1, np.int64)
     below = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     before, until = below[bounds[:-1]], below[bounds[1:]]
     rank = -(-(until - before) * per_mille // 1000)
     filled = rank > 0
     at = np.searchsorted(below[1:], before[filled] + rank[filled], side="left")
-    told[filled] = middle(buckets[at])
-    return told
+    found[filled] = middle(buckets[at])
+    return found

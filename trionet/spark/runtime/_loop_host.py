@@ -1,10 +1,10 @@
-"""One trio loop in a thread of each Python process of Spark, and what is kept open in it.
+"""The trio loop of a Spark Python process, in a thread of its own, and the clients kept open in it.
 
-Spark calls plain functions, and a generator cannot be suspended inside of ``trio.run``: so the loop
-has a thread of its own, which lives as long as the process, as do the connections of its clients
-from one task of Spark to the next (the connector: InternalKafkaConsumerPool).
+Spark calls plain functions, and a generator cannot be suspended inside ``trio.run``. So the loop
+has its own thread, which lives as long as the process; clients and their connections are reused
+from one Spark task to the next (the connector: InternalKafkaConsumerPool).
 
-Nothing here happens when it is imported: Spark forks its workers.
+Importing this module starts nothing: Spark forks its workers, and threads do not survive a fork.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ logger = logging.getLogger("trionet.spark")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-#: What nobody has used for so long is closed (the connector: spark.kafka.consumer.cache.timeout).
+#: A resource idle for this long is closed (the connector: spark.kafka.consumer.cache.timeout).
 IDLE_SECONDS: Final = 300.0
 
 _host: LoopHost | None = None
-_making: Final = threading.Lock()
+_host_lock: Final = threading.Lock()
 
 
 def host() -> LoopHost:
-    """The loop of this process; the first call starts it, also after a fork."""
-    global _host  # noqa: PLW0603 -- one for each process
-    with _making:
+    """Return the loop of this process, starting it if needed, also after a fork."""
+    global _host  # noqa: PLW0603 -- one per process
+    with _host_lock:
         if _host is None or not _host.is_alive:
             _host = LoopHost()
         return _host
 
 
 class LoopHost:
-    """See the module; :func:`host` gives the one of this process."""
+    """A trio loop in a daemon thread; :func:`host` returns the one of this process."""
 
     def __init__(self) -> None:
         self._started = threading.Event()
-        self._kept: dict[Hashable, _Kept[Any]] = {}
+        self._resources: dict[Hashable, _Resource[Any]] = {}
         self._thread = threading.Thread(target=self._run, name="trionet", daemon=True)
         self._thread.start()
         self._started.wait()
 
     @property
     def is_alive(self) -> bool:
-        """Whether there still is a loop; not in a process that was forked from this one."""
+        """Whether the loop runs; False in a process forked from the one that started it."""
         return self._thread.is_alive()
 
     def _run(self) -> None:
@@ -70,30 +70,31 @@ class LoopHost:
                 await trio.sleep_forever()
 
     def call(self, afn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
-        """Run an async function in the loop, and wait for what it returns or raises.
+        """Run an async function in the loop and return its result; blocks the calling thread.
 
         Args:
-            afn: the function; calls from several threads run at the same time.
+            afn: the function; calls from several threads run concurrently.
             args: its arguments.
 
         Raises:
             trio.RunFinishedError: the loop was closed.
+            Exception: the error of the function.
         """
         return trio.from_thread.run(afn, *args, trio_token=self._token)
 
     def close(self) -> None:
-        """Close all that is kept, and end the loop; :func:`host` makes another one."""
+        """Close all resources and end the loop; :func:`host` then starts another one."""
         if self.is_alive:
             self._token.run_sync_soon(self._nursery.cancel_scope.cancel)
         self._thread.join()
 
-    # In the loop.
+    # Called in the loop's thread.
 
     def start_soon(self, afn: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
-        """Run an async function beside the calls; for the loop's thread.
+        """Start a background task.
 
         Args:
-            afn: raises nothing, or the loop would end with it.
+            afn: the function; it must not raise, which would end the loop.
             args: its arguments.
         """
         self._nursery.start_soon(afn, *args)
@@ -102,67 +103,66 @@ class LoopHost:
     async def lease(
         self, key: Hashable, opens: Callable[[], AbstractAsyncContextManager[T]]
     ) -> AsyncIterator[T]:
-        """What is kept open under a key, such as a client; for tasks of the loop.
+        """Lease the shared resource with this key, such as a client, opening it if needed.
 
         Args:
-            key: of everything that makes it what it is.
-            opens: opens it where nothing is kept. It is closed when nobody has used it for
-                ``IDLE_SECONDS``.
+            key: identifies the resource: everything that it was opened with.
+            opens: opens the resource. It is closed after ``IDLE_SECONDS`` without a lease.
 
         Raises:
-            Exception: what opening raises.
+            Exception: the error of ``opens``.
 
-        Cancellation: what was opened meanwhile is kept.
+        Cancellation: a resource that was opened meanwhile stays open for the next lease.
         """
-        kept: _Kept[T]
+        resource: _Resource[T]
         async with self._opening:
-            if key not in self._kept:
-                kept = _Kept()
-                await self._nursery.start(self._keep, key, kept, opens)
-            kept = self._kept[key]
-            kept.users += 1
+            if key not in self._resources:
+                resource = _Resource()
+                await self._nursery.start(self._keep, key, resource, opens)
+            resource = self._resources[key]
+            resource.users += 1
         try:
-            yield cast(T, kept.value)
+            yield cast(T, resource.value)
         finally:
-            kept.users -= 1
-            kept.changed.unpark_all()
+            resource.users -= 1
+            resource.changed.unpark_all()
 
     def drop(self, key: Hashable) -> None:
-        """Close what is kept under a key when its users are done; who comes next opens another."""
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            kept.is_dropped = True
-            kept.changed.unpark_all()
+        """Close a resource when its current leases end; the next lease opens another."""
+        resource = self._resources.pop(key, None)
+        if resource is not None:
+            resource.is_dropped = True
+            resource.changed.unpark_all()
 
-    async def _keep(  # noqa: ASYNC910 -- a task, whose error is told in the log
+    async def _keep(  # noqa: ASYNC910 -- a task; its error is logged
         self,
         key: Hashable,
-        kept: _Kept[T],
+        resource: _Resource[T],
         opens: Callable[[], AbstractAsyncContextManager[T]],
         *,
         task_status: trio.TaskStatus[None],
     ) -> None:
         is_open = False
         try:
-            async with opens() as kept.value:
-                self._kept[key] = kept
+            async with opens() as resource.value:
+                self._resources[key] = resource
                 is_open = True
                 task_status.started()
-                await kept.until_unused()
-                self._forget(key, kept)
-        except Exception:  # boundary: one of the things that are kept
-            self._forget(key, kept)
+                await resource.until_unused()
+                self._forget(key, resource)
+        except Exception:  # boundary: one resource fails, not the loop
+            self._forget(key, resource)
             if not is_open:
                 raise
-            logger.exception("what was kept open has failed, and is opened again when it is used")
+            logger.exception("a shared client has failed; the next task opens another one")
 
-    def _forget(self, key: Hashable, kept: _Kept[Any]) -> None:
-        if self._kept.get(key) is kept:
-            del self._kept[key]
+    def _forget(self, key: Hashable, resource: _Resource[Any]) -> None:
+        if self._resources.get(key) is resource:
+            del self._resources[key]
 
 
-class _Kept(Generic[T]):
-    """Something that is kept open."""
+class _Resource(Generic[T]):
+    """A shared resource that is kept open, and how many leases it has."""
 
     def __init__(self) -> None:
         self.value: T | None = None
@@ -171,7 +171,7 @@ class _Kept(Generic[T]):
         self.changed = trio.lowlevel.ParkingLot()
 
     async def until_unused(self) -> None:
-        """Wait until it was dropped, or nobody has used it for long."""
+        """Wait until it has no leases and was dropped, or has been idle for ``IDLE_SECONDS``."""
         await trio.lowlevel.checkpoint()
         while self.users or not self.is_dropped:
             seconds = float("inf") if self.users else IDLE_SECONDS

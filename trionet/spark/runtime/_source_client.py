@@ -1,4 +1,4 @@
-"""The client of a source: one for each configuration and process, kept by the loop's host."""
+"""The client of a source: one per configuration and process, kept open by the loop's host."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from ...client.admin.calls._settings import AdminSettings
 from ...client.consumer._config import consumer_settings
 from ...client.consumer._settings import ConsumerSettings
 from ...client.network._kafka_client import KafkaClient
-from ...client.network._opening import keep_polling, open_kafka_client
+from ...client.network._open_client import keep_polling, open_kafka_client
 from ...net._network import SYSTEM
 from ..options._client_options import BOOTSTRAP_SERVERS
 from ..options._options import SourceOptions
 from ._loop_host import host
 
-#: Where a source differs from a consumer: it reads one partition at a time, and as fast as it can.
+#: Defaults that differ from a consumer's: a task reads one partition only, as fast as possible.
 DEFAULTS: Final = MappingProxyType(
     {
         "max.partition.fetch.bytes": str(4 * 1024 * 1024),
-        # The system makes room as it is needed: fewer and longer reads of an answer of megabytes.
+        # The operating system's auto-tuning gives fewer and longer reads of responses of megabytes.
         "receive.buffer.bytes": "-1",
     }
 )
 
-#: How long brokers have to say that there is no such partition, until it is believed: what is asked
-#: about was there when a query was planned.
+#: How long UNKNOWN_TOPIC_OR_PARTITION is retried: the partitions existed when the query was
+#: planned, so the broker's metadata may only be outdated.
 UNKNOWN_TOPIC_SECONDS: Final = 1.0
 
 
 @attrs.frozen
 class SourceClient:
-    """A client and how it is used.
+    """A network client, an admin client on the same connections, and the consumer's settings.
 
     Attributes:
-        network: sends; it is polled.
-        admin: asks about topics and offsets over the same connections.
-        settings: those of a consumer.
+        network: sends requests; polled by a background task.
+        admin: queries topics and offsets over the same connections.
+        settings: the settings of a consumer.
     """
 
     network: KafkaClient
@@ -54,13 +54,13 @@ class SourceClient:
 
 
 def leased_client(options: SourceOptions) -> AbstractAsyncContextManager[SourceClient]:
-    """The client of a source, for tasks of the loop; see :meth:`.LoopHost.lease`."""
+    """Lease the client of a source, in the trio loop; see :meth:`.LoopHost.lease`."""
     settings = _settings(options)
     return host().lease(_key(settings), partial(open_source_client, settings))
 
 
 def drop_client(options: SourceOptions) -> None:
-    """Have the next task open a new client, as the connector does for one that is tried again."""
+    """Let the next task open a new client, as the connector does for a retried task."""
     host().drop(_key(_settings(options)))
 
 
@@ -74,36 +74,36 @@ def _key(settings: Mapping[str, str]) -> Hashable:
 
 @asynccontextmanager
 async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[SourceClient]:
-    """A client for the length of a block.
+    """Open a client for the duration of a block.
 
     Args:
-        settings: keys of a consumer, ``bootstrap.servers`` among them.
+        settings: consumer settings, including ``bootstrap.servers``.
 
     Raises:
-        ConfigError: they do not fit each other.
+        ConfigError: the settings contradict each other.
 
     Cancellation: at the end of the block every connection is closed at once.
     """
     servers = settings[BOOTSTRAP_SERVERS]
-    made = consumer_settings(
+    settings_of_consumer = consumer_settings(
         {key: text for key, text in settings.items() if key != BOOTSTRAP_SERVERS}, {}
     )
     of_admin = AdminSettings(
-        client=made.client,
-        api_seconds=made.api_seconds,
-        retry=made.client.metadata.retry,
+        client=settings_of_consumer.client,
+        api_seconds=settings_of_consumer.api_timeout_seconds,
+        retry=settings_of_consumer.client.metadata.retry,
         unknown_topic_seconds=UNKNOWN_TOPIC_SECONDS,
     )
     with raise_single_error() as caller:
         async with (
-            open_kafka_client(servers, made.client, kind="consumer") as client,
+            open_kafka_client(servers, settings_of_consumer.client, kind="consumer") as client,
             trio.open_nursery() as nursery,
         ):
             client.metadata.allow_auto_topic_creation = False
             nursery.start_soon(keep_polling, client)
-            admin = Admin(Calls(client, of_admin, SYSTEM.chance))
+            admin = Admin._create(Calls(client, of_admin, SYSTEM.chance))  # noqa: SLF001
             try:
                 with caller.block():
-                    yield SourceClient(client, admin, made)
+                    yield SourceClient(client, admin, settings_of_consumer)
             finally:
                 nursery.cancel_scope.cancel(reason="the source's client is closed")

@@ -1,37 +1,37 @@
-"""The rows that a sink is given, as the columns that a producer takes. Imports pyarrow and numpy.
+"""Converts the Arrow batches of a sink into columns for the producer. Imports pyarrow and numpy.
 
-Nothing is done row by row: each column becomes a list in one call, or, where rows go to several
-topics or partitions, one for each of these. Keys are hashed here, too, all at once: a producer that
-has to find the partition of each record takes several times as long for all the rest.
+Nothing is done row by row: each column is converted to a list in one call, or in one per topic and
+partition. Keys are hashed here, too, all at once: when the producer has to find the partition of
+each record, everything takes several times as long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from ...errors import TrionetError
 from ...protocol.records._types import Headers
-from ..offsets._errors import NullTopicError, SinkColumnsError
 from ._key_partitions import partitions_of
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
-#: pa.RecordBatch and pa.Array, which have no types.
+#: pa.RecordBatch and pa.Array; pyarrow has no type hints.
 Batch: TypeAlias = Any
 Column: TypeAlias = Any
 
-#: Rows are put in order of their keys' partitions from so many for each on: what goes to one
-#: partition costs as much as some twenty records, however few there are.
+#: Rows per partition from which they are grouped by the partition of their key: handing one group
+#: to the producer costs as much as some twenty records.
 ROWS_OF_PARTITION_MIN: Final = 32
 
 HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
-#: What each column may be; others are not looked at.
+#: The types that each column may have; other columns are ignored.
 _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "topic": ("string",),
     "key": ("string", "binary"),
@@ -41,16 +41,32 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+class SinkColumnsError(TrionetError):
+    """The DataFrame or its options cannot be written by the sink, such as for missing columns."""
+
+
+class NullTopicError(TrionetError):
+    """A row has no topic, nor is the option set (the connector: KAFKA_NULL_TOPIC_IN_DATA)."""
+
+    condition: ClassVar[str] = "KAFKA_NULL_TOPIC_IN_DATA"
+
+    def __str__(self) -> str:
+        return (
+            f"[{self.condition}] null topic present in the data; set the option topic, or filter"
+            " such rows out"
+        )
+
+
 @attrs.frozen
 class Rows:
-    """Rows of one topic, in their order; the arguments of :meth:`.Producer.enqueue_batch`.
+    """Rows of one topic, in order: the arguments of :meth:`.Producer.enqueue_batch`.
 
     Attributes:
-        topic: where they go.
-        partition: its number; None lets the keys decide, or without a key the load.
-        values: None for null.
-        keys: None for null; without, none has a key.
-        headers: names and values of each; without, none has any.
+        topic: the topic of the rows.
+        partition: the partition, or None to choose it by the key, or by load for null keys.
+        values: the values; None is a null value.
+        keys: the keys; None for the whole column if all are null.
+        headers: names and values per row; None for the whole column if no row has any.
     """
 
     topic: str
@@ -61,18 +77,18 @@ class Rows:
 
 
 def check_columns(types: Mapping[str, str], topic: str | None) -> None:
-    """Look at the columns before anything is written.
+    """Check the columns before anything is written.
 
     Args:
-        types: the names of all columns, and their types in Spark's words.
-        topic: the option.
+        types: all columns, with their types as Spark's simple strings.
+        topic: the option ``topic``.
 
     Raises:
-        SinkColumnsError: one is missing, or of another type than it has to be; says which.
+        SinkColumnsError: a column is missing or has the wrong type.
     """
     if topic is None and "topic" not in types:
         raise SinkColumnsError(
-            "topic option required when no 'topic' attribute is present; use the option topic, or"
+            "topic option required when no 'topic' attribute is present; set the option topic, or"
             " add a column topic"
         )
     if "value" not in types:
@@ -88,12 +104,13 @@ def check_columns(types: Mapping[str, str], topic: str | None) -> None:
 def rows_of(
     batch: Batch, topic: str | None, key_partitions: Callable[[str], int]
 ) -> Iterator[Rows]:
-    """The rows of a batch by topic and partition; those that may meet in one keep their order.
+    """Group the rows of a batch by topic and partition, keeping the order within a partition.
 
     Args:
-        batch: as Spark hands it over; its columns were checked.
-        topic: where all rows go; None: the column ``topic`` says it.
-        key_partitions: how many partitions the keys of a topic's rows choose from; 0 for none.
+        batch: a batch from Spark, with checked columns.
+        topic: the topic of all rows, or None to use the column ``topic``.
+        key_partitions: returns the number of partitions that the keys of a topic are hashed to, or
+            0 to leave the choice to the producer.
 
     Raises:
         NullTopicError: a row has no topic.
@@ -103,11 +120,11 @@ def rows_of(
     partitions = columns.pop("partition", None)
     topics = columns.pop("topic", None)
     for name, places in _by_topic(topics, topic, batch.num_rows):
-        of_topic = _taken(columns, places)
-        its = None if partitions is None else _taken({"": partitions}, places)[""]
-        for partition, part in _by_partition(its):
-            rows = _taken(of_topic, part)
-            if partition is None and not _is_without(rows.get("key")):
+        of_topic = _take(columns, places)
+        numbers = None if partitions is None else _take({"": partitions}, places)[""]
+        for partition, part in _by_partition(numbers):
+            rows = _take(of_topic, part)
+            if partition is None and not _is_all_null(rows.get("key")):
                 yield from _by_key(name, rows, key_partitions)
             else:
                 yield _rows(name, partition, rows)
@@ -116,11 +133,11 @@ def rows_of(
 def _by_topic(
     column: Column | None, topic: str | None, count: int
 ) -> Iterator[tuple[str, Numbers | None]]:
-    """Topics and which rows are theirs; None for all."""
+    """Yield each topic with the indices of its rows; None stands for all rows."""
     if not count:
         return
     if topic is not None or column is None:
-        assert topic is not None  # check_columns() has seen to it
+        assert topic is not None  # see check_columns()
         yield topic, None
         return
     if column.null_count:
@@ -136,10 +153,10 @@ def _by_topic(
 
 
 def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers | None]]:
-    """Partitions of a topic and which rows are theirs; None for all.
+    """Yield each partition of a topic with the indices of its rows; None stands for all rows.
 
-    Rows without one may get any. Where there are both, they go in runs as they come, or a row would
-    be written before another one of its partition.
+    A row without a partition may end up in any. If a batch has rows with and without, it is split
+    into runs in the order of the rows: otherwise a row could overtake one of the same partition.
     """
     if column is None or column.null_count == len(column):
         yield None, None
@@ -147,8 +164,8 @@ def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers |
     numbers = column.cast(pa.int64()).fill_null(-1).to_numpy()
     if (numbers < 0).sum() > column.null_count:
         raise SinkColumnsError(
-            f"partition {numbers[numbers < -1].min(initial=-1)} is not allowed; allowed: 0 and"
-            " more, or null"
+            f"partition {numbers[numbers < -1].min(initial=-1)} is not allowed; allowed: 0 or more,"
+            " or null"
         )
     if not column.null_count:
         different = np.unique(numbers)
@@ -164,13 +181,14 @@ def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers |
 def _by_key(
     topic: str, columns: Mapping[str, Column], key_partitions: Callable[[str], int]
 ) -> Iterator[Rows]:
-    """Rows that go where their keys say.
+    """Group rows by the partition of their key.
 
-    Those without a key may come to lie beside any other: where there are some, the producer finds
-    the partitions, and so it does where there are few rows for each.
+    If some rows have no key, or there are few rows per partition, the producer chooses the
+    partitions instead: rows without a key may go to the partition of any other row.
     """
     keys = columns["key"]
-    # To ask takes as long as some hundred rows: not for each of many topics that have a few.
+    # Looking up the number of partitions costs as much as some hundred rows: not worth it for a
+    # batch with a few rows for each of many topics.
     is_small = keys.null_count or len(keys) < ROWS_OF_PARTITION_MIN
     partitions = 0 if is_small else key_partitions(topic)
     if not partitions or len(keys) < partitions * ROWS_OF_PARTITION_MIN:
@@ -180,9 +198,9 @@ def _by_key(
         yield _rows(topic, 0, columns)
         return
     numbers = partitions_of(keys, partitions)
-    # Stable, and the faster the fewer bits a number has.
+    # Stable, to keep the order of rows; a radix sort, faster for a narrower type.
     order = numbers.astype(np.min_scalar_type(partitions)).argsort(kind="stable")
-    ordered = _taken(columns, order)
+    ordered = _take(columns, order)
     starts = np.searchsorted(numbers[order], np.arange(partitions + 1)).tolist()
     for number, (start, stop) in enumerate(pairwise(starts)):
         if stop > start:
@@ -190,7 +208,7 @@ def _by_key(
             yield _rows(topic, number, part)
 
 
-def _taken(columns: Mapping[str, Column], places: Numbers | None) -> Mapping[str, Column]:
+def _take(columns: Mapping[str, Column], places: Numbers | None) -> Mapping[str, Column]:
     if places is None:
         return columns
     indices = pa.array(places)
@@ -202,17 +220,17 @@ def _rows(topic: str, partition: int | None, columns: Mapping[str, Column]) -> R
         topic,
         partition,
         _bytes(columns["value"]),
-        None if _is_without(columns.get("key")) else _bytes(columns["key"]),
-        None if _is_without(columns.get("headers")) else _headers(columns["headers"]),
+        None if _is_all_null(columns.get("key")) else _bytes(columns["key"]),
+        None if _is_all_null(columns.get("headers")) else _headers(columns["headers"]),
     )
 
 
-def _is_without(column: Column | None) -> bool:
+def _is_all_null(column: Column | None) -> bool:
     return column is None or column.null_count == len(column)
 
 
 def _bytes(column: Column) -> list[bytes | None]:
-    """Texts are UTF-8 already: only what they are called changes."""
+    """Convert a column to bytes; strings are UTF-8 already, so only their type changes."""
     if pa.types.is_large_string(column.type):
         column = column.cast(pa.large_binary())
     elif pa.types.is_string(column.type):
@@ -222,11 +240,11 @@ def _bytes(column: Column) -> list[bytes | None]:
 
 
 def _headers(column: Column) -> list[Headers]:
-    """The headers of each row; none where they are null."""
-    structs = column.flatten()  # less what lies behind a null
+    """Return the headers of each row; an empty list for null."""
+    structs = column.flatten()  # without the elements under nulls
     names, contents = structs.flatten()
     if names.null_count:
-        raise SinkColumnsError("a header has no name (key is null); give one, or leave it out")
+        raise SinkColumnsError("a header has no name (key is null); set its key, or remove it")
     pairs: Sequence[tuple[str, bytes | None]]
     pairs = list(zip(names.to_pylist(), contents.to_pylist(), strict=True))
     lengths = column.value_lengths().fill_null(0).to_numpy()

@@ -1,7 +1,7 @@
-"""Which partitions the keys of a column have: murmur2 of all at once. Imports pyarrow and numpy.
+"""The partitions of a column of keys: murmur2 over all keys at once. Imports pyarrow and numpy.
 
-The same as :mod:`trionet.client.producer.batching._partitioner` says of each. A step takes the next
-four bytes of all keys that have so many left.
+The result is the same as that of :mod:`trionet.client.producer.batching._partitioner` for each key.
+Each step mixes in the next four bytes of all keys that are long enough.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _MULTIPLIER: Final = np.uint32(0x5BD1E995)
 _SEED: Final = np.uint32(0x9747B28C)
 _WORD_BYTES: Final = 4
 
-#: A longer key is hashed by itself: one alone would make as many steps as it has words.
+#: Longer keys are hashed one by one: a single long key would cost a step per word for the column.
 _LENGTH_MAX: Final = 1024
 
 
 def partitions_of(keys: Any, partitions: int) -> NDArray[np.int64]:
-    """The partition of each key among so many.
+    """Return the partition of each key.
 
     Args:
-        keys: an Arrow column of bytes or texts, none of them null.
-        partitions: how many there are; one at least.
+        keys: an Arrow column of bytes or strings, without nulls.
+        partitions: the number of partitions of the topic, at least 1.
     """
     starts, lengths, data = _spans(keys)
     hashes = _murmur2(np.where(lengths <= _LENGTH_MAX, lengths, 0), starts, data)
@@ -42,14 +42,14 @@ def partitions_of(keys: Any, partitions: int) -> NDArray[np.int64]:
 
 
 def _spans(column: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each key begins in the bytes of all, and how long it is."""
+    """Return the start and length of each key, and the bytes of all keys."""
     is_large = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
     _, offsets, data = column.buffers()
     every = np.frombuffer(offsets, np.int64 if is_large else np.int32)
     places = every[column.offset : column.offset + len(column) + 1].astype(np.int64)
     first, last = (int(places[0]), int(places[-1])) if len(places) else (0, 0)
     used = b"" if data is None else memoryview(data)[first:last]
-    # A word is read whole also where a key has less of it left.
+    # The tail of a key is read as a whole word and masked, so the last key needs padding.
     padded = np.zeros(last - first + _WORD_BYTES, np.uint8)
     padded[: last - first] = np.frombuffer(used, np.uint8)
     return places[:-1] - first, np.diff(places), padded
@@ -58,7 +58,7 @@ def _spans(column: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[n
 def _murmur2(
     lengths: NDArray[np.int64], starts: NDArray[np.int64], data: NDArray[np.uint8]
 ) -> Hashes:
-    # The word at each byte.
+    # The little-endian word that starts at each byte.
     words: Hashes = np.ndarray((len(data) - _WORD_BYTES + 1,), "<u4", data, strides=(1,))
     hashes = _SEED ^ lengths.astype(np.uint32)
     last = int(lengths.max(initial=0)) // _WORD_BYTES

@@ -1,8 +1,8 @@
-"""What one task of a sink writes: batches of Arrow to a producer that tasks share.
+"""The sink's side of one Spark task: passes Arrow batches to a producer shared by tasks.
 
-One producer for each configuration and process is kept in the loop's thread from one task to the
-next (the connector: InternalKafkaProducerPool). Batches are taken one after the other, so that rows
-keep their order, and nobody waits for the brokers before the last of them.
+One producer per configuration and process is kept open in the loop's thread from one task to the
+next (the connector: InternalKafkaProducerPool). Batches are enqueued one after the other, so that
+rows keep their order; the task waits for acknowledgements only after the last batch.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from ...client.producer._open_producer import open_producer
 from ...client.producer._producer import Producer
 from ...client.producer.delivery._deliveries import Deliveries
 from ...client.producer.delivery._delivery import Delivery
-from ...client.producer.delivery._produce_request_result import BatchOutcome
+from ...client.producer.delivery._produce_request_result import ProduceRequestResult
 from ...errors import SendBatchError
 from ..options._client_options import BOOTSTRAP_SERVERS
 from ..options._options import SinkOptions
 from ..runtime._loop_host import host
 from ._columns import Batch, Rows, rows_of
 
-#: Where a sink differs from a producer: its rows come by thousands, so that larger batches fill.
+#: Defaults that differ from a producer's: rows arrive by the thousand, so larger batches fill up.
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType({"batch.size": str(128 * 1024)})
 
 
 @attrs.frozen
 class Span:
-    """What was written to one partition; others may have written in between.
+    """The records written to one partition; those of other producers may lie in between.
 
     Attributes:
-        first: the lowest offset; -1 where nobody was asked to tell (``acks=0``).
-        last: the highest one.
-        count: how many records.
+        first: the lowest offset; -1 with ``acks=0``, which returns no offsets.
+        last: the highest offset.
+        count: the number of records.
     """
 
     first: int
@@ -48,11 +48,11 @@ class Span:
     count: int
 
     def __str__(self) -> str:
-        where = "" if self.first < 0 else f" between the offsets {self.first} and {self.last}"
+        where = "" if self.first < 0 else f" at offsets {self.first} to {self.last}"
         return f"{self.count}{where}"
 
-    def together(self, other: Span) -> Span:
-        """What either of them has."""
+    def merge(self, other: Span) -> Span:
+        """Return the union of two spans."""
         firsts = [each.first for each in (self, other) if each.first >= 0]
         return Span(min(firsts, default=-1), max(self.last, other.last), self.count + other.count)
 
@@ -62,20 +62,20 @@ Written = dict[TopicPartition, Span]
 
 @attrs.frozen
 class SharedProducer:
-    """A producer that tasks share, and how it is ended without a wait."""
+    """A producer shared by tasks, and the scope that ends it without waiting."""
 
     producer: Producer
     scope: trio.CancelScope
 
 
 class SinkTask:
-    """See the module; for one thread, which is not the loop's.
+    """Writes the rows of one task; used by one thread, not the loop's.
 
     Args:
-        options: of the sink.
+        options: the options of the sink.
 
     Attributes:
-        shared: the producer that took rows last; None before.
+        shared: the producer that was used last; None before the first row.
     """
 
     def __init__(self, options: SinkOptions) -> None:
@@ -86,22 +86,22 @@ class SinkTask:
         self.shared: SharedProducer | None = None
 
     def put(self, batch: Batch) -> None:
-        """Take the rows of a batch to be written, as soon as there is room for them.
+        """Enqueue the rows of a batch, waiting while the producer's buffer is full.
 
         Raises:
-            NullTopicError, SinkColumnsError: a row cannot be written; says why. Those of other
-                topics and partitions in this batch may have been taken.
-            SendBatchError: of the batches before, some rows were not written.
+            NullTopicError, SinkColumnsError: a row is invalid. Rows of other topics and partitions
+                in this batch may have been enqueued.
+            SendBatchError: rows of earlier batches were not written.
             TrionetError: as :meth:`.Producer.enqueue_batch`.
         """
         self._settle()
         host().call(self._enqueue, [*rows_of(batch, self._topic, self._key_partitions)])
 
     def end(self) -> Written:
-        """Wait until all is written.
+        """Wait until all rows are acknowledged.
 
         Raises:
-            SendBatchError: some rows were not written, or nobody knows.
+            SendBatchError: rows were not written, or it is unknown whether they were.
             TrionetError: the producer has failed.
         """
         if self._pending:
@@ -111,7 +111,7 @@ class SinkTask:
         return self._written
 
     def abort(self) -> None:
-        """Give up: what was not sent is not, and the next task has another producer."""
+        """Discard the rows not yet sent; the next task opens another producer."""
         if self.shared is not None:
             host().call(self._drop, self.shared)
 
@@ -119,14 +119,14 @@ class SinkTask:
         return host().call(self._count_partitions, topic)
 
     def _settle(self) -> None:
-        """Account for those of which it is known what became of them."""
-        while self._pending and all(map(_is_decided, self._pending[0].outcomes)):
+        """Account for the oldest batches whose results are known."""
+        while self._pending and self._pending[0].is_done:
             deliveries = self._pending.popleft()
             if failures := deliveries.failures():
                 raise SendBatchError(deliveries, failures)
             _account(deliveries, self._written)
 
-    # In the loop.
+    # In the loop's thread.
 
     def _lease(self) -> AbstractAsyncContextManager[SharedProducer]:
         return host().lease(self._key, partial(open_shared_producer, self._settings))
@@ -165,15 +165,15 @@ class SinkTask:
 
 @asynccontextmanager
 async def open_shared_producer(settings: Mapping[str, str]) -> AsyncIterator[SharedProducer]:
-    """A producer for the length of a block, which its scope ends as well.
+    """Open a producer for the duration of a block, or until its scope is cancelled.
 
     Args:
-        settings: keys of a producer, ``bootstrap.servers`` among them.
+        settings: producer settings, including ``bootstrap.servers``.
 
     Raises:
-        ConfigError: they do not fit each other.
+        ConfigError: the settings contradict each other.
 
-    Cancellation: as of :func:`.open_producer`: what was not sent is not.
+    Cancellation: as :func:`.open_producer`: records not yet sent are discarded.
     """
     config = {key: text for key, text in settings.items() if key != BOOTSTRAP_SERVERS}
     with trio.CancelScope() as scope:
@@ -181,20 +181,14 @@ async def open_shared_producer(settings: Mapping[str, str]) -> AsyncIterator[Sha
             yield SharedProducer(producer, scope)
 
 
-def _is_decided(outcome: BatchOutcome) -> bool:
-    if outcome.parts is None:
-        return outcome.is_done
-    return all(_is_decided(part) for _, part in outcome.parts)
-
-
 def _account(deliveries: Deliveries, written: Written) -> None:
-    # Keys may have sent each record to another batch than the one before: so first by batch.
-    found: dict[BatchOutcome, tuple[int, int, int]] = {}
+    # With keys, adjacent records may be in different batches: collect the spans by batch first.
+    found: dict[ProduceRequestResult, tuple[int, int, int]] = {}
     for outcome, index, count in deliveries.spans():
         if outcome.is_plain:
             first, _, total = found.get(outcome, (index, 0, 0))
             found[outcome] = first, index + count - 1, total + count
-        else:  # it was split
+        else:  # the batch was split (KIP-126)
             for number in range(index, index + count):
                 offset = Delivery(outcome, number, 0).result().offset
                 _add(written, outcome.topic_partition, Span(offset, offset, 1))
@@ -206,4 +200,4 @@ def _account(deliveries: Deliveries, written: Written) -> None:
 
 def _add(written: Written, partition: TopicPartition, span: Span) -> None:
     before = written.get(partition)
-    written[partition] = span if before is None else before.together(span)
+    written[partition] = span if before is None else before.merge(span)

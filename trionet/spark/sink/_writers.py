@@ -1,6 +1,7 @@
-"""The writers that Spark calls, for batches and streams. Imports pyspark.
+"""The writers that Spark calls for batches and streams. Imports pyspark.
 
-At least once: a task that fails is run again, and a micro-batch, too; what they had written stays.
+They write at least once: Spark reruns failed tasks and micro-batches, and the records that these
+have written already stay in the topic.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from ..offsets._errors import SinkColumnsError
 from ..options._options import SinkOptions
-from ._columns import Batch, check_columns
+from ._columns import Batch, SinkColumnsError, check_columns
 from ._task import SinkTask, Written
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ logger = logging.getLogger("trionet.spark")
 
 @attrs.frozen
 class TaskWritten(WriterCommitMessage):
-    """What one task has written, for the driver.
+    """The commit message of one task, for the driver.
 
     Attributes:
-        written: by partition.
+        written: the written records, by partition.
     """
 
     written: Written
@@ -41,17 +41,16 @@ class TaskWritten(WriterCommitMessage):
 def batch_writer(
     options: Mapping[str, str], schema: StructType, *, overwrite: bool
 ) -> DataSourceArrowWriter:
-    """What writes a DataFrame.
+    """Create the writer of a DataFrame.
 
     Args:
-        options: as Spark hands them over.
-        schema: of the rows.
-        overwrite: whether the topic was to be emptied before.
+        options: the options from Spark.
+        schema: the columns of the rows.
+        overwrite: whether the save mode is ``overwrite``, which topics do not support.
 
     Raises:
         ConfigError: an option is missing, unknown or not allowed.
-        SinkColumnsError: a column is missing or of another type than it has to be; or
-            ``overwrite``.
+        SinkColumnsError: a column is missing or has the wrong type, or ``overwrite`` is set.
     """
     if overwrite:
         raise SinkColumnsError(
@@ -62,35 +61,35 @@ def batch_writer(
 
 
 def stream_writer(options: Mapping[str, str], schema: StructType) -> DataSourceStreamArrowWriter:
-    """What writes the micro-batches of a stream; in every output mode it appends.
+    """Create the writer of a stream; it appends in every output mode.
 
     Args:
-        options: as of :func:`batch_writer`.
-        schema: as there.
+        options: the options from Spark.
+        schema: the columns of the rows.
 
     Raises:
-        ConfigError, SinkColumnsError: as there.
+        ConfigError, SinkColumnsError: as :func:`batch_writer`.
     """
     return StreamWriter(_checked(options, schema))
 
 
 def _checked(options: Mapping[str, str], schema: StructType) -> SinkOptions:
-    made = SinkOptions.parse(options)
+    parsed = SinkOptions.parse(options)
     check_columns(
-        {field.name: field.dataType.simpleString() for field in schema.fields}, made.topic
+        {field.name: field.dataType.simpleString() for field in schema.fields}, parsed.topic
     )
-    return made
+    return parsed
 
 
 def write_task(options: SinkOptions, batches: Iterator[Batch]) -> TaskWritten:
-    """Write the rows of one task, and wait until all are written.
+    """Write the rows of one task and wait until all are acknowledged.
 
     Args:
-        options: of the sink.
-        batches: the rows; without any, nothing is connected to.
+        options: the options of the sink.
+        batches: the rows; without rows no connection is opened.
 
     Raises:
-        TrionetError: a row cannot be written, or was not, or nobody knows; says which. Others may
+        TrionetError: a row is invalid, or its write failed or was not acknowledged. Other rows may
             have been written.
     """
     task = SinkTask(options)
@@ -105,32 +104,32 @@ def write_task(options: SinkOptions, batches: Iterator[Batch]) -> TaskWritten:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """See :func:`batch_writer`."""
+    """Writes a DataFrame to topics; see :func:`batch_writer`."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
-        """In a worker: the rows of one task."""
+        """Write the rows of one task, in an executor."""
         return write_task(self._options, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """In the driver's process: all tasks are done; there is nothing left to do."""
+        """Log what was written, in the driver, when all tasks have succeeded."""
         logger.info("%s", _summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """In the driver's process: a task has failed; what others have written stays."""
-        logger.warning("aborted; %s by other tasks, which stays", _summary(messages))
+        """Log what was written, in the driver, when a task has failed; it cannot be undone."""
+        logger.warning("aborted; %s by other tasks, and not undone", _summary(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """See :func:`stream_writer`."""
+    """Writes the micro-batches of a stream to topics; see :func:`stream_writer`."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
-        """In a worker: the rows of one task."""
+        """Write the rows of one task, in an executor."""
         return write_task(self._options, iterator)
 
     def commit(
@@ -138,7 +137,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         messages: Sequence[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """In the driver's process: all tasks are done; there is nothing left to do."""
+        """Log what was written, in the driver, when all tasks have succeeded."""
         logger.info("batch %d: %s", batchId, _summary(messages))
 
     def abort(
@@ -146,9 +145,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         messages: Sequence[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """In the driver's process: a task has failed; what others have written stays."""
+        """Log what was written, in the driver, when a task has failed; it cannot be undone."""
         logger.warning(
-            "batch %d was aborted; %s by other tasks, which stays and is written again",
+            "batch %d aborted; %s by other tasks, and will be written again",
             batchId,
             _summary(messages),
         )
@@ -160,7 +159,7 @@ def _summary(messages: Sequence[WriterCommitMessage | None]) -> str:
         if isinstance(message, TaskWritten):
             for partition, span in message.written.items():
                 before = total.get(partition)
-                total[partition] = span if before is None else before.together(span)
+                total[partition] = span if before is None else before.merge(span)
     count = sum(span.count for span in total.values())
     where = ", ".join(f"{each}: {total[each]}" for each in sorted(total))
     return f"{count} records written" + (f" ({where})" if where else "")

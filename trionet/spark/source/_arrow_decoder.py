@@ -1,7 +1,7 @@
-"""Fetched records as Arrow batches with the columns of Spark's Kafka connector.
+"""Decodes fetched records into Arrow batches with the columns of Spark's Kafka connector.
 
-Imports pyarrow and numpy (extra ``spark``). An answer is decoded column by column: nothing is done
-for a single record, but for those that have headers and for messages of brokers before Kafka 0.11.
+Imports pyarrow and numpy (extra ``spark``). A response is decoded column by column; only headers
+and the messages of brokers before Kafka 0.11 are decoded one record at a time.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ...protocol.records.columnar._arrow_columns import (
     headers_column,
     number_column,
 )
-from ...protocol.records.columnar._numpy_batches import OpenedBatches, opened_together, read_headers
+from ...protocol.records.columnar._numpy_batches import OpenedBatches, open_batches, read_headers
 from ...protocol.records.columnar._numpy_columns import (
     TIMESTAMP_OF_LOG,
     NumpyColumns,
     decode_batches,
 )
 from ...protocol.records.message_sets._message_set import MessageHeader, decode_message_set
-from ._fetched import Fetched, pieces
+from ._fetched_records import FetchedRecords, runs
 
 if TYPE_CHECKING:
     from ...protocol.records.columnar._numpy_batches import BatchHeaders
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 
 LetsPass: TypeAlias = Callable[[Bytes, int, BatchHeader], bool]
 
-#: The most that one Arrow batch has; more than some thousand rows make nothing faster.
+#: Rows per Arrow batch at most; beyond a few thousand, larger batches are not faster.
 BATCH_ROWS_MAX: Final = 10_000
-#: About the most bytes of keys and values in one.
+#: Bytes of keys and values per Arrow batch, approximately, at most.
 BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
-#: Batches are decoded together until they hold so much.
+#: Record batches are decoded together up to this uncompressed size.
 DECODED_BYTES: Final = 16 * 1024 * 1024
 
-#: TimestampType.NO_TIMESTAMP_TYPE, which messages have that know of no time.
+#: TimestampType.NO_TIMESTAMP_TYPE, for messages of format 0, which have no timestamp.
 NO_TIMESTAMP_TYPE: Final = -1
 
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
@@ -72,18 +72,18 @@ _SCHEMAS: Final = (pa.schema(_FIELDS), pa.schema([*_FIELDS, ("headers", HEADERS)
 
 
 def schema(include_headers: bool) -> Any:
-    """The columns of a source, as a ``pyarrow.Schema``."""
+    """Return the columns of the source as a ``pyarrow.Schema``."""
     return _SCHEMAS[include_headers]
 
 
 class ColumnDecoder:
-    """Decodes what was fetched of one partition.
+    """Decodes the fetched records of one partition.
 
     Args:
-        name: of the partition.
-        include_headers: whether there is a column of headers.
-        is_read_committed: leave out what was aborted.
-        checks_crcs: look at the checksum of each batch.
+        name: the partition.
+        include_headers: whether to add the column ``headers``.
+        is_read_committed: whether to drop the records of aborted transactions.
+        checks_crcs: whether to verify the checksum of each batch.
     """
 
     def __init__(
@@ -99,64 +99,64 @@ class ColumnDecoder:
         self._is_read_committed = is_read_committed
         self._checks_crcs = checks_crcs
         self._schema = schema(include_headers)
-        # Columns of one value are made once, and cut to the length of each batch.
+        # Constant columns are built once and sliced to the length of each batch.
         self._topics = _repeated(name.topic)
         self._partitions = number_column(
             pa.int32(), np.full(BATCH_ROWS_MAX, name.partition, np.int32)
         )
 
-    def decode(self, fetched: Fetched) -> Iterator[Any]:
-        """The records as ``pyarrow.RecordBatch``, at most ``BATCH_ROWS_MAX`` in each.
+    def decode(self, fetched: FetchedRecords) -> Iterator[Any]:
+        """Yield the records as ``pyarrow.RecordBatch``, at most ``BATCH_ROWS_MAX`` rows in each.
 
         Raises:
-            CorruptRecordError: a batch cannot be read.
+            CorruptRecordError: a batch is malformed.
         """
         try:
             for columns in self._columns(fetched):
                 yield from self._cut(columns)
         except WireFormatError as error:
             raise CorruptRecordError(
-                f"{self._name} from offset {fetched.start} on cannot be read: {error}; begin behind"
-                " it, with startingOffsets of a new query",
+                f"cannot read {self._name} from offset {fetched.start} on: {error}; to skip the"
+                " corrupt records, start a new query with startingOffsets after them",
                 *self._name,
                 fetched.start,
             ) from error
 
-    # Columns of everything but what is the same for all.
+    # The columns that differ from record to record.
 
-    def _columns(self, fetched: Fetched) -> Iterator[list[Any]]:
+    def _columns(self, fetched: FetchedRecords) -> Iterator[list[Any]]:
         passes = TransactionFilter(
             fetched.aborted, is_read_committed=self._is_read_committed
         ).lets_pass
-        for piece in pieces(fetched.records):
-            if isinstance(piece, list):
-                yield from self._of_batches(np.array(piece), fetched, passes)
+        for run in runs(fetched.records):
+            if isinstance(run, list):
+                yield from self._of_batches(np.array(run), fetched, passes)
             else:
-                pos, message = piece
+                pos, message = run
                 data = bytes(memoryview(fetched.records)[pos : pos + message.size])
                 yield from self._of_message(data, message, fetched)
 
     def _of_batches(
-        self, places: Numbers, fetched: Fetched, passes: LetsPass
+        self, places: Numbers, fetched: FetchedRecords, passes: LetsPass
     ) -> Iterator[list[Any]]:
         records = fetched.records
         headers = read_headers(records, places)
-        behind = np.flatnonzero(headers["base_offset"] >= fetched.until)
-        if len(behind):
-            places, headers = places[: behind[0]], headers[: behind[0]]
+        after = np.flatnonzero(headers["base_offset"] >= fetched.until)
+        if len(after):
+            places, headers = places[: after[0]], headers[: after[0]]
         self._check(records, places, headers)
-        shown = headers["count"] > 0
+        visible = headers["count"] > 0
         if np.any(headers["attributes"] & (TRANSACTIONAL | CONTROL)):
             each = (passes(records, pos, read_header(records, pos)) for pos in places.tolist())
-            shown &= np.fromiter(each, np.bool_, len(places))
-        if not shown.all():
-            places, headers = places[shown], headers[shown]
-        for opened in opened_together(records, places, headers, DECODED_BYTES):
+            visible &= np.fromiter(each, np.bool_, len(places))
+        if not visible.all():
+            places, headers = places[visible], headers[visible]
+        for opened in open_batches(records, places, headers, DECODED_BYTES):
             yield from self._of_records(opened, fetched)
 
     def _check(self, records: Bytes, places: Numbers, headers: BatchHeaders) -> None:
         if len(headers) and headers["count"].min() < 0:
-            raise WireFormatError(f"a batch has {headers['count'].min()} records")
+            raise WireFormatError(f"invalid record count {headers['count'].min()} in a batch")
         if not self._checks_crcs:
             return
         with memoryview(records) as view:
@@ -164,16 +164,16 @@ class ColumnDecoder:
             crcs = headers["crc"].tolist()
             for start, end, crc in zip((places + CRC_START).tolist(), ends, crcs, strict=True):
                 if crc32c(view[start:end]) != crc:
-                    raise WireFormatError("the checksum of a batch is wrong")
+                    raise WireFormatError("checksum mismatch in a batch")
 
-    def _of_records(self, opened: OpenedBatches, fetched: Fetched) -> Iterator[list[Any]]:
+    def _of_records(self, opened: OpenedBatches, fetched: FetchedRecords) -> Iterator[list[Any]]:
         columns = decode_batches(*opened, with_headers=self._include_headers)
         types = (opened.headers["attributes"] & TIMESTAMP_OF_LOG != 0).astype(np.int32)
         timestamp_types = np.repeat(types, opened.headers["count"])
-        wanted = (columns.offsets >= fetched.start) & (columns.offsets < fetched.until)
-        if not wanted.all():
-            kept = np.flatnonzero(wanted)
-            columns, timestamp_types = _chosen(columns, kept), timestamp_types[kept]
+        in_range = (columns.offsets >= fetched.start) & (columns.offsets < fetched.until)
+        if not in_range.all():
+            kept = np.flatnonzero(in_range)
+            columns, timestamp_types = _selected(columns, kept), timestamp_types[kept]
         if not len(columns.offsets):
             return
         arrays = [
@@ -188,9 +188,9 @@ class ColumnDecoder:
         yield arrays
 
     def _of_message(
-        self, message: bytes, header: MessageHeader, fetched: Fetched
+        self, message: bytes, header: MessageHeader, fetched: FetchedRecords
     ) -> Iterator[list[Any]]:
-        """Of one message of a broker before Kafka 0.11, or of a set that is compressed in one."""
+        """Decode one message of a broker before Kafka 0.11, or the message set compressed in it."""
         rows, _ = decode_message_set(message)
         rows = [each for each in rows if fetched.start <= each[0] < fetched.until]
         if not rows:
@@ -204,14 +204,12 @@ class ColumnDecoder:
             _microseconds(np.array(timestamps, np.int64)),
             number_column(pa.int32(), np.full(len(rows), timestamp_type, np.int32)),
         ]
-        if self._include_headers:  # which these know nothing of
+        if self._include_headers:  # messages of these formats have none
             arrays.append(pa.nulls(len(rows), HEADERS))
         yield arrays
 
-    # Batches.
-
     def _cut(self, arrays: Sequence[Any]) -> Iterator[Any]:
-        """Batches of a good size; nothing is copied for them."""
+        """Slice the columns into batches of a suitable size, without copying."""
         key, value, *rest = arrays
         rows = len(key)
         size = max(key.nbytes + value.nbytes, 1)
@@ -227,7 +225,10 @@ class ColumnDecoder:
 
 
 def _repeated(text: str) -> Any:
-    """A column of one text; ``pa.repeat`` would import pandas, see :func:`.number_column`."""
+    """Build a column of one repeated text.
+
+    ``pa.repeat`` would import pandas, see :func:`.number_column`.
+    """
     data = text.encode()
     ends = np.arange(BATCH_ROWS_MAX + 1, dtype=np.int32) * np.int32(len(data))
     return pa.StringArray.from_buffers(
@@ -235,8 +236,8 @@ def _repeated(text: str) -> Any:
     )
 
 
-def _chosen(columns: NumpyColumns, kept: Numbers) -> NumpyColumns:
-    """Some of the records, by their numbers."""
+def _selected(columns: NumpyColumns, kept: Numbers) -> NumpyColumns:
+    """Return the records with the given indices."""
     return NumpyColumns(
         columns.body,
         columns.offsets[kept],
@@ -256,11 +257,11 @@ def _chosen(columns: NumpyColumns, kept: Numbers) -> NumpyColumns:
 
 
 def _microseconds(milliseconds: Numbers) -> Any:
-    """Times of records as Spark has them.
+    """Convert record timestamps to Spark's unit.
 
     Raises:
-        WireFormatError: one is beyond what a timestamp can be.
+        WireFormatError: a timestamp is out of Spark's range.
     """
     if milliseconds.max() > _MILLISECONDS_MAX or milliseconds.min() < -_MILLISECONDS_MAX:
-        raise WireFormatError("a record's timestamp is beyond 64 bits of microseconds")
+        raise WireFormatError("a record's timestamp does not fit into 64 bits of microseconds")
     return number_column(_TIMESTAMP, milliseconds * 1000)

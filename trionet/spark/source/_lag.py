@@ -1,4 +1,4 @@
-"""How far a streaming query is behind, from its progress (the connector: offsetsBehindLatest)."""
+"""The lag of a streaming query, from its progress (the connector: offsetsBehindLatest)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..offsets._partition_offsets import Offsets, from_json, from_plain
 
 @attrs.frozen
 class SourceLag:
-    """How many offsets one source of a query is behind the ends of its partitions.
+    """How many offsets a source of a query is behind the ends of its partitions.
 
     Attributes:
-        description: the source's, from the progress.
-        partitions: the offsets that wait in each, when the progress was reported.
+        description: the description of the source in the progress.
+        partitions: the lag of each partition when the progress was reported.
     """
 
     description: str
@@ -25,56 +25,59 @@ class SourceLag:
 
     @property
     def min_offsets_behind_latest(self) -> int:
-        """Of the partition that is least behind."""
+        """The smallest lag of a partition."""
         return min(self.partitions.values())
 
     @property
     def max_offsets_behind_latest(self) -> int:
-        """Of the partition that is most behind."""
+        """The largest lag of a partition."""
         return max(self.partitions.values())
 
     @property
     def avg_offsets_behind_latest(self) -> float:
-        """Of all partitions."""
+        """The mean lag of the partitions."""
         return sum(self.partitions.values()) / len(self.partitions)
 
     @property
     def total_offsets_behind_latest(self) -> int:
-        """All that waits."""
+        """The sum of the lags of the partitions."""
         return sum(self.partitions.values())
 
 
 class Progress(Protocol):
-    """Whatever has the progress of a query as JSON, such as Spark's StreamingQueryProgress."""
+    """An object with the progress of a query as JSON, such as Spark's StreamingQueryProgress."""
 
     @property
     def json(self) -> str:
-        """The progress as Spark's own JSON."""
+        """The progress, as JSON."""
         ...
 
 
 def lag(progress: Progress | Mapping[str, object] | str | None) -> list[SourceLag]:
-    """How far each source of a query that reads topics is behind.
+    """Return the lag of each source of a query that reads topics.
 
-    Sources of other kinds, and those that have nothing to tell yet, are left out.
+    Sources of other kinds are omitted, and so are those that have not reported offsets yet.
 
     Args:
         progress: ``query.lastProgress``, one of ``query.recentProgress``, the ``progress`` of a
-            listener's event, or one of these as a mapping or as JSON. ``None``, before the first
-            batch, gives nothing.
+            listener's event, or one of these as a mapping or as JSON. ``None``, the value before
+            the first batch, gives an empty list.
 
     Raises:
-        TypeError: it is no progress.
-        ValueError: it is no JSON.
+        TypeError: the argument is not the progress of a query.
+        ValueError: the text is not JSON.
     """
     if progress is None:
         return []
-    # Spark's own progress is a mapping, too; its JSON is what Spark itself has written.
+    # Spark's StreamingQueryProgress is a mapping, too; its JSON is the original from the JVM.
     text = progress if isinstance(progress, str) else getattr(progress, "json", None)
     read = json.loads(text) if isinstance(text, str) else progress
     sources = read.get("sources") if isinstance(read, Mapping) else None
     if not isinstance(sources, list):
-        raise TypeError("a progress has a list of sources; give query.lastProgress")
+        raise TypeError(
+            "expected the progress of a streaming query, which has a list of sources; pass"
+            " query.lastProgress"
+        )
     return list(_lags(sources))
 
 
@@ -85,13 +88,13 @@ def _lags(sources: list[Mapping[str, object]]) -> Iterator[SourceLag]:
             continue
         yield SourceLag(
             str(source.get("description", "")),
-            # What the cluster is said to have may be older than what was read.
+            # The reported ends may be older than the offsets that were read.
             {each: max(offset - end.get(each, 0), 0) for each, offset in sorted(latest.items())},
         )
 
 
 def _offsets(value: object) -> Offsets | None:
-    """None: it is not there, or it is that of another kind of source."""
+    """Return None if the value is missing, or belongs to another kind of source."""
     try:
         return from_json(value) if isinstance(value, str) else from_plain(value)
     except ValueError:

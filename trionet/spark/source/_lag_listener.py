@@ -1,4 +1,4 @@
-"""A listener that tells in the log how far queries are behind."""
+"""A streaming query listener that logs the lag of each query."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class LagListener(StreamingQueryListener):
     Add it with ``spark.streams.addListener(LagListener())``.
 
     Args:
-        warn_offsets: a source that is so many offsets behind, or more, is a warning; all others
-            are told as information. ``None`` never warns.
+        warn_offsets: from this lag on a source is logged as a warning, otherwise at level INFO.
+            ``None`` never warns.
     """
 
     def __init__(self, warn_offsets: int | None = None) -> None:
@@ -32,17 +32,17 @@ class LagListener(StreamingQueryListener):
         self._warn_offsets = warn_offsets
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Nothing is known yet."""
+        """Ignored: there is no progress yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Tell of each source that reads topics."""
+        """Log the lag of each source that reads topics."""
         progress = event.progress
         for source in lag(progress):
             total = source.total_offsets_behind_latest
             is_late = self._warn_offsets is not None and total >= self._warn_offsets
             logger.log(
                 logging.WARNING if is_late else logging.INFO,
-                "query %s, batch %d: %s is %d offsets behind (least %d, most %d, mean %.1f in %d"
+                "query %s, batch %d: %s is %d offsets behind (min %d, max %d, mean %.1f over %d"
                 " partitions)",
                 progress.name or progress.id,
                 progress.batchId,
@@ -55,7 +55,7 @@ class LagListener(StreamingQueryListener):
             )
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """There is no news of a query that waits for records."""
+        """Ignored: an idle query has no new progress."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """What it had read, its last progress has told."""
+        """Ignored: the last progress has been logged already."""

@@ -1,7 +1,11 @@
-"""Where the micro-batches of one run of a query begin and end, and what each reads.
+"""Plans the micro-batches of one run of a query: where each starts and ends, and its ranges.
 
-(The connector: KafkaMicroBatchStream.) Spark keeps in its checkpoint where micro-batches end, and
-not where the first one begins; so the first one of a new query is empty, and its end is the begin.
+(The connector: KafkaMicroBatchStream.) Spark's checkpoint records where each micro-batch ends, but
+not where the first one starts. The connector therefore writes the initial offsets to a file of its
+own in the checkpoint; a Python source is not given the checkpoint's path. Instead the first
+micro-batch of a new query is empty: it ends where the query starts, which the checkpoint records.
+Recomputing the start after a failure is no alternative: "latest" would be later by then, and the
+records in between lost. When Spark passes the checkpoint's path to Python sources, this can go.
 """
 
 from __future__ import annotations
@@ -23,96 +27,100 @@ from ._offset_reader import OffsetReader
 
 logger = logging.getLogger("trionet.spark")
 
-#: Spark asks some fifty times a second whether there is something new; the cluster is not asked as
-#: often as that.
-ASK_SECONDS_MIN: Final = 0.05
+#: Spark asks for the latest offsets some fifty times a second; the cluster is queried less often.
+LATEST_INTERVAL_SECONDS: Final = 0.05
 
-#: Ours was empty. The connector's was not, and where it began it keeps in a file of its own, which
-#: a source in Python cannot find: it is not told where the checkpoint is.
-_BEGIN_UNKNOWN: Final = (
+#: A first micro-batch of ours was empty. The connector's was not, and its start is only in a file
+#: of the checkpoint, which a Python source cannot find.
+_START_UNKNOWN: Final = (
     "the first micro-batch of this query is repeated as an empty one, since startingOffsets is"
-    " latest; if Spark's Kafka connector began the query, stop it and set startingOffsets to what"
-    " stands in the last line of sources/0/0 in the checkpoint"
+    " latest; if the query was started by Spark's Kafka connector, stop it and set startingOffsets"
+    " to the last line of the file sources/0/0 in its checkpoint"
 )
 
 
 class MicroBatches:
-    """One run of a query.
+    """The micro-batches of one run of a query.
 
     Args:
-        options: of the source.
-        reader: asks the cluster.
+        options: the options of the source.
+        reader: queries the cluster.
     """
 
     def __init__(self, options: SourceOptions, reader: OffsetReader) -> None:
         self._options = options
         self._reader = reader
-        self._begin: Offsets | None = None
-        self._begin_is_of_now = False
-        # Where a run of Trigger.AvailableNow ends.
+        self._initial: Offsets | None = None
+        # Whether the initial offsets were latest, and so cannot be determined a second time.
+        self._is_initial_latest = False
+        # Where a run with Trigger.AvailableNow ends.
         self._last_end: Offsets | None = None
         self._ends: Offsets | None = None
-        self._asked_at = float("-inf")
+        self._queried_at = float("-inf")
         self._has_planned = False
-        least = options.min_offsets_per_trigger
+        min_offsets = options.min_offsets_per_trigger
         self._delay = (
-            None if least is None else TriggerDelay(least, options.max_trigger_delay_seconds)
+            None
+            if min_offsets is None
+            else TriggerDelay(min_offsets, options.max_trigger_delay_seconds)
         )
 
     @property
     def ends(self) -> Offsets | None:
-        """What the cluster had when it was asked last."""
+        """The ends of the partitions when the cluster was last queried."""
         return self._ends
 
     async def fix_end(self) -> None:
-        """The run is to end where the cluster ends now (``Trigger.AvailableNow``).
+        """Let the run end at the current ends of the partitions (``Trigger.AvailableNow``).
 
         Raises:
-            TrionetError: the cluster could not be asked.
+            TrionetError: the cluster could not be queried.
         """
         self._last_end = self._ends = await self._latest_of_all()
 
-    async def begin(self) -> Offsets:
-        """Where a new query begins; the same however often it is asked for.
+    async def initial(self) -> Offsets:
+        """Return where a new query starts; repeated calls return the same offsets.
 
         Raises:
-            OffsetsMismatchError: there are offsets or times for other partitions than the query
-                reads, or no record is as late as the time it is to begin at.
-            TrionetError: the cluster could not be asked.
+            OffsetsMismatchError: the given offsets or timestamps are for other partitions than the
+                query reads, or no record is at or after a starting timestamp.
+            TrionetError: the cluster could not be queried.
         """
-        if self._begin is not None:
+        if self._initial is not None:
             await trio.lowlevel.checkpoint()
-            return self._begin
+            return self._initial
         partitions = await self._reader.partitions() if self._last_end is None else self._last_end
         offsets = await self._reader.limit(self._options.starting, partitions, is_start=True)
-        of_now = {each for each, offset in offsets.items() if offset == LATEST}
-        self._begin_is_of_now = bool(of_now)
-        if self._last_end is not None:  # the latest must not be behind the end of the run
-            offsets.update({each: self._last_end[each] for each in of_now})
-        self._begin = await self._reader.resolved(offsets)
-        return self._begin
+        at_latest = {each for each, offset in offsets.items() if offset == LATEST}
+        self._is_initial_latest = bool(at_latest)
+        if self._last_end is not None:  # latest must not be after the end of the run
+            offsets.update({each: self._last_end[each] for each in at_latest})
+        self._initial = await self._reader.resolved(offsets)
+        return self._initial
 
     async def end(self, start: Offsets, is_only: bool) -> Offsets:
-        """Where the next micro-batch ends; at ``start`` if there is none.
+        """Return where the next micro-batch ends: at ``start`` if there is none.
 
         Args:
-            start: where it begins.
-            is_only: it is the only one of its run (``Trigger.Once``), so that no option limits it.
+            start: where the micro-batch starts.
+            is_only: whether it is the only one of its run (``Trigger.Once``), which no option
+                limits.
 
         Raises:
-            TrionetError: the cluster could not be asked.
+            TrionetError: the cluster could not be queried.
         """
-        is_new = self._begin is not None and not self._has_planned
+        is_first = self._initial is not None and not self._has_planned
         self._has_planned = True
         ends = await self._latest(start)
-        # The only one would have nothing in it. It is empty only if what it leaves could not be
-        # found again; what is the earliest, or has a number, is so once more if this one fails.
-        if is_new and (not is_only or self._begin_is_of_now):
+        # The first micro-batch is empty, see above. With Trigger.Once the run would then read
+        # nothing, so there it is empty only if its start cannot be determined again: earliest and
+        # explicit offsets stay the same if this micro-batch fails and is repeated.
+        if is_first and (not is_only or self._is_initial_latest):
             return start
         if is_only:
             return ends
-        earliest = await self._begins_of_new(start, ends)
-        is_complete = self._last_end is not None  # nothing will come to make it more
+        earliest = await self._starts_of_new(start, ends)
+        is_complete = self._last_end is not None  # no more records will be added to the run
         if self._delay is not None and not is_complete:
             now = trio.current_time()
             if self._delay.waits(start, ends, earliest, now):
@@ -121,29 +129,28 @@ class MicroBatches:
         return ends if limit is None else rate_limited(limit, start, ends, earliest)
 
     async def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
-        """What each task of a micro-batch reads.
+        """Return the range of each task of a micro-batch.
 
         Args:
-            start: where it begins.
+            start: where the micro-batch starts.
             end: where it ends.
 
         Raises:
-            DataLossError: records between are gone, and ``failOnDataLoss`` is set.
-            OffsetsMismatchError: it does not fit what a run of ``Trigger.AvailableNow`` has begun
-                with.
-            TrionetError: the cluster could not be asked.
+            DataLossError: records of it have been deleted, and ``failOnDataLoss`` is set.
+            OffsetsMismatchError: it does not match the end of a ``Trigger.AvailableNow`` run.
+            TrionetError: the cluster could not be queried.
         """
-        is_repeated = not self._has_planned  # it was in the log of the checkpoint
+        is_repeated = not self._has_planned  # Spark found it in the log of its checkpoint
         self._has_planned = True
-        if is_repeated and self._begin is not None:
-            # The first micro-batch, which was empty, once more. Its begin was found out anew, and
-            # may be later, or of other partitions.
+        if is_repeated and self._initial is not None:
+            # The first, empty micro-batch is repeated. Its start was determined again, and may now
+            # be later than its end, or have other partitions.
             start = {each: min(start[each], end[each]) for each in start.keys() & end.keys()}
-            if self._begin_is_of_now:
-                logger.warning("%s", _BEGIN_UNKNOWN)
+            if self._is_initial_latest:
+                logger.warning("%s", _START_UNKNOWN)
         if self._last_end is not None and not is_repeated:
             verify_available_now(end, self._last_end, await self._latest_of_all())
-        earliest = await self._begins_of_new(start, end)
+        earliest = await self._starts_of_new(start, end)
         plan = stream_plan(
             start,
             end,
@@ -152,22 +159,22 @@ class MicroBatches:
             max_records=self._options.max_records_per_partition,
             topic_ids=self._reader.topic_ids,
         )
-        self._tell(plan.losses)
+        self._report(plan.losses)
         return plan.ranges
 
     async def _latest(self, start: Offsets) -> Offsets:
         if self._last_end is not None:
             await trio.lowlevel.checkpoint()
             return self._last_end
-        await trio.sleep_until(self._asked_at + ASK_SECONDS_MIN)
+        await trio.sleep_until(self._queried_at + LATEST_INTERVAL_SECONDS)
         self._ends = await self._latest_of_all(start)
-        self._asked_at = trio.current_time()
+        self._queried_at = trio.current_time()
         return self._ends
 
     async def _latest_of_all(self, known: Offsets | None = None) -> Offsets:
         return await self._reader.latest(await self._reader.partitions(), known)
 
-    async def _begins_of_new(
+    async def _starts_of_new(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> Offsets:
         new = end.keys() - start.keys()
@@ -176,7 +183,7 @@ class MicroBatches:
             return {}
         return await self._reader.earliest(new)
 
-    def _tell(self, losses: list[DataLossError]) -> None:
+    def _report(self, losses: list[DataLossError]) -> None:
         for loss in losses:
             if self._options.fail_on_data_loss:
                 raise loss

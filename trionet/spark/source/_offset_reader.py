@@ -1,7 +1,7 @@
-"""What a query asks the cluster when it is planned (the connector: KafkaOffsetReaderAdmin).
+"""Queries the cluster for what planning needs (the connector: KafkaOffsetReaderAdmin).
 
-Which partitions there are, where they begin and end, and which offsets belong to times. Nothing
-needs more than the right to describe the topics.
+That is the partitions of the topics, their first and last offsets, and offsets by timestamp. All of
+it requires only the permission to describe the topics.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...client._api_errors import STALE_METADATA, is_retriable
 from ...client._topic_partition import TopicPartition
 from ...client.admin.calls._conversions import id_bytes
 from ...client.admin.topics._partitions import ListedOffset, OffsetSpec
-from ...client.admin.topics._topic_descriptions import TopicDescription
+from ...client.admin.topics._topics import TopicDescription
 from ...errors import ApiError, CallTimedOutError, DisconnectedError, TrionetError
 from ...protocol import error_codes
 from ..offsets._offset_limits import (
@@ -28,6 +28,8 @@ from ..offsets._offset_limits import (
     offsets_of_times,
 )
 from ..offsets._partition_offsets import EARLIEST, LATEST, Offsets
+from ..offsets._planning import batch_plan, split_plan
+from ..offsets._ranges import OffsetRange, needs_split
 from ..options._options import SourceOptions
 from ..runtime._source_client import SourceClient, leased_client
 
@@ -35,36 +37,37 @@ logger = logging.getLogger("trionet.spark")
 
 T = TypeVar("T")
 
-#: No record is as late as the time that was asked for.
+#: The partition has no record at or after the timestamp.
 NO_MATCH: Final = -1
 
 
 @attrs.define
 class OffsetReader:
-    """See the module; its methods are for the loop: ``host().call(reader.partitions)``.
+    """Lists partitions and their offsets, with retries.
 
-    It can be pickled, and holds no connection: that is kept by the host.
+    Its methods run in the trio loop: ``host().call(reader.partitions)``. It can be pickled: the
+    client with its connections belongs to the host.
 
     Attributes:
-        options: of the source.
-        topic_ids: of the topics, as :meth:`partitions` has found them last; without those whose
-            broker tells none.
+        options: the options of the source.
+        topic_ids: the topic ids that :meth:`partitions` found last; empty for brokers that have
+            none.
     """
 
     options: SourceOptions
     topic_ids: dict[str, bytes] = attrs.field(factory=dict)
 
     async def partitions(self) -> list[TopicPartition]:
-        """The partitions that the query reads, as they are now, in order; no internal topic's.
+        """Return the current partitions of the query, sorted, without those of internal topics.
 
         Raises:
-            ApiError: a topic that was named is not there, or may not be read.
-            TrionetError: the cluster could not be asked, see :class:`.Admin`.
+            ApiError: a subscribed topic does not exist, or the client may not describe it.
+            TrionetError: the cluster could not be queried, see :class:`.Admin`.
         """
         return await self._retried(self._partitions)
 
     async def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """The first offset that each partition still has; one that is gone is left out.
+        """Return the first available offset of each partition, omitting deleted partitions.
 
         Raises:
             TrionetError: as :meth:`partitions`.
@@ -76,15 +79,15 @@ class OffsetReader:
         partitions: Collection[TopicPartition],
         known: Mapping[TopicPartition, int] | None = None,
     ) -> Offsets:
-        """The end of each partition; with ``isolation.level=read_committed`` of what is decided.
+        """Return the end of each partition, omitting deleted partitions.
 
-        A partition that is gone is left out.
+        With ``isolation.level=read_committed`` that is the last stable offset.
 
         Args:
-            partitions: which.
-            known: ends that were seen before. One that seems to go back is asked for again: the
-                answer may come from a broker that is behind (SPARK-26267). Who still gets less
-                after ``fetchOffset.numRetries`` has to take it for lost.
+            partitions: the partitions.
+            known: ends seen before. If an end seems to have decreased it is queried again, up to
+                ``fetchOffset.numRetries`` times: the response may come from a broker that lags
+                (SPARK-26267). An end that is still lower then means that records were lost.
 
         Raises:
             TrionetError: as :meth:`partitions`.
@@ -96,16 +99,16 @@ class OffsetReader:
             back = {each for each, offset in found.items() if offset < before.get(each, 0)}
             if not back:
                 break
-            logger.warning("the ends of %s seem to have gone back; they are asked for again", back)
+            logger.warning("the latest offsets of %s decreased; querying them again", back)
             await trio.sleep(self.options.fetch_retry_seconds)
             found = await self._listed(specs)
         return found
 
     async def for_times(self, times: Mapping[TopicPartition, int]) -> Offsets:
-        """The first offset at or after a time, -1 where no record is as late as that.
+        """Return the first offset at or after each timestamp, or -1 if there is none.
 
         Args:
-            times: in milliseconds since 1970.
+            times: milliseconds since 1970, by partition.
 
         Raises:
             TrionetError: as :meth:`partitions`.
@@ -113,7 +116,7 @@ class OffsetReader:
         return await self._listed({each: max(time, 0) for each, time in times.items()})
 
     async def resolved(self, offsets: Mapping[TopicPartition, int]) -> Offsets:
-        """The same offsets with what -2 and -1 stand for now.
+        """Replace -2 and -1 by the current earliest and latest offsets.
 
         Raises:
             TrionetError: as :meth:`partitions`.
@@ -131,16 +134,16 @@ class OffsetReader:
     async def limit(
         self, limit: OffsetLimit, partitions: Collection[TopicPartition], *, is_start: bool
     ) -> Offsets:
-        """Where a query begins or ends: -2 and -1 stay, times become offsets.
+        """Return the start or end of a query as offsets: -2 and -1 stay, timestamps are resolved.
 
         Args:
-            limit: what the user has said.
-            partitions: all that the query reads.
-            is_start: whether this is where it begins.
+            limit: the start or end that the user gave.
+            partitions: all partitions that the query reads.
+            is_start: whether this is the start.
 
         Raises:
-            OffsetsMismatchError: the limit does not fit the partitions, or no record is as late as
-                a time.
+            OffsetsMismatchError: the limit does not match the partitions, or no record is at or
+                after a timestamp.
             TrionetError: as :meth:`partitions`.
         """
         if not isinstance(limit, SpecificTimestamps | GlobalTimestamp):
@@ -155,14 +158,12 @@ class OffsetReader:
         found = await self.for_times(times)
         return offsets_of_times(limit, times, found, is_start=is_start)
 
-    # Asking.
-
     async def _partitions(self, client: SourceClient) -> list[TopicPartition]:
         topics = self.options.subscription.topics
         if topics is None:
             topics = tuple(await client.admin.list_topics())
         described = await client.admin.describe_topics(topics)
-        if self.options.subscription.topics is None:  # one that was deleted between the two
+        if self.options.subscription.topics is None:  # skip topics deleted since the listing
             known = {
                 name: each for name, each in described.items() if isinstance(each, TopicDescription)
             }
@@ -170,7 +171,7 @@ class OffsetReader:
             known = described.checked()
         known = {name: each for name, each in known.items() if not each.is_internal}
         self.topic_ids = {name: id for name, each in known.items() if any(id := id_bytes(each.id))}
-        return self.options.subscription.chosen(
+        return self.options.subscription.select(
             TopicPartition(name, number)
             for name, each in known.items()
             for number in each.partitions
@@ -183,7 +184,7 @@ class OffsetReader:
             for each, error in listed.errors.items():
                 if not _is_gone(error):
                     raise error
-                logger.warning("%s is left out, it is not there any more: %s", each, error)
+                logger.warning("skipping %s, which does not exist any more: %s", each, error)
             return {
                 each: NO_MATCH if found.offset is None else found.offset
                 for each, found in sorted(listed.items())
@@ -196,7 +197,7 @@ class OffsetReader:
         return await self._retried(ask)
 
     async def _retried(self, ask: Callable[[SourceClient], Awaitable[T]]) -> T:
-        """Ask up to ``fetchOffset.numRetries`` times (the connector: withRetries)."""
+        """Try up to ``fetchOffset.numRetries`` times (the connector: withRetries)."""
         attempt = 1
         while True:
             try:
@@ -205,13 +206,13 @@ class OffsetReader:
             except (ApiError, CallTimedOutError, DisconnectedError) as error:
                 if attempt >= self.options.fetch_retries or not _may_pass(error):
                     raise
-                logger.warning("attempt %d to ask for offsets has failed: %s", attempt, error)
+                logger.warning("attempt %d to query offsets failed: %s", attempt, error)
             attempt += 1
             await trio.sleep(self.options.fetch_retry_seconds)
 
 
 def _is_gone(error: TrionetError) -> bool:
-    """Whether there is no such partition; whoever was asked said so for a while."""
+    """Whether the partition does not exist; the admin client has retried for a while already."""
     return (
         isinstance(error, ApiError) and error.error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION
     )
@@ -221,3 +222,29 @@ def _may_pass(error: ApiError | CallTimedOutError | DisconnectedError) -> bool:
     if isinstance(error, ApiError):
         return is_retriable(error) or error.error_code in STALE_METADATA
     return True
+
+
+async def batch_ranges(options: SourceOptions, reader: OffsetReader) -> list[OffsetRange]:
+    """Return the range of offsets that each task of a batch reads.
+
+    Earliest and latest stay unresolved where possible: the task resolves them when it reads its
+    range, so that a table that is read again includes new records.
+
+    Args:
+        options: the options of the source.
+        reader: queries the cluster.
+
+    Raises:
+        OffsetsMismatchError: the given offsets are for other partitions than the query reads, or a
+            partition starts after its end.
+        TrionetError: the cluster could not be queried.
+    """
+    partitions = await reader.partitions()
+    start = await reader.limit(options.starting, partitions, is_start=True)
+    end = await reader.limit(options.ending, partitions, is_start=False)
+    ranges = batch_plan(start, end, topic_ids=reader.topic_ids)
+    least, most = options.min_partitions, options.max_records_per_partition
+    if not needs_split(len(ranges), least, most):
+        return ranges
+    start, end = await reader.resolved(start), await reader.resolved(end)
+    return split_plan(ranges, start, end, least, most)

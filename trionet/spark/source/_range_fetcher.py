@@ -1,7 +1,18 @@
-"""Fetches the range of one task, wherever its leader is, and says what is not there any more.
+"""Fetches the offset range of one task from the partition's leader, and detects lost records.
 
-(The connector: KafkaDataConsumer.) A gap is no loss: as long as the log begins at or before the
-offset that was asked for, what is missing was compacted, or is a marker of a transaction.
+(The connector: KafkaDataConsumer.) A task must read its range completely or say what is missing.
+Two situations look alike: offsets without a record because of compaction or transaction markers,
+which is normal, and records that retention has deleted. They are told apart by the log start
+offset: a gap is a loss only if the log starts after the offset that was requested. Hence Fetch v5
+(KIP-107) is the minimum.
+
+The responses are passed on undecoded, to be decoded by column. A Consumer could do the fetching as
+well, but it resets positions by itself and does not show the log start offset of a response, from
+which losses are detected here. If it ever hands out undecoded responses with their log start
+offset, most of this module is redundant.
+
+A deleted and recreated topic has the same name but other records; it is recognized by its topic id
+(KIP-516), which the plan of the query contains.
 """
 
 from __future__ import annotations
@@ -13,7 +24,7 @@ import trio
 
 from ...client._api_errors import STALE_METADATA, api_error, is_retriable
 from ...client._node import Node
-from ...client.consumer.offsets._leaders import leader_epoch
+from ...client.consumer.offsets._leader_requests import leader_epoch
 from ...client.metadata._cluster import TopicMetadata
 from ...errors import (
     CorruptRecordError,
@@ -43,73 +54,76 @@ from ..offsets._partition_offsets import EARLIEST, LATEST
 from ..offsets._ranges import OffsetRange
 from ..options._options import SourceOptions
 from ..runtime._source_client import SourceClient
-from ._fetched import Fetched, bounds
+from ._fetched_records import FetchedRecords, bounds
 from ._offset_reader import OffsetReader
 
 logger = logging.getLogger("trionet.spark")
 
-#: The first version that says where the log begins (KIP-107).
+#: The first version with the log start offset (KIP-107).
 VERSION_MIN: Final = 5
-#: The newest that names topics; later ones have ids alone (KIP-516).
+#: The last version with topic names; later ones have only topic ids (KIP-516).
 LAST_VERSION_WITH_NAMES: Final = 12
 
-#: How much is asked for first, when nothing is known of the records: a small range is often all.
+#: The size of the first fetch, when the size of the records is unknown; enough for small ranges.
 FIRST_FETCH_BYTES: Final = 1024 * 1024
-#: What is asked for beyond what the rest of a range seems to have.
+#: Requested in addition to the estimated size of the rest of the range.
 SPARE_BYTES: Final = 64 * 1024
 
-#: How often the metadata are asked for before another id of a topic is believed: they may be older
-#: than the plan.
-ID_LOOKS: Final = 3
+#: Metadata updates before a different topic id is believed: a broker's may be older than the plan.
+ID_REFRESHES: Final = 3
 
+# The leader has changed, or has not finished its election: the same request works soon.
 _NOT_YET: Final = frozenset({error_codes.UNKNOWN_LEADER_EPOCH, error_codes.OFFSET_NOT_AVAILABLE})
 
 
 class PollTimeoutError(TrionetError, TimeoutError):
-    """Records that are said to be there did not come within ``kafkaConsumer.pollTimeoutMs``."""
+    """Records known to exist could not be fetched within ``kafkaConsumer.pollTimeoutMs``."""
 
 
 class RangeFetcher:
-    """See the module.
+    """Fetches one range, retrying until its records arrive or the poll timeout has passed.
 
     Args:
-        client: sends.
-        options: of the source.
-        wanted: what to fetch.
+        client: sends the requests.
+        options: the options of the source.
+        offset_range: the range to fetch.
     """
 
-    def __init__(self, client: SourceClient, options: SourceOptions, wanted: OffsetRange) -> None:
+    def __init__(
+        self, client: SourceClient, options: SourceOptions, offset_range: OffsetRange
+    ) -> None:
         self._client = client
         self._options = options
-        self._wanted = wanted
-        self._name = wanted.topic_partition
-        self._topic_id = wanted.topic_id
+        self._range = offset_range
+        self._name = offset_range.topic_partition
+        self._topic_id = offset_range.topic_id
         self._offsets = OffsetReader(options)
-        self._until = wanted.until
+        self._until = offset_range.until
+        # The follower that the leader has named as preferred (KIP-392), if any.
         self._replica: int | None = None
-        self._failures = self._looks_at_id = 0
-        self._is_gone = False
+        self._failures = self._id_refreshes = 0
+        self._is_deleted = False
         self._bytes_per_offset: float | None = None
         self._last_error: Exception | None = None
 
-    async def run(self, send: trio.MemorySendChannel[Fetched]) -> None:
-        """Fetch all of the range; the next answer is on its way while the last one is decoded.
+    async def run(self, send: trio.MemorySendChannel[FetchedRecords]) -> None:
+        """Fetch the whole range; the next response is fetched while the last one is decoded.
 
         Raises:
-            DataLossError: records are gone, and ``failOnDataLoss`` is set.
-            PollTimeoutError: they did not come in time.
-            CorruptRecordError: what came has no form.
-            TrionetError: a broker refuses.
+            DataLossError: records have been deleted, and ``failOnDataLoss`` is set.
+            PollTimeoutError: no records arrived in time.
+            CorruptRecordError: the records are malformed.
+            TrionetError: a broker rejected a request.
         """
-        position = await self._bounds()
+        position = await self._resolve()
         while position < self._until:
             fetched, position = await self._next(position)
             if fetched is not None:
                 await send.send(fetched)
 
-    async def _bounds(self) -> int:
-        """Where the range begins; its end is resolved, too."""
-        start = self._wanted.start
+    async def _resolve(self) -> int:
+        """Resolve the start and the end of the range; return the start."""
+        start = self._range.start
         ends = {self._name: start}
         await trio.lowlevel.checkpoint()
         if start in {EARLIEST, LATEST}:
@@ -118,69 +132,72 @@ class RangeFetcher:
             ends = {self._name: self._until}
             self._until = (await self._offsets.resolved(ends)).get(self._name, self._until)
         if start < 0 or self._until < 0:
-            self._lose(PartitionsDeletedError(f"{self._name} is gone"))
+            self._report(PartitionsDeletedError(f"{self._name} was deleted"))
             return self._until
         return start
 
-    async def _next(self, position: int) -> tuple[Fetched | None, int]:
-        """What came, if anything did, and where to go on."""
+    async def _next(self, position: int) -> tuple[FetchedRecords | None, int]:
+        """Fetch once with retries; return the records, if any, and the next position."""
         with trio.move_on_after(self._options.poll_timeout_seconds):
             while True:
-                answer = await self._fetch(position)
-                if answer is not None and answer.records:
-                    return self._taken(answer, position)
-                if self._is_gone or (answer is not None and answer.error_code):
-                    after = await self._where_to_go_on(position)
+                response = await self._fetch(position)
+                if response is not None and response.records:
+                    return self._accept(response, position)
+                if self._is_deleted or (response is not None and response.error_code):
+                    after = await self._next_available(position)
                     if after != position:
                         return None, after
                 await self._pause()
-        after = await self._where_to_go_on(position)
+        # Timed out. If the records were deleted meanwhile that is a loss, not a timeout.
+        after = await self._next_available(position)
         if after != position:
             return None, after
         seconds = self._options.poll_timeout_seconds
         problem = self._client.network.connection_problem()
         raise PollTimeoutError(
             f"offset {position} of {self._name} could not be fetched within"
-            f" kafkaConsumer.pollTimeoutMs = {seconds * 1000:.0f}; the last error:"
-            f" {self._last_error or problem or 'none, the broker had nothing to send'}"
+            f" kafkaConsumer.pollTimeoutMs = {seconds * 1000:.0f}; last error:"
+            f" {self._last_error or problem or 'none, the broker returned no records'}"
         ) from self._last_error
 
-    def _taken(self, answer: PartitionData, position: int) -> tuple[Fetched | None, int]:
-        records = answer.records
+    def _accept(self, response: PartitionData, position: int) -> tuple[FetchedRecords | None, int]:
+        """Check where the records of a response start and end against the position."""
+        records = response.records
         assert isinstance(records, memoryview)
         self._failures = 0
         try:
             first, end = bounds(records)
         except WireFormatError as error:
             raise CorruptRecordError(
-                f"{self._name} at offset {position} cannot be read: {error}; begin behind it, with"
-                " startingOffsets of a new query",
+                f"cannot read {self._name} at offset {position}: {error}; to skip the corrupt"
+                " records, start a new query with startingOffsets after them",
                 *self._name,
                 position,
             ) from error
-        if first > position < answer.log_start_offset:
-            lost_until = min(answer.log_start_offset, self._until)
-            self._lose(
+        # A gap alone is no loss (compaction, markers); it is one if the log starts after position.
+        if first > position < response.log_start_offset:
+            lost_until = min(response.log_start_offset, self._until)
+            self._report(
                 UnreadRangeError(
-                    f"{self._name} has no records in [{position}, {lost_until}) any more: its log"
-                    f" begins at {answer.log_start_offset}"
+                    f"{self._name} no longer has the records in [{position}, {lost_until}): its log"
+                    f" starts at {response.log_start_offset}"
                 )
             )
         if end <= position:
             raise CorruptRecordError(
-                f"{self._name} at offset {position} cannot be read: the broker sent records that"
+                f"cannot read {self._name} at offset {position}: the broker returned records that"
                 f" end at {end}",
                 *self._name,
                 position,
             )
         self._bytes_per_offset = len(records) / (end - min(first, position))
-        fetched = Fetched(records, position, self._until, tuple(answer.aborted_transactions or ()))
-        return fetched, end
+        aborted = tuple(response.aborted_transactions or ())
+        return FetchedRecords(records, position, self._until, aborted), end
 
     # One request.
 
     async def _fetch(self, position: int) -> PartitionData | None:
-        """An answer about the partition that says something; None: ask again after a wait."""
+        """Send one Fetch; return the partition's response, or None to retry after a backoff."""
         topic = await self._topic()
         node = self._node()
         if topic is None or node is None:
@@ -200,29 +217,28 @@ class RangeFetcher:
             return None
         except ResponseTooLargeError as error:
             raise FetchTooLargeError(
-                f"{self._name} at offset {position} cannot be read: {error}, by option"
-                " kafka.receive.message.max.bytes; or begin behind it, with startingOffsets of a"
-                " new query",
+                f"cannot read {self._name} at offset {position}: {error}, by option"
+                " kafka.receive.message.max.bytes; or skip it with startingOffsets of a new query",
                 *self._name,
                 position,
                 error.size,
                 error.bytes_max,
             ) from error
-        answers = [each for topic in body.responses for each in topic.partitions]
-        if body.error_code or len(answers) != 1:
-            self._refused(body.error_code or error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+        partitions = [each for topic in body.responses for each in topic.partitions]
+        if body.error_code or len(partitions) != 1:
+            self._on_error(body.error_code or error_codes.UNKNOWN_TOPIC_OR_PARTITION)
             return None
-        [answer] = answers
-        if answer.preferred_read_replica >= 0 and not answer.records:  # KIP-392
-            self._replica = answer.preferred_read_replica
+        [response] = partitions
+        if response.preferred_read_replica >= 0 and not response.records:  # KIP-392
+            self._replica = response.preferred_read_replica
             return None
-        if answer.error_code in {0, error_codes.OFFSET_OUT_OF_RANGE}:
-            if answer.error_code and self._replica is not None:
-                self._replica = None  # a follower may be behind: the leader knows
+        if response.error_code in {0, error_codes.OFFSET_OUT_OF_RANGE}:
+            if response.error_code and self._replica is not None:
+                self._replica = None  # the follower may lag; ask the leader
                 return None
-            return answer
-        self._learn_leader(answer, body)
-        self._refused(answer.error_code)
+            return response
+        self._update_leader(response, body)
+        self._on_error(response.error_code)
         return None
 
     def _request(self, topic: TopicMetadata, position: int) -> FetchRequest:
@@ -243,18 +259,18 @@ class RangeFetcher:
         )
 
     def _bytes_max(self, position: int) -> int:
-        """No more than the rest of the range seems to have."""
-        most = self._client.settings.fetch.partition_bytes_max
+        """Estimate the size of the rest of the range, to fetch little beyond its end."""
+        limit = self._client.settings.fetch.partition_bytes_max
         if self._bytes_per_offset is None:
-            return min(most, FIRST_FETCH_BYTES)
+            return min(limit, FIRST_FETCH_BYTES)
         rest = int((self._until - position) * self._bytes_per_offset)
-        return min(most, rest + SPARE_BYTES)
+        return min(limit, rest + SPARE_BYTES)
 
-    def _refused(self, error_code: int) -> None:
-        """The wait is the caller's.
+    def _on_error(self, error_code: int) -> None:
+        """Prepare a retry after an error; the caller waits.
 
         Raises:
-            ApiError: asking again does not help.
+            ApiError: the error is not retriable.
         """
         error = api_error(error_code, f"fetching {self._name}")
         self._last_error = error
@@ -264,9 +280,9 @@ class RangeFetcher:
         elif error_code not in _NOT_YET and not is_retriable(error):
             raise error
 
-    def _learn_leader(self, answer: PartitionData, body: FetchResponse) -> None:
-        """Take the new leader that an answer tells of (KIP-951)."""
-        leader = answer.current_leader
+    def _update_leader(self, response: PartitionData, body: FetchResponse) -> None:
+        """Update the metadata with the new leader in a response (KIP-951)."""
+        leader = response.current_leader
         if leader is not None:
             endpoints = body.node_endpoints
             nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in endpoints]
@@ -274,7 +290,7 @@ class RangeFetcher:
             self._client.network.metadata.update_leaders(leaders, nodes)
 
     async def _pause(self) -> None:
-        """Wait before the same is asked again (KIP-580)."""
+        """Back off before the next attempt (KIP-580)."""
         self._failures += 1
         retry = self._client.settings.client.metadata.retry
         await trio.sleep(retry.seconds(self._failures, SYSTEM.chance))
@@ -282,81 +298,82 @@ class RangeFetcher:
     # The topic.
 
     async def _topic(self) -> TopicMetadata | None:
-        """What is known of the topic; None where its partition is not."""
+        """Return the metadata of the topic, waiting for them; None if the partition is deleted."""
         metadata = self._client.network.metadata
         known = metadata.topics or frozenset()
         await trio.lowlevel.checkpoint()
         if self._name.topic not in known:
-            metadata.want(known | {self._name.topic})
+            metadata.set_topics(known | {self._name.topic})
         while (topic := metadata.cluster.topics.get(self._name.topic)) is None:
             await self._client.network.until_updated(metadata.updates)
-        self._is_gone = self._name.partition not in topic.partitions
-        if self._is_gone:
+        self._is_deleted = self._name.partition not in topic.partitions
+        if self._is_deleted:
             return None
         if NO_UUID in {topic.id, self._topic_id} or topic.id == self._topic_id:
             return topic
-        return await self._made_anew(topic)
+        return await self._recreated(topic)
 
-    async def _made_anew(self, topic: TopicMetadata) -> TopicMetadata | None:
-        """A topic has another id than when it was planned, if its metadata are not old."""
+    async def _recreated(self, topic: TopicMetadata) -> TopicMetadata | None:
+        """Handle a topic id other than the planned one, unless the metadata are outdated."""
         metadata = self._client.network.metadata
         await trio.lowlevel.checkpoint()
-        if self._looks_at_id < ID_LOOKS:
-            self._looks_at_id += 1
+        if self._id_refreshes < ID_REFRESHES:
+            self._id_refreshes += 1
             await self._client.network.until_updated(metadata.request_update())
             return None
         self._topic_id = topic.id
-        self._lose(
+        self._report(
             OffsetChangedError(
-                f"the topic of {self._name} was made anew since its records were planned"
+                f"the topic of {self._name} was recreated after its records were planned"
             )
         )
         return topic
 
     def _node(self) -> Node | None:
-        """Whom to ask: the replica nearby, or the leader."""
+        """Return the node to fetch from: the preferred replica, or the leader."""
         cluster = self._client.network.metadata.cluster
         if self._replica is not None and self._replica in cluster.nodes:
             return cluster.nodes[self._replica]
         return cluster.leader(*self._name)
 
-    # Losses.
+    # Data loss.
 
-    async def _where_to_go_on(self, position: int) -> int:
-        """The same offset if it is there, else the next one in the range that is, or its end.
+    async def _next_available(self, position: int) -> int:
+        """Return ``position`` if it is available, else the next available offset, or the end.
 
-        (The connector: InternalKafkaConsumer.getEarliestAvailableOffsetBetween.)
+        Reports the offsets in between as lost. (The connector:
+        InternalKafkaConsumer.getEarliestAvailableOffsetBetween.)
         """
         earliest = (await self._offsets.earliest([self._name])).get(self._name)
         latest = None
         if earliest is not None:
             latest = (await self._offsets.latest([self._name])).get(self._name)
         if earliest is None or latest is None:
-            self._unwant()
-            self._lose(
+            self._forget_topic()
+            self._report(
                 PartitionsDeletedError(
-                    f"{self._name} is gone, before [{position}, {self._until}) of it was read"
+                    f"{self._name} was deleted before [{position}, {self._until}) was read"
                 )
             )
             return self._until
         if earliest <= position < latest:
             return position
         after = earliest if position < earliest < self._until else self._until
-        self._lose(
+        self._report(
             UnreadRangeError(
-                f"{self._name} has no records in [{position}, {after}) any more: its log begins at"
-                f" {earliest} and ends at {latest}"
+                f"{self._name} no longer has the records in [{position}, {after}): its log starts"
+                f" at {earliest} and ends at {latest}"
             )
         )
         return after
 
-    def _unwant(self) -> None:
-        """Nobody asks for the metadata of a topic that is gone, again and again."""
+    def _forget_topic(self) -> None:
+        """Stop requesting the metadata of a deleted topic."""
         metadata = self._client.network.metadata
-        metadata.want((metadata.topics or frozenset()) - {self._name.topic})
+        metadata.set_topics((metadata.topics or frozenset()) - {self._name.topic})
 
-    def _lose(self, error: DataLossError) -> None:
-        """Raise it, or log it (``failOnDataLoss``)."""
+    def _report(self, error: DataLossError) -> None:
+        """Raise a loss, or log it without ``failOnDataLoss``."""
         if self._options.fail_on_data_loss:
             raise error
         logger.warning("%s", error)

@@ -1,4 +1,4 @@
-"""The records of one task: a range of one partition, fetched in the loop, decoded beside it."""
+"""Reads the offset range of one task: fetched in the trio loop, decoded in the task's thread."""
 
 from __future__ import annotations
 
@@ -6,44 +6,60 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import trio
+from pyspark import TaskContext
+from pyspark.sql.datasource import InputPartition
 
-from ...client._topic_partition import TopicPartition
 from ..offsets._ranges import OffsetRange
 from ..options._options import SourceOptions
 from ..runtime._loop_host import host
 from ..runtime._source_client import drop_client, leased_client
 from ._arrow_decoder import ColumnDecoder
-from ._fetched import Fetched
+from ._fetched_records import FetchedRecords
 from ._range_fetcher import RangeFetcher
 
-#: How many answers wait to be decoded while the next one is on its way.
-AHEAD: Final = 1
+#: How many responses may wait to be decoded while the next one is being fetched.
+PREFETCHED_MAX: Final = 1
+
+
+def read_partition(options: SourceOptions, partition: InputPartition) -> Iterator[Any]:
+    """Read the records of a range, as Arrow batches.
+
+    Args:
+        options: the options of the source.
+        partition: its value is the range. Where the plan has no ranges Spark passes None, and
+            there are no records.
+    """
+    if partition.value is None:
+        return iter(())
+    task = TaskContext.get()
+    is_retry = task is not None and task.attemptNumber() > 0
+    return read_range(options, partition.value, is_retry=is_retry)
 
 
 def read_range(
-    options: SourceOptions, wanted: OffsetRange, *, is_retry: bool = False
+    options: SourceOptions, offset_range: OffsetRange, *, is_retry: bool = False
 ) -> Iterator[Any]:
-    """The records of a range as batches of Arrow, with the columns of the connector.
+    """Yield the records of a range as Arrow batches with the columns of the connector.
 
-    A generator: what was begun ends when it is closed.
+    A generator: closing it stops the fetching.
 
     Args:
-        options: of the source.
-        wanted: what to read; -2 and -1 become offsets now.
-        is_retry: the task has failed before: it gets a new client, as from the connector.
+        options: the options of the source.
+        offset_range: the range to read; -2 and -1 are resolved now.
+        is_retry: the task has failed before; it gets a new client, as in the connector.
 
     Yields:
-        ``pyarrow.RecordBatch``; none where there are no records.
+        ``pyarrow.RecordBatch``, never empty.
 
     Raises:
-        DataLossError: records are gone, and ``failOnDataLoss`` is set.
-        PollTimeoutError: records did not come within ``kafkaConsumer.pollTimeoutMs``.
-        CorruptRecordError: records cannot be read.
-        ConfigError: the settings of the client do not fit each other.
-        TrionetError: a broker refuses, or none can be asked.
+        DataLossError: records have been deleted, and ``failOnDataLoss`` is set.
+        PollTimeoutError: no records arrived within ``kafkaConsumer.pollTimeoutMs``.
+        CorruptRecordError: records are malformed.
+        ConfigError: the settings of the client contradict each other.
+        TrionetError: a broker rejected a request, or none could be reached.
     """
     loop = host()
-    reading = _Reading(options, wanted, is_retry=is_retry)
+    reading = _Reading(options, offset_range, is_retry=is_retry)
     loop.call(reading.begin)
     try:
         decoder = None
@@ -56,13 +72,15 @@ def read_range(
 
 
 class _Reading:
-    """The task in the loop that fetches a range, and what it has fetched."""
+    """The trio task that fetches a range, and the channel of its responses."""
 
-    def __init__(self, options: SourceOptions, wanted: OffsetRange, *, is_retry: bool) -> None:
+    def __init__(
+        self, options: SourceOptions, offset_range: OffsetRange, *, is_retry: bool
+    ) -> None:
         self._options = options
-        self._wanted = wanted
+        self._range = offset_range
         self._is_retry = is_retry
-        self._send, self._receive = trio.open_memory_channel[Fetched](AHEAD)
+        self._send, self._receive = trio.open_memory_channel[FetchedRecords](PREFETCHED_MAX)
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
         self._is_complete = False
@@ -70,31 +88,31 @@ class _Reading:
         self._is_read_committed = self._checks_crcs = True
 
     async def begin(self) -> None:
-        """Begin to fetch."""
+        """Start fetching."""
         await trio.lowlevel.checkpoint()
         if self._is_retry:
             drop_client(self._options)
         host().start_soon(self._run)
 
-    async def _run(self) -> None:  # noqa: ASYNC910 -- a task, whose error is told by next()
+    async def _run(self) -> None:  # noqa: ASYNC910 -- a task; next() raises its error
         try:
             with self._scope, self._send:
                 async with leased_client(self._options) as client:
                     settings = client.settings.fetch
                     self._is_read_committed = settings.is_read_committed
                     self._checks_crcs = settings.checks_crcs
-                    await RangeFetcher(client, self._options, self._wanted).run(self._send)
+                    await RangeFetcher(client, self._options, self._range).run(self._send)
                 self._is_complete = True
-        except Exception as error:  # boundary: one task of Spark
+        except Exception as error:  # boundary: fails one Spark task, not the loop
             self._error = error
         finally:
             self._ended.set()
 
-    async def next(self) -> Fetched | None:
-        """What was fetched next; None at the end of the range.
+    async def next(self) -> FetchedRecords | None:
+        """Return the next fetched records, or None at the end of the range.
 
         Raises:
-            Exception: what has ended the fetching.
+            Exception: the error that ended the fetching.
         """
         try:
             return await self._receive.receive()
@@ -103,19 +121,19 @@ class _Reading:
         if self._error is not None:
             raise self._error
         if not self._is_complete:
-            raise trio.RunFinishedError("the loop was closed while records were read")
+            raise trio.RunFinishedError("the trio loop was closed while records were being read")
         return None
 
     def decoder(self) -> ColumnDecoder:
-        """Decodes what was fetched, as the settings of the client say."""
+        """Create a decoder by the settings of the client."""
         return ColumnDecoder(
-            TopicPartition(self._wanted.topic, self._wanted.partition),
+            self._range.topic_partition,
             include_headers=self._options.include_headers,
             is_read_committed=self._is_read_committed,
             checks_crcs=self._checks_crcs,
         )
 
     async def end(self) -> None:
-        """Fetch no more."""
+        """Stop fetching."""
         self._scope.cancel()
         await self._ended.wait()

@@ -1,4 +1,4 @@
-"""What clients need to be told to connect, in each one's own words."""
+"""Settings with which clients of several libraries connect to a broker."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka")
 
 @attrs.frozen(kw_only=True)
 class ClientSecurity:
-    """What the listener of a broker asks of clients.
+    """What a client needs to connect to a secured listener.
 
     Attributes:
-        ca_pem: the certificates that the broker's is signed by, as PEM; None without TLS.
+        ca_pem: the certificate authority of the broker's certificate, as PEM; None without TLS.
         sasl_mechanism: such as ``PLAIN``; None without SASL.
-        username: whose password is good.
-        password: that password.
+        username: an existing user.
+        password: the user's password.
     """
 
     ca_pem: str | None = None
@@ -28,20 +28,20 @@ class ClientSecurity:
 
     @property
     def protocol(self) -> str:
-        """Kafka's name of it."""
+        """Kafka's name of the security protocol."""
         if self.ca_pem is not None:
             return "SSL" if self.sasl_mechanism is None else "SASL_SSL"
         return "PLAINTEXT" if self.sasl_mechanism is None else "SASL_PLAINTEXT"
 
 
 def client_config(client: str, bootstrap_servers: str, security: ClientSecurity) -> dict[str, Any]:
-    """The settings of a client that let it connect.
+    """The settings with which a client connects.
 
     Raises:
-        ValueError: the client is none of :data:`CLIENTS`.
+        ValueError: the client is not one of :data:`CLIENTS`.
     """
     if client not in CLIENTS:
-        raise ValueError(f"{client!r} is no client known here; allowed: {', '.join(CLIENTS)}")
+        raise ValueError(f"unknown client {client!r}; allowed: {', '.join(CLIENTS)}")
     if client == "confluent-kafka":
         return _for_librdkafka(bootstrap_servers, security)
     return _for_python(bootstrap_servers, security)
@@ -61,7 +61,7 @@ def _for_librdkafka(bootstrap_servers: str, security: ClientSecurity) -> dict[st
 
 
 def _for_python(bootstrap_servers: str, security: ClientSecurity) -> dict[str, Any]:
-    """For kafka-python and aiokafka, which call everything the same."""
+    """For kafka-python and aiokafka, which use the same names."""
     config: dict[str, Any] = {"bootstrap_servers": bootstrap_servers}
     if security.protocol != "PLAINTEXT":
         config["security_protocol"] = security.protocol

@@ -1,8 +1,8 @@
-"""What a test asks of a broker and tells it, in the words that every kind of program uses.
+"""What tests of every kind can ask a broker and do with it.
 
-:class:`Controls` has what does not wait. What waits is a coroutine in a trio program
-(:class:`~trionet.testing.brokers._broker_control.BrokerControl`) and blocks in others
-(:class:`~trionet.testing.brokers._threaded.ThreadedBroker`), under the same names.
+:class:`Controls` has the methods that do not wait. Those that wait are coroutines in a trio program
+(:class:`~trionet.testing.BrokerControl`) and block in others
+(:class:`~trionet.testing.ThreadedBroker`), under the same names.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ...broker.log import Log
 from ...server._connection import Connection
 from ..faults._faults import Apis, Faults
 from ..faults._interception import Interception
-from ..internals._broker_internals import InLoop, NodeInside, inside_of
-from ..internals._broker_operations import Awaited
+from ..internals._broker_internals import InLoop, NodeInternals, internals_of
+from ..internals._broker_operations import Condition
 from ..internals._groups import GroupView, group_view
 from ..internals._records import Record, records_in
 from ..requests._seen_requests import SeenRequest, Which, api_keys_of
 
-# How many lines a log shows, the last ones.
+# How many lines :meth:`Controls.log` returns at most.
 LOG_LINES_MAX = 200
 
 
@@ -33,12 +33,12 @@ class ConnectionView:
     """An open connection of a broker.
 
     Attributes:
-        id: names it, in faults and in requests.
+        id: identifies it in faults and requests.
         node: the ``node.id`` of the broker.
-        peer: the address and port at the far end.
-        software: what the client calls itself and its version.
-        principal: who it is, as ``User:ANONYMOUS``.
-        requests: how many it has sent.
+        peer: the address and port of the client.
+        software: the client's name and version.
+        principal: the authenticated principal, such as ``User:ANONYMOUS``.
+        requests: how many requests it has sent.
     """
 
     id: str
@@ -50,36 +50,36 @@ class ConnectionView:
 
 
 class Controls:
-    """A running broker, as a test sees it.
+    """A running broker under test.
 
     Args:
-        broker: what is running; all its requests pass here from now on.
-        in_loop: calls a function in its loop.
+        broker: the broker; all its requests are intercepted from now on.
+        in_loop: calls a function in the broker's loop.
 
     Attributes:
-        faults: what it does wrong on demand; see :class:`~trionet.testing.faults._faults.Faults`.
+        faults: injects faults; see :class:`~trionet.testing.Faults`.
     """
 
     def __init__(self, broker: Broker, in_loop: InLoop) -> None:
-        self._inside = inside_of(broker)
+        self._internals = internals_of(broker)
         self._in_loop = in_loop
-        self._interception = Interception(self._inside)
-        self.faults = Faults(self._interception, in_loop)
+        self._interception = Interception(self._internals)
+        self.faults: Faults = Faults(self._interception, in_loop)
 
-    # What is in it.
+    # The broker's contents.
 
     def topics(self) -> dict[str, int]:
-        """How many partitions each topic has."""
-        topics = self._inside.cluster.topics
+        """The number of partitions of each topic."""
+        topics = self._internals.cluster.topics
         return self._in_loop(lambda: {topic.name: topic.partitions for topic in topics})
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
         """The records of a topic, or of one partition, that a consumer can read now.
 
-        In the order of partitions and offsets; transactions make no difference.
+        In the order of partitions and offsets; open and aborted transactions are included.
 
         Raises:
-            LookupError: there is no such topic or partition.
+            LookupError: the topic or partition does not exist.
         """
         return self._in_loop(lambda: self._records(topic, partition))
 
@@ -91,25 +91,25 @@ class Controls:
         return [record for log in self._logs(topic, partition) for record in records_in(log)]
 
     def _logs(self, topic: str, partition: int | None) -> list[Log]:
-        state = self._inside.nodes[0].state
+        state = self._internals.nodes[0].state
         known = state.topics.get(topic)
         if known is None:
             names = ", ".join(sorted(each.name for each in state.topics)) or "none"
-            raise LookupError(f"there is no topic {topic}; there are: {names}")
+            raise LookupError(f"topic {topic} does not exist; topics: {names}")
         if partition is not None and not 0 <= partition < known.partitions:
             there = counted(known.partitions, "partition")
-            raise LookupError(f"{topic} has {there}, and no {partition}")
-        wanted = range(known.partitions) if partition is None else [partition]
-        logs = (state.get_log(topic, index) for index in wanted)
+            raise LookupError(f"partition {partition} does not exist; topic {topic} has {there}")
+        indexes = range(known.partitions) if partition is None else [partition]
+        logs = (state.get_log(topic, index) for index in indexes)
         return [log for log in logs if log is not None]
 
     def group(self, id: str) -> GroupView:
-        """A consumer group as it is now: its state, its members, its offsets."""
-        return self._in_loop(lambda: group_view(self._inside, id))
+        """A consumer group as it is now: its state, members and offsets."""
+        return self._in_loop(lambda: group_view(self._internals, id))
 
     def groups(self) -> list[str]:
         """The names of all consumer groups."""
-        coordinators = self._inside.coordinators()
+        coordinators = self._internals.coordinators()
         return self._in_loop(lambda: sorted(id for each in coordinators for id in each.groups))
 
     def connections(self) -> list[ConnectionView]:
@@ -117,12 +117,12 @@ class Controls:
         return self._in_loop(
             lambda: [
                 _connection(node, channel.id, channel.attachment, str(channel.principal))
-                for node in self._inside.nodes
+                for node in self._internals.nodes
                 for _, channel in node.channels()
             ]
         )
 
-    # What came.
+    # The requests it received.
 
     def requests(
         self,
@@ -134,18 +134,18 @@ class Controls:
         connection: str | None = None,
         node: int | None = None,
     ) -> list[SeenRequest]:
-        """The requests that came, the oldest first; the last 10,000, of 64 MiB in all.
+        """The requests received, the oldest first; the last 10,000, up to 64 MiB in all.
 
         Args:
             apis: one API or several, by name or number; None for all.
             topic: only about this topic.
             group: only about this consumer group.
-            client_id: only of the client that calls itself so.
+            client_id: only from clients with this id.
             connection: only on the connection with this id.
             node: only to the broker with this ``node.id``.
 
         Raises:
-            ValueError: there is no such API.
+            ValueError: an API does not exist.
         """
         which = Which(
             api_keys=api_keys_of(apis),
@@ -158,125 +158,125 @@ class Controls:
         return [request for request in self._interception.seen if which.matches(request)]
 
     def forget_requests(self) -> None:
-        """Begin anew with :meth:`requests`."""
+        """Forget the requests received so far."""
         self._in_loop(self._interception.seen.clear)
 
     def log(self, *, since_ms: int = 0) -> str:
-        """The last requests and what became of them, and what the broker has logged; in lines.
+        """The last requests with their outcomes, and the broker's log, as lines of text.
 
-        Also when the broker has ended.
+        Also available after the broker has stopped.
 
         Args:
-            since_ms: only what came then or later, in ms since the epoch.
+            since_ms: only from this time on, in ms since the epoch.
         """
-        # A time in ms that was divided by 1000 may come back a little less.
+        # A time in ms that was divided by 1000 and multiplied again may be a little smaller.
         lines = [line for line in self._log_lines() if round(line[0] * 1000, 3) >= since_ms]
         lines.sort(key=itemgetter(0))
         return "\n".join(line for _, line in lines[-LOG_LINES_MAX:])
 
     def _log_lines(self) -> list[tuple[float, str]]:
-        """Lines, each with its time in seconds since the epoch."""
+        """Lines with their times in seconds since the epoch."""
         seen = self._interception.seen
         return [(request.time_ms / 1000, request.as_line()) for request in seen]
 
-    # What happens at once.
+    # Immediate operations.
 
     def expire_members(self, group: str, member_ids: Iterable[str] | None = None) -> None:
-        """Take members of a group, or all, for silent since their session timeout.
+        """Expire members of a group, or all, as if their session timeout had passed.
 
         Raises:
-            LookupError: there is no such group.
+            LookupError: the group does not exist.
         """
         ids = None if member_ids is None else list(member_ids)
 
         def expire() -> None:
-            groups = self._inside.groups_of(group)
+            groups = self._internals.groups_of(group)
             if groups is None:
-                raise LookupError(f"there is no group {group}")
+                raise LookupError(f"group {group} does not exist")
             groups.expire_members(group, ids)
 
         self._in_loop(expire)
 
-    # What is waited for.
+    # Conditions to wait for.
 
     def _enough_records(
         self, topic: str, count: int, partition: int | None
-    ) -> Awaited[list[Record]]:
-        looked_at: list[tuple[Log, int]] = []
+    ) -> Condition[list[Record]]:
+        last: list[tuple[Log, int]] = []
 
         def logs() -> list[Log]:
-            known = self._inside.cluster.topics.get(topic)
+            known = self._internals.cluster.topics.get(topic)
             return self._logs(topic, partition) if known is not None else []
 
-        def there_are() -> list[Record]:
+        def records() -> list[Record]:
             return [record for log in logs() for record in records_in(log)]
 
         def poll() -> list[Record] | None:
-            nonlocal looked_at
-            # Decoding takes its time: only what may be enough is decoded, and only once.
+            nonlocal last
+            # Decoding is slow: records are decoded only if there may be enough, and only once.
             if count > sum(log.high_watermark - log.start_offset for log in logs()):
                 return None
-            are_at = [(log, log.high_watermark) for log in logs()]
-            if are_at and are_at == looked_at:
+            current = [(log, log.high_watermark) for log in logs()]
+            if current and current == last:
                 return None
-            looked_at = are_at
-            found = there_are()
+            last = current
+            found = records()
             return found if len(found) >= count else None
 
-        return Awaited(
-            f"{counted(count, 'record')} in {topic}", poll, lambda: f"there are {len(there_are())}"
+        return Condition(
+            f"{counted(count, 'record')} in {topic}", poll, lambda: f"there are {len(records())}"
         )
 
     def _enough_requests(
         self, apis: Apis, count: int, topic: str | None
-    ) -> Awaited[list[SeenRequest]]:
+    ) -> Condition[list[SeenRequest]]:
         which = Which(api_keys=api_keys_of(apis), topic=topic)
         found: list[SeenRequest] = []
-        beginning = looked_at = self._interception.seen.beginning
+        beginning = position = self._interception.seen.beginning
 
         def poll() -> list[SeenRequest] | None:
-            nonlocal beginning, looked_at
+            nonlocal beginning, position
             seen = self._interception.seen
-            if beginning != seen.beginning:  # they were forgotten meanwhile
+            if beginning != seen.beginning:  # requests were forgotten meanwhile
                 beginning = seen.beginning
                 found.clear()
-            found.extend(each for each in seen.since(looked_at) if which.matches(each))
-            looked_at = seen.total
+            found.extend(each for each in seen.since(position) if which.matches(each))
+            position = seen.total
             return found if len(found) >= count else None
 
-        return Awaited(
+        return Condition(
             f"{counted(count, 'request')} {apis or 'of any API'}",
             poll,
             lambda: f"there were {len(found)}",
         )
 
-    def _group_in_state(self, id: str, state: str, members: int | None) -> Awaited[GroupView]:
+    def _group_in_state(self, id: str, state: str, members: int | None) -> Condition[GroupView]:
         def poll() -> GroupView | None:
-            found = group_view(self._inside, id)
+            found = group_view(self._internals, id)
             is_there = found.state == state and members in (None, len(found.members))
             return found if is_there else None
 
         with_members = "" if members is None else f" with {counted(members, 'member')}"
-        return Awaited(
+        return Condition(
             f"group {id} in state {state}{with_members}",
             poll,
-            lambda: f"it is {group_view(self._inside, id)}",
+            lambda: f"it is {group_view(self._internals, id)}",
         )
 
-    def _committed(self, id: str, topic: str, partition: int, offset: int) -> Awaited[GroupView]:
+    def _committed(self, id: str, topic: str, partition: int, offset: int) -> Condition[GroupView]:
         def poll() -> GroupView | None:
-            found = group_view(self._inside, id)
+            found = group_view(self._internals, id)
             return found if found.offsets.get((topic, partition), -1) >= offset else None
 
-        return Awaited(
+        return Condition(
             f"offset {offset} of {topic}-{partition} committed by group {id}",
             poll,
-            lambda: f"committed are {group_view(self._inside, id).offsets}",
+            lambda: f"committed: {group_view(self._internals, id).offsets}",
         )
 
 
 def _connection(
-    node: NodeInside, id: str, connection: Connection, principal: str
+    node: NodeInternals, id: str, connection: Connection, principal: str
 ) -> ConnectionView:
     return ConnectionView(
         id, node.id, connection.peer, connection.client_software, principal, connection.requests

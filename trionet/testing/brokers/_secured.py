@@ -1,7 +1,7 @@
-"""Brokers with TLS and SASL for tests, with certificates made on the fly.
+"""Brokers with TLS and SASL for tests, with certificates generated at run time.
 
-One authority and one certificate for ``localhost`` and 127.0.0.1 serve all brokers of a process;
-neither its key nor any password is kept anywhere.
+One certificate authority and one certificate for ``localhost`` and 127.0.0.1 serve all brokers of a
+process; neither its key nor any password is stored.
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ import trio
 
 from ...errors import ConfigError
 from ...net.sasl._scram import HASHES, ScramCredential, salted
-from ..internals._broker_internals import Inside
+from ..internals._broker_internals import BrokerInternals
 from ._client_configs import ClientSecurity
 
 USERNAME: Final = "tester"
-PASSWORD: Final = "not a secret"  # noqa: S105  # of brokers that live as long as a test
+PASSWORD: Final = "not a secret"  # noqa: S105  # of brokers that live for a test
 MECHANISMS: Final = ("PLAIN", *HASHES)
 
 
 @attrs.frozen(kw_only=True)
 class Security:
-    """How a broker for tests is secured.
+    """The security of a broker under test.
 
     Attributes:
-        settings: Kafka's settings that do it.
-        client: what a client has to do.
+        settings: the broker settings.
+        client: what clients need.
     """
 
     settings: dict[str, object]
     client: ClientSecurity
 
-    def check(self, given: Mapping[str, object]) -> None:
-        """Refuse settings beside which this would have no effect.
+    def check(self, settings: Mapping[str, object]) -> None:
+        """Reject settings that conflict with these.
 
         Raises:
-            ConfigError: they say where to listen.
+            ConfigError: they include listeners.
         """
-        if self.settings and "listeners" in given:
+        if self.settings and "listeners" in settings:
             raise ConfigError(
-                "listeners is not allowed beside tls and sasl, which make a listener of their own;"
-                " without these, settings can secure any listener"
+                "listeners cannot be combined with tls or sasl, which define a listener; to secure"
+                " listeners of your own, use settings instead of tls and sasl"
             )
 
 
 def security_of(*, tls: bool, sasl: str | None) -> Security:
-    """What makes a broker's only listener one with TLS, SASL, or both.
+    """The security of a broker whose only listener has TLS, SASL, or both.
 
     Raises:
-        ConfigError: the mechanism is not allowed here, or a package is not installed.
+        ConfigError: the mechanism is not allowed, or a package is not installed.
     """
     if sasl is not None and sasl not in MECHANISMS:
-        raise ConfigError(f"sasl={sasl!r} is not allowed; allowed: {', '.join(MECHANISMS)}")
+        raise ConfigError(f"invalid sasl={sasl!r}; allowed: {', '.join(MECHANISMS)}")
     pem = _certificates() if tls else None
     client = ClientSecurity(
         ca_pem=None if pem is None else pem.authority,
@@ -80,8 +80,8 @@ def security_of(*, tls: bool, sasl: str | None) -> Security:
     return Security(settings=settings, client=client)
 
 
-async def add_users(inside: Inside, client: ClientSecurity) -> None:
-    """Let the user in by SCRAM; of PLAIN the settings tell."""
+async def add_users(inside: BrokerInternals, client: ClientSecurity) -> None:
+    """Create the user's SCRAM credentials; for PLAIN the settings have the password."""
     await trio.lowlevel.checkpoint()
     if client.sasl_mechanism in HASHES:
         credentials = inside.cluster.scram_credentials
@@ -107,7 +107,7 @@ def _certificates() -> _Pem:
     try:
         import trustme
     except ImportError:
-        raise ConfigError("tls=True needs the package trustme; install trionet[testing]") from None
+        raise ConfigError("tls=True needs the package trustme: install trionet[testing]") from None
     authority = trustme.CA()
     issued = authority.issue_cert("localhost", "127.0.0.1")
     return _Pem(

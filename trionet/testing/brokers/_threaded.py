@@ -1,4 +1,18 @@
-"""A broker in a thread of its own, so that a blocking client beside it cannot deadlock."""
+"""A broker in its own thread, for programs that block.
+
+The problem: a synchronous client blocks the thread of the test, so a broker in the same thread
+could never respond. And a test must be able to inspect the broker, wait for it and inject faults
+from any thread, although nothing in the broker is thread-safe.
+
+The choice: ``trio.run`` in a thread, and every access as a function that the broker's loop calls
+(``TrioToken.run_sync_soon``), whose result comes back in a ``concurrent.futures.Future``. A wait
+for a result also ends when the loop ends, so that a crash of the broker cannot hang the test. Calls
+made in the broker's own thread, from ``when=`` functions, run directly.
+
+Rejected: a broker in a subprocess (its state and its errors would have to be serialised, and
+starting it takes a hundred times as long) and ``trio.from_thread`` (it needs a thread started by
+trio). Think again if tests need more of the CPU than one process has.
+"""
 
 from __future__ import annotations
 
@@ -18,30 +32,30 @@ from ...broker import Broker, BrokerStatistics, open_broker
 from ...errors import LocalProtocolError
 from ...metrics._log_ring import LogRing
 from ..faults._faults import Apis
-from ..internals import _broker_operations as chores
-from ..internals._broker_internals import inside_of
+from ..internals import _broker_operations as operations
+from ..internals._broker_internals import internals_of
 from ..internals._groups import GroupView
 from ..internals._records import Record, Seed
 from ..requests._seen_requests import SeenRequest
 from ._client_configs import ClientSecurity, client_config
 from ._controls import Controls
 from ._secured import Security, add_users, security_of
-from ._topic_settings import Topics, Wanted, wanted_topics
+from ._topic_settings import NewTopics, Topics, parse_topics
 
 T = TypeVar("T")
 
-# How long a wait of a test takes at most, if it does not say.
+# The default timeout of waits.
 WAIT_SECONDS = 10.0
 
 ENDED = (
-    "the broker has ended, as its with block or the test of its fixture has; what is to be known of"
-    " it is to be asked before"
+    "the broker has stopped, at the end of its with block or of the test of its fixture; inspect"
+    " it before that"
 )
 
 
 @attrs.frozen
 class _Loop:
-    """The broker's own loop, as seen from other threads."""
+    """The broker's loop, as seen from other threads."""
 
     token: trio.lowlevel.TrioToken
     nursery: trio.Nursery
@@ -49,14 +63,14 @@ class _Loop:
     thread: int
 
     def call(self, function: Callable[[], T], /) -> T:
-        if threading.get_ident() == self.thread:  # in ``when``, or a function of ``answer``
+        if threading.get_ident() == self.thread:  # in ``when``, or a function of ``response``
             return function()
         future: Future[T] = Future()
 
         def run() -> None:
             try:
                 future.set_result(function())
-            except Exception as error:  # boundary: the caller's question must not stop the broker
+            except Exception as error:  # boundary: an error of the caller must not stop the broker
                 future.set_exception(error)
 
         self._soon(run)
@@ -65,8 +79,8 @@ class _Loop:
     def run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         if threading.get_ident() == self.thread:
             raise LocalProtocolError(
-                "this waits for the broker, so it cannot be called in the broker's own thread, by"
-                " when= or by a function that makes an answer; what does not wait can be"
+                "this call waits for the broker, so it cannot be made in the broker's own thread,"
+                " from when= or from a function that makes a response"
             )
         future: Future[T] = Future()
 
@@ -87,24 +101,25 @@ class _Loop:
             raise trio.RunFinishedError(ENDED) from None
 
     def _result(self, future: Future[T]) -> T:
-        # A run that breaks down answers nobody.
-        awaited: list[Future[Any]] = [future, self.ended]
-        wait(awaited, return_when=FIRST_COMPLETED)
+        # A loop that crashes never runs the function.
+        futures: list[Future[Any]] = [future, self.ended]
+        wait(futures, return_when=FIRST_COMPLETED)
         if not future.done():
             raise trio.RunFinishedError(ENDED)
         return future.result()
 
 
 class ThreadedBroker(Controls):
-    """A running broker, to be used from any thread; made by :func:`broker`.
+    """A running broker, usable from any thread; made by :func:`broker`.
 
-    As :class:`~trionet.testing.brokers._broker_control.BrokerControl`, but nothing is awaited.
-    Waits have a deadline, and raise ``TimeoutError``.
+    The methods are those of :class:`~trionet.testing.BrokerControl`, but block.
+    Waits have a timeout, and raise ``TimeoutError``. It has more than 25 methods because each
+    operation of a broker needs one that crosses threads.
 
     Attributes:
-        bootstrap_servers: what a client is given, as in ``"127.0.0.1:50123"``.
+        bootstrap_servers: the address for clients, as in ``"127.0.0.1:50123"``.
         cluster_id: as clients see it.
-        security: what a client needs besides, with TLS or SASL.
+        security: what clients need to connect, with TLS or SASL.
     """
 
     def __init__(
@@ -114,12 +129,12 @@ class ThreadedBroker(Controls):
         self._broker = broker
         self._loop = loop
         self._logged = logged
-        self.bootstrap_servers = broker.bootstrap_servers
-        self.cluster_id = broker.cluster_id
+        self.bootstrap_servers: str = broker.bootstrap_servers
+        self.cluster_id: str = broker.cluster_id
         self.security = security
 
     def statistics(self) -> BrokerStatistics:
-        """What the broker did and holds now."""
+        """Counters and current values of the broker."""
         return self._call(self._broker.statistics)
 
     # Nodes, of which there are several with ``brokers=``.
@@ -131,14 +146,14 @@ class ThreadedBroker(Controls):
 
     @property
     def running_nodes(self) -> list[int]:
-        """The ids of those that are not stopped."""
+        """The ids of the nodes that are running."""
         return self._call(lambda: self._broker.running_nodes)
 
     def leader(self, topic: str, partition: int) -> int:
         """The node that leads a partition; -1 while none does.
 
         Raises:
-            ValueError: there is no such partition.
+            ValueError: the partition does not exist.
         """
         return self._call(lambda: self._broker.leader(topic, partition))
 
@@ -150,27 +165,27 @@ class ThreadedBroker(Controls):
         """Make a node the leader of a partition; see :meth:`trionet.Broker.move_leader`.
 
         Raises:
-            ValueError: there is no such partition, or the node cannot lead it.
+            ValueError: the partition does not exist, or the node cannot lead it.
         """
         self._loop.run(self._broker.move_leader, topic, partition, node)
 
     def move_coordinator(self, group: str, node: int) -> None:
-        """Make a node the coordinator of a group, and of all in the same partition.
+        """Make a node the coordinator of a group, and of all groups in the same partition.
 
         Raises:
-            ValueError: there is no such node, or it is stopped.
+            ValueError: the node does not exist, or is stopped.
         """
         self._loop.run(self._broker.move_coordinator, group, node)
 
     def elect_preferred_leaders(self) -> None:
-        """Give every partition to the first of its replicas, where that runs."""
+        """Make the first replica of every partition its leader, if it is running."""
         self._loop.run(self._broker.elect_preferred_leaders)
 
     def stop(self, node: int) -> None:
         """Stop a node; see :meth:`trionet.Broker.stop`.
 
         Raises:
-            ValueError: there is no such node.
+            ValueError: the node does not exist.
         """
         self._loop.run(self._broker.stop, node)
 
@@ -178,40 +193,40 @@ class ThreadedBroker(Controls):
         """Start a stopped node again, on the same ports; see :meth:`trionet.Broker.start`.
 
         Raises:
-            ValueError: there is no such node.
-            OSError: a port was taken by somebody else meanwhile.
+            ValueError: the node does not exist.
+            OSError: a port is in use by another process by now.
         """
         self._loop.run(self._broker.start, node)
 
     def client_config(self, client: str) -> dict[str, Any]:
-        """What a client needs to connect, as its own settings.
+        """The settings with which a client connects.
 
         Args:
             client: ``confluent-kafka``, ``kafka-python`` or ``aiokafka``.
 
         Raises:
-            ValueError: it is none of these.
+            ValueError: the client is unknown.
         """
         return client_config(client, self.bootstrap_servers, self.security)
 
     def create_topic(self, name: str, partitions: int | None = None, **configs: object) -> None:
-        """Make a topic; ``configs`` are its own settings, with underscores for dots.
+        """Create a topic; ``configs`` are topic configs, with underscores for dots.
 
         Raises:
-            ApiError: it exists, or what was asked for is not allowed.
+            ApiError: the topic exists, or an argument is invalid.
         """
-        self._loop.run(chores.create_topic, self._inside, name, partitions, configs)
+        self._loop.run(operations.create_topic, self._internals, name, partitions, configs)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records.
 
         Raises:
-            ApiError: there is none of that name.
+            ApiError: the topic does not exist.
         """
-        self._loop.run(chores.delete_topic, self._inside, name)
+        self._loop.run(operations.delete_topic, self._internals, name)
 
     def seed(self, topic: str, records: Iterable[Seed]) -> list[Record]:
-        """Put records into a topic, which is made if it is not there; what they are there.
+        """Append records to a topic, creating it if needed. Returns them.
 
         Args:
             topic: its name.
@@ -219,24 +234,24 @@ class ThreadedBroker(Controls):
                 ``key``, ``value``, ``headers``, ``timestamp``.
 
         Raises:
-            ApiError: the broker refused some; those of partitions before are there.
-            TypeError: one of them is no record; nothing was put there.
-            ValueError: the same, or there is no such partition.
+            ApiError: the broker rejected a batch; earlier ones were appended.
+            TypeError: a record is invalid; nothing was appended.
+            ValueError: a field is invalid, or the partition does not exist; nothing was appended.
         """
-        return self._loop.run(chores.seed, self._inside, topic, list(records))
+        return self._loop.run(operations.seed, self._internals, topic, list(records))
 
     def load(self, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
-        """Put the records of a file of JSON lines into their topics.
+        """Append the records of a file of JSON lines to their topics. Returns them by topic.
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: a line is not what it should be; nothing was put anywhere.
+            ValueError: a line is invalid; nothing was appended.
         """
-        return self._loop.run(chores.load, self._inside, path)
+        return self._loop.run(operations.load, self._internals, path)
 
     def apply_retention(self) -> None:
-        """Remove what is too old or too much by now (``log.retention.check.interval.ms``)."""
-        self._loop.run(chores.apply_retention, self._inside)
+        """Delete old records now, instead of after ``log.retention.check.interval.ms``."""
+        self._loop.run(operations.apply_retention, self._internals)
 
     def wait_for_records(
         self,
@@ -246,7 +261,7 @@ class ThreadedBroker(Controls):
         partition: int | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> list[Record]:
-        """Wait until a topic has this many records, or more; gives them."""
+        """Wait until a topic has at least ``count`` records. Returns them."""
         return self._wait(self._enough_records(topic, count, partition), seconds)
 
     def wait_for_requests(
@@ -257,7 +272,7 @@ class ThreadedBroker(Controls):
         topic: str | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> list[SeenRequest]:
-        """Wait until this many requests have come; gives them."""
+        """Wait until at least ``count`` requests have been received. Returns them."""
         return self._wait(self._enough_requests(apis, count, topic), seconds)
 
     def wait_for_group(
@@ -268,7 +283,7 @@ class ThreadedBroker(Controls):
         members: int | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> GroupView:
-        """Wait until a group is in a state, and has this many members; gives it."""
+        """Wait until a group is in a state, with this many members. Returns it."""
         return self._wait(self._group_in_state(id, state, members), seconds)
 
     def wait_for_offset(
@@ -280,11 +295,11 @@ class ThreadedBroker(Controls):
         partition: int = 0,
         seconds: float = WAIT_SECONDS,
     ) -> GroupView:
-        """Wait until a group has committed an offset, or a later one; gives it."""
+        """Wait until a group has committed an offset, or a later one. Returns the group."""
         return self._wait(self._committed(group, topic, partition, offset), seconds)
 
-    def _wait(self, awaited: chores.Awaited[T], seconds: float) -> T:
-        found: T = self._loop.run(chores.until_at_most, self._inside, awaited, seconds)
+    def _wait(self, condition: operations.Condition[T], seconds: float) -> T:
+        found: T = self._loop.run(operations.wait_with_timeout, self._internals, condition, seconds)
         return found
 
     def _call(self, function: Callable[[], T]) -> T:
@@ -312,30 +327,31 @@ def broker(
     sasl: str | None = None,
     **keywords: object,
 ) -> Iterator[ThreadedBroker]:
-    """Run a broker in a thread for as long as the block lasts.
+    """Run a broker in a thread for the duration of the block.
 
-    In memory and on a free port of 127.0.0.1 by default. Usable in synchronous, asyncio and trio
-    programs; nothing of it is left when the block has ended.
+    By default it is in memory, on a free port of 127.0.0.1. Usable in synchronous, asyncio and trio
+    programs; nothing remains after the block.
 
     Args:
         settings: Kafka's broker settings by their dotted keys.
-        brokers: how many nodes it is, over the same data.
-        topics: which there are from the beginning: names, or a dict of names, each with how many
-            partitions it has, or with a dict of ``partitions`` and the topic's own settings.
-        tls: its listener speaks TLS, with a certificate that is made for it.
-        sasl: clients have to log in, by ``PLAIN``, ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``.
-        keywords: settings with underscores, as in ``num_partitions=3``; they win.
+        brokers: how many nodes to run, over the same data.
+        topics: created at the start: names, or a dict of names with a number of partitions, or with
+            a dict of ``partitions`` and topic configs.
+        tls: whether the listener uses TLS, with a generated certificate.
+        sasl: the mechanism by which clients have to authenticate: ``PLAIN``, ``SCRAM-SHA-256`` or
+            ``SCRAM-SHA-512``.
+        keywords: settings with underscores, as in ``num_partitions=3``; they take precedence.
 
     Raises:
         ConfigError: a setting is unknown or its value is not allowed.
         OSError: a listener cannot be bound, or the data folder cannot be used.
-        ApiError: a topic cannot be made.
-        TypeError: ``topics`` is none of what is allowed.
+        ApiError: a topic cannot be created.
+        TypeError: ``topics`` is invalid.
     """
-    wanted = wanted_topics(topics)
+    new_topics = parse_topics(topics)
     security = security_of(tls=tls, sasl=sasl)
     started: Future[tuple[ThreadedBroker, Callable[[], None]]] = Future()
-    given_up: Future[None] = Future()  # done when nobody waits for the start any more
+    given_up: Future[None] = Future()  # done when the caller no longer waits for the start
     ended: Future[None] = Future()
 
     async def serve() -> None:
@@ -347,14 +363,17 @@ def broker(
                 with suppress(trio.RunFinishedError):
                     token.run_sync_soon(scope.cancel)
 
+            # Runs at once if the caller has given up before this thread got here: the callback of a
+            # done future is called by add_done_callback itself, so no cancellation is lost.
             given_up.add_done_callback(cancel)
             security.check({**(settings or {}), **keywords})
-            given = {**security.settings, **(settings or {}), **keywords}
-            async with open_broker(given, brokers=brokers) as running:
-                await _prepare(running, wanted, security)
+            merged = {**security.settings, **(settings or {}), **keywords}
+            async with open_broker(merged, brokers=brokers) as running:
+                await _prepare(running, new_topics, security)
                 async with trio.open_nursery() as nursery:
                     loop = _Loop(token, nursery, ended, threading.get_ident())
                     threaded = ThreadedBroker(running, loop, security.client, logged)
+                    # The caller may use the broker from here on; `_Loop` needs the open nursery.
                     started.set_result((threaded, lambda: token.run_sync_soon(stop.set)))
                     await stop.wait()
                     nursery.cancel_scope.cancel(reason="the broker is stopping")
@@ -363,6 +382,8 @@ def broker(
         try:
             trio.run(serve)
         except BaseException as error:  # boundary: raised in the caller's thread  # noqa: ASYNC103
+            # An error is raised once: by the start if the caller still waits for that, or else at
+            # the end of its block, through `ended`.
             if not started.done():
                 started.set_exception(error)
                 ended.set_result(None)
@@ -375,45 +396,46 @@ def broker(
     try:
         thread.start()
         threaded, stop = started.result()
-    except BaseException:  # an error of the start, or Ctrl-C while it goes on
+    except BaseException:  # an error of the start, or Ctrl-C during it
         given_up.set_result(None)
-        with suppress(RuntimeError):  # the thread has not begun; it ends at once when it does
+        with suppress(RuntimeError):  # the thread was not started yet; it ends at once when it is
             thread.join()
         raise
     try:
-        with _errors_told(threaded):
+        with _errors_reported(threaded):
             yield threaded
     finally:
+        # The loop may crash between the check and the call, which then has nothing to stop.
         if not ended.done():
             try:
                 stop()
             except trio.RunFinishedError:
-                pass  # it ended by an error, which is raised below
+                pass  # it crashed; the error is raised below
         thread.join()
         ended.result()
 
 
 @contextmanager
-def _errors_told(threaded: ThreadedBroker) -> Iterator[None]:
-    """Tell at the end of the block what functions of the test have raised in the broker."""
+def _errors_reported(threaded: ThreadedBroker) -> Iterator[None]:
+    """Report at the end of the block what functions of the test raised in the broker."""
     try:
         yield
-    except BaseException as error:  # boundary: it goes on; told is what may have led to it
+    except BaseException as error:  # boundary: raised again, with a note on a fault's error
         threaded.faults.explain(error)
         raise
     threaded.faults.raise_errors()
 
 
-async def _prepare(running: Broker, topics: Wanted, security: Security) -> None:
-    inside = inside_of(running)
+async def _prepare(running: Broker, topics: NewTopics, security: Security) -> None:
+    inside = internals_of(running)
     await add_users(inside, security.client)
     for name, (partitions, configs) in topics.items():
-        await chores.create_topic(inside, name, partitions, configs)
+        await operations.create_topic(inside, name, partitions, configs)
 
 
 @contextmanager
 def _logged() -> Iterator[LogRing]:
-    """Keep what this thread logs of trionet: what its broker says, and no other's."""
+    """Keep the log records of this thread, which are those of its broker only."""
     ring, root = LogRing(logging.NOTSET), logging.getLogger("trionet")
     thread = threading.get_ident()
     ring.addFilter(lambda record: record.thread == thread)

@@ -1,22 +1,22 @@
-"""The topics that a broker for tests begins with, as a test may write them."""
+"""The topics that a broker under test starts with, as a test writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 Topics = Mapping[str, int | Mapping[str, object] | None] | Iterable[str]
-"""Names; or names, each with how many partitions it has, or with a dict of ``partitions`` and the
-topic's own settings, with underscores for dots."""
+"""Names; or a dict of names with a number of partitions, or with a dict of ``partitions`` and topic
+configs, with underscores for dots."""
 
-Wanted = dict[str, tuple[int | None, dict[str, object]]]
-"""By the name of each topic, how many partitions it gets and its own settings."""
+NewTopics = dict[str, tuple[int | None, dict[str, object]]]
+"""By name, the number of partitions and the topic configs."""
 
 
-def wanted_topics(topics: Topics | None) -> Wanted:
-    """What a test means by its ``topics``.
+def parse_topics(topics: Topics | None) -> NewTopics:
+    """Parse the ``topics`` of a test.
 
     Raises:
-        TypeError: it is none of what is allowed.
+        TypeError: they are invalid.
     """
     if topics is None:
         return {}
@@ -44,6 +44,6 @@ def _name(name: object) -> str:
 
 def _wrong(topics: object) -> TypeError:
     return TypeError(
-        f"topics={topics!r} is not allowed; allowed: a list of names, or a dict of names, each with"
-        ' how many partitions it has, as in {"orders": 3}, or with a dict of its settings'
+        f"invalid topics={topics!r}; allowed: a list of names, or a dict of names with a number of"
+        ' partitions, as in {"orders": 3}, or with a dict of topic configs'
     )

@@ -1,4 +1,4 @@
-"""Flip a bit of records on their way: of a Produce request, or of a Fetch response. Pure."""
+"""Flips a bit of records in transit: in a Produce request or in a Fetch response. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ...protocol.messages.fetch import FetchResponse
 from ...protocol.messages.produce import ProduceRequest
 from ..requests._seen_requests import Which
 from ..requests._topic_items import TopicName, topic_of
-from ._exchange import plain
+from ._exchange import bytes_of
 
-# Batches and messages of every format begin alike: an offset, the size of what follows, that.
+# All batch and message formats start with an offset and the size of what follows.
 _SIZE_AT: Final = 8
 _DATA_AT: Final = 12
 
 
 def with_flipped_bit(records: bytes) -> bytes:
-    """Flip a bit that the checksum of the first batch, or of the first message, covers: the last.
+    """Flip the last bit of the first batch or message, which its checksum covers.
 
-    What is shorter than the beginning of a batch stays as it is.
+    Data shorter than the start of a batch is returned unchanged.
     """
     if len(records) <= _DATA_AT:
         return records
@@ -30,7 +30,7 @@ def with_flipped_bit(records: bytes) -> bytes:
 
 
 def corrupted_request(request: ProduceRequest, which: Which, name_of: TopicName) -> ProduceRequest:
-    """Copy a request, with a flipped bit in the records of each partition that is meant."""
+    """Copy a request with a flipped bit in the records of each partition that matches."""
     changed = copy.copy(request)
     changed.topic_data = [copy.copy(topic) for topic in request.topic_data]
     for topic in changed.topic_data:
@@ -42,11 +42,11 @@ def corrupted_request(request: ProduceRequest, which: Which, name_of: TopicName)
 
 
 def corrupt_response(response: FetchResponse, which: Which, name_of: TopicName) -> None:
-    """Flip a bit of the records of each partition that is meant."""
+    """Flip a bit of the records of each partition that matches."""
     for topic in response.responses:
         for partition in topic.partitions:
             if partition.records and _is_meant(topic, partition.partition_index, which, name_of):
-                partition.records = with_flipped_bit(plain(partition.records))
+                partition.records = with_flipped_bit(bytes_of(partition.records))
 
 
 def _is_meant(topic: Message, partition: int, which: Which, name_of: TopicName) -> bool:

@@ -1,4 +1,4 @@
-"""One intercepted call, from its request to its answer: what a fault works on."""
+"""One intercepted request with its response; faults operate on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import trio
 
-from ...broker.api._call import Call, DivertedCall
+from ...broker.api._call import Call
 from ...broker.api._dispatch import RESPONSES, Handle
 from ...broker.api._response_errors import errors_in
 from ...net.wire._transmission import FileRange
@@ -15,82 +15,82 @@ from ...protocol import error_codes
 from ...protocol._header import encode_response_header, frame
 from ...protocol._wire import Chunk, Message
 from ...server._request_channel import CloseConnection
-from ..internals._broker_internals import NodeInside
+from ..internals._broker_internals import NodeInternals
 from ..requests._seen_requests import SeenRequest
 
 Then = Callable[[Any], None]
-"""Given the answer of the API: a message, or how the call ends without one."""
+"""Receives the response of the API, or how the call ends without one."""
 
 
 class Exchange:
-    """A call of a client.
+    """An intercepted call.
 
     Args:
-        node: the broker that it came to.
-        call: its header, and the way back.
-        handle: the API.
-        seen: what tests are shown of it; told how it ends.
+        node: the broker that received it.
+        call: the request with its header, and how to respond.
+        handle: the API's handler.
+        seen: the record of the request that tests see; its outcome is added to it.
 
     Attributes:
-        go_on: meets what faults are left, and has the API do what it was asked for.
+        proceed: applies the remaining faults, then handles the request normally.
     """
 
-    def __init__(self, node: NodeInside, call: Call, handle: Handle, seen: SeenRequest) -> None:
+    def __init__(self, node: NodeInternals, call: Call, handle: Handle, seen: SeenRequest) -> None:
         self.node = node
         self.call = call
         self.seen = seen
         self._handle = handle
-        self.go_on: Callable[[], Awaitable[None]] = self.execute
+        self.proceed: Callable[[], Awaitable[None]] = self.execute
 
     @property
     def message(self) -> Message:
         return self.seen.message
 
     async def execute(self, then: Then | None = None, message: Message | None = None) -> None:
-        """Have the API do what it was asked for, or ``message`` instead; its answer goes on.
+        """Handle the request normally, or ``message`` in its place.
 
         Args:
-            then: takes the answer, now or when it comes; by default it leaves.
+            then: receives the response when it is there; by default it is sent.
             message: another request of the same API.
         """
 
-        def take(answer: Any) -> None:
-            (then or self.give)(answer)
+        def take(response: Any) -> None:
+            (then or self.respond)(response)
             self.node.changes.unpark_all()
 
-        diverted = DivertedCall(self.call, take)
-        answer = await self._handle(self.message if message is None else message, diverted)
-        if answer is not None:
-            take(answer)
+        diverted = self.call.diverted(take)
+        response = await self._handle(self.message if message is None else message, diverted)
+        if response is not None:
+            take(response)
 
-    def give(self, answer: Any) -> None:
-        """Let an answer leave: a message, or how the call ends without one."""
-        if isinstance(answer, RESPONSES):
-            if not isinstance(answer, CloseConnection):
+    def respond(self, response: Any) -> None:
+        """Send a response: a message, or how the call ends without one."""
+        if isinstance(response, RESPONSES):
+            if not isinstance(response, CloseConnection):
                 self.seen.errors = ()
-            self.call.request.respond(answer)
+            self.call.request.respond(response)
             return
-        self.note(answer)
-        # The API may have told it to the call that it was given in this one's place.
+        self.note(response)
+        # The handler may have set this on the diverted call that it was given instead.
         self.call.has_errors = bool(self.seen.errors)
-        self.call.respond(answer)
+        self.call.respond(response)
 
-    def note(self, answer: Message) -> None:
-        """Remember the errors in an answer."""
-        self.seen.errors = tuple(error_codes.name_of(code) for code in errors_in(answer))
+    def note(self, response: Message) -> None:
+        """Record the errors in a response."""
+        self.seen.errors = tuple(error_codes.name_of(code) for code in errors_in(response))
 
-    def frame_of(self, answer: Message | bytes) -> bytes:
-        """An answer as it would travel; one of bytes is the body behind the header."""
+    def frame_of(self, response: Message | bytes) -> bytes:
+        """The encoded frame of a response; bytes are used as its body."""
         codec = self.call.codec
         chunks: list[Chunk] = [encode_response_header(codec, self.call.correlation_id)]
-        if isinstance(answer, bytes):
-            chunks.append(answer)
+        if isinstance(response, bytes):
+            chunks.append(response)
         else:
-            codec.encode_response(answer, chunks)
-        return b"".join(map(plain, frame(chunks)))
+            codec.encode_response(response, chunks)
+        return b"".join(map(bytes_of, frame(chunks)))
 
     def start(self, work: Callable[[], Any]) -> None:
-        """Do the rest of a call in a task of the broker's."""
+        """Continue a call in a task of the broker's nursery."""
         self.node.state.nursery.start_soon(self._guarded, work, name=f"fault on {self.seen.api}")
 
     async def _guarded(self, work: Callable[[], Any]) -> None:
@@ -104,30 +104,30 @@ class Exchange:
         return f"<Exchange {self.seen.as_line()}>"
 
 
-def plain(chunk: Chunk) -> bytes:
-    """The bytes of a chunk, also of one that is in a file."""
+def bytes_of(chunk: Chunk) -> bytes:
+    """The bytes of a chunk, read from its file if it is a file range."""
     if isinstance(chunk, FileRange):
         return chunk.file.read_at(chunk.offset, chunk.count)
     return bytes(cast(bytes, chunk))
 
 
-class Waiting:
-    """A call that waits in the broker's purgatory for its time, for a test, or for the stop.
+class DelayedExchange:
+    """A call in the broker's purgatory, until its deadline, its key is completed or the stop.
 
     (See :class:`trionet.broker.model._purgatory.DelayedOperation`.)
     """
 
-    def __init__(self, exchange: Exchange, go_on: Callable[[], None]) -> None:
+    def __init__(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
         self._exchange = exchange
-        self._go_on = go_on
+        self._proceed = proceed
 
     @classmethod
     def add(
-        cls, exchange: Exchange, key: object, go_on: Callable[[], None], seconds: float
+        cls, exchange: Exchange, key: object, proceed: Callable[[], None], seconds: float
     ) -> None:
-        """Keep a call for some seconds, or until ``key`` is completed, then ``go_on``."""
+        """Delay a call for ``seconds``, or until ``key`` is completed, then call ``proceed``."""
         exchange.node.state.purgatory.add(
-            cls(exchange, go_on), [key], trio.current_time() + seconds
+            cls(exchange, proceed), [key], trio.current_time() + seconds
         )
 
     @property
@@ -138,4 +138,4 @@ class Waiting:
         return False
 
     def complete(self) -> None:
-        self._go_on()
+        self._proceed()

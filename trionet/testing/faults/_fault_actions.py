@@ -1,7 +1,7 @@
-"""What a fault does with a call, once it has met one.
+"""What a fault does with a request that it matches.
 
-Each action is given an :class:`Exchange` and ends it: at once, or later from a task of the
-broker's. None of them waits: a handler that runs one is free again when it returns.
+Each action gets an :class:`Exchange` and ends it: at once, or later from a task of the broker. None
+of them waits: a handler that runs one is free again when it returns.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from ...server._request_channel import CloseConnection
 from ..memory._transport import MemoryTransport
 from ..requests._seen_requests import SeenRequest, Which
 from ._corruption import corrupt_response, corrupted_request
-from ._exchange import Exchange, Waiting
-from ._response_errors import ErrorAnswers, is_of_the_whole, merge, response_class, rest_of
+from ._exchange import DelayedExchange, Exchange
+from ._response_errors import ErrorResponses, is_top_level, merge, response_class, rest_of
 
 Body = Message | bytes | Callable[[SeenRequest], Message | bytes]
-"""What a call is answered with: a response, the bytes behind its header, or what makes either."""
+"""A response: a message, the bytes after its header, or a function that makes either."""
 
-_CLOSE_WITH_RESET = struct.pack("ii", 1, 0)  # linger, for no time
-# How often it is looked whether the beginning of a frame has left.
+_CLOSE_WITH_RESET = struct.pack("ii", 1, 0)  # SO_LINGER, for zero seconds
+# How often to check whether the start of a frame was sent.
 _LEFT_CHECK_SECONDS = 0.001
-# APIs whose answer is needed for one with errors in it: it has what the request does not name.
-_ANSWERED_FIRST = (api_keys.FETCH, api_keys.METADATA, api_keys.DESCRIBE_LOG_DIRS)
+# APIs that are handled even if they fail: their responses have items that requests do not name.
+_HANDLED_FIRST = (api_keys.FETCH, api_keys.METADATA, api_keys.DESCRIBE_LOG_DIRS)
 
-#: Their requests, or their responses, carry records.
+#: APIs whose requests or responses carry records.
 RECORD_APIS = (api_keys.PRODUCE, api_keys.FETCH)
 
 
 class Action(Protocol):
-    """What becomes of a call."""
+    """What a fault does with a request."""
 
     async def act(self, exchange: Exchange, which: Which) -> None:
-        """End a call that is one of ``which``."""
+        """End an exchange that matches ``which``."""
         ...
 
 
 @attrs.frozen
 class Fail:
-    """Answer with an error, and do nothing of what was asked for; or do it, and say it failed."""
+    """Respond with an error, without handling the request or after it."""
 
     code: int
     text: str | None
@@ -68,55 +68,55 @@ class Fail:
         codec = exchange.call.codec
         hits = which.hits if which.topic is not None else None
         name_of = exchange.node.topic_name
-        answers = ErrorAnswers(codec, self.code, self.text, hits, name_of)
-        is_whole = is_of_the_whole(codec.api_key, self.code)
+        responses = ErrorResponses(codec, self.code, self.text, hits, name_of)
+        is_whole = is_top_level(codec.api_key, self.code)
 
-        def mark(answer: Any) -> None:
-            exchange.give(self._marked(exchange, answers, which, answer))
+        def mark(response: Any) -> None:
+            exchange.respond(self._marked(exchange, responses, which, response))
 
         names_none = hits is not None and exchange.seen.is_about_all_topics
-        if self.executed or names_none or (codec.api_key in _ANSWERED_FIRST and not is_whole):
+        if self.executed or names_none or (codec.api_key in _HANDLED_FIRST and not is_whole):
             await exchange.execute(mark, _without_wait(exchange.message))
             return
-        refused = answers.refusal(exchange.message)
+        rejected = responses.rejection(exchange.message)
         rest = None if hits is None else rest_of(exchange.message, hits, name_of)
 
-        def add(answer: Any) -> None:
-            if isinstance(answer, RESPONSES):
-                exchange.give(self._instead_of_nothing())
+        def add(response: Any) -> None:
+            if isinstance(response, RESPONSES):
+                exchange.respond(self._instead_of_nothing())
                 return
-            merge(answer, refused)
-            exchange.give(answer)
+            merge(response, rejected)
+            exchange.respond(response)
 
         if rest is not None:
             await exchange.execute(add, rest)
-        elif _has_no_answer(exchange.message):
-            exchange.give(self._instead_of_nothing())
+        elif _has_no_response(exchange.message):
+            exchange.respond(self._instead_of_nothing())
         else:
-            exchange.give(refused)
+            exchange.respond(rejected)
 
     def _marked(
-        self, exchange: Exchange, answers: ErrorAnswers, which: Which, answer: Any
+        self, exchange: Exchange, responses: ErrorResponses, which: Which, response: Any
     ) -> Message | CloseConnection:
-        if isinstance(answer, RESPONSES):
+        if isinstance(response, RESPONSES):
             return self._instead_of_nothing()
-        message: Message = answer
-        answers.mark(message)
+        message: Message = response
+        responses.mark(message)
         if isinstance(message, FetchResponse):
-            merge(message, answers.refusal(_left_out(exchange, which, message)))
+            merge(message, responses.rejection(_omitted_partitions(exchange, which, message)))
         return message
 
     def _instead_of_nothing(self) -> CloseConnection:
-        """What tells a producer that awaits no answer (acks=0), as Kafka does."""
+        """Signal an error to a producer that expects no response (acks=0), as Kafka does."""
         return CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}")
 
 
-def _has_no_answer(message: Message) -> bool:
+def _has_no_response(message: Message) -> bool:
     return getattr(message, "acks", None) == 0
 
 
 def _without_wait(message: Message) -> Message:
-    """The request, that nobody waits for data with: the error is there already."""
+    """The request without a wait for data: the error is there already."""
     if not isinstance(message, FetchRequest):
         return message
     changed = copy.copy(message)
@@ -124,36 +124,36 @@ def _without_wait(message: Message) -> Message:
     return changed
 
 
-def _left_out(exchange: Exchange, which: Which, answer: FetchResponse) -> FetchRequest:
-    """The partitions of a session that an incremental answer has nothing to say of (KIP-227)."""
-    session = exchange.node.state.fetch_sessions.get(answer.session_id)
-    told = {
+def _omitted_partitions(exchange: Exchange, which: Which, response: FetchResponse) -> FetchRequest:
+    """The partitions of a session that an incremental response omits (KIP-227)."""
+    session = exchange.node.state.fetch_sessions.get(response.session_id)
+    included = {
         (each, partition.partition_index)
-        for topic in answer.responses
+        for topic in response.responses
         for partition in topic.partitions
         for each in (topic.topic, topic.topic_id)
     }
-    asked = FetchRequest()
+    request = FetchRequest()
     for topic, partition in session.partitions if session is not None else ():
         name = topic if isinstance(topic, str) else exchange.node.topic_name(topic)
-        if (topic, partition) not in told and name is not None and which.hits(name, partition):
+        if (topic, partition) not in included and name is not None and which.hits(name, partition):
             item = FetchTopic(partitions=[FetchPartition(partition=partition)])
             if isinstance(topic, str):
                 item.topic = topic
             else:
                 item.topic_id = topic
-            asked.topics.append(item)
-    return asked
+            request.topics.append(item)
+    return request
 
 
 @attrs.frozen
-class Answer:
-    """Answer with this, and do nothing of what was asked for."""
+class Respond:
+    """Respond with this, without handling the request."""
 
     body: Body
 
     def __str__(self) -> str:
-        return "answer by the test"
+        return "respond with the test's response"
 
     async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
         await trio.lowlevel.checkpoint()
@@ -161,16 +161,16 @@ class Answer:
             body = self.body(exchange.seen) if callable(self.body) else self.body
             check_body(body, {exchange.seen.api_key})
             frame = exchange.frame_of(body)
-        except Exception as error:  # boundary: what the test gave cannot leave; it is told there
+        except Exception as error:  # boundary: an invalid response of the test; reported there
             if exchange.seen.fault is not None:
                 exchange.seen.fault.error = error
             await exchange.execute()
             return
-        exchange.give(frame if isinstance(body, bytes) else body)
+        exchange.respond(frame if isinstance(body, bytes) else body)
 
 
 def check_body(body: object, keys: Collection[int]) -> None:
-    """Check that a body can be an answer of some APIs.
+    """Check that a body can be a response of some APIs.
 
     Raises:
         TypeError: it is neither a response nor bytes.
@@ -178,28 +178,28 @@ def check_body(body: object, keys: Collection[int]) -> None:
     """
     if not isinstance(body, (Message, bytes)):
         raise TypeError(
-            f"{body!r} is no answer; allowed: a response of trionet.protocol.messages, bytes, or a"
-            " function of the request that makes either"
+            f"invalid response {body!r}; allowed: a response of trionet.protocol.messages, bytes,"
+            " or a function that makes either from the request"
         )
     if isinstance(body, Message) and {type(body)} != {response_class(key) for key in keys}:
         names = ", ".join(sorted(map(api_keys.name_of, keys))) or "every API"
-        raise ValueError(f"{type(body).__name__} is no answer to {names!r}")
+        raise ValueError(f"{type(body).__name__} is not a response of {names}")
 
 
 @attrs.frozen
-class GoOn:
-    """Go on: to the faults told later, and then do what was asked for."""
+class Continue:
+    """Continue with the remaining faults, then handle the request normally."""
 
     def __str__(self) -> str:
-        return "go on"
+        return "continue"
 
     async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
-        await exchange.go_on()
+        await exchange.proceed()
 
 
 @attrs.frozen
 class Swallow:
-    """Never answer; read nothing more of the connection, as a broker that hangs."""
+    """Never respond, and read nothing more from the connection, as a broker that hangs."""
 
     executed: bool
 
@@ -208,12 +208,12 @@ class Swallow:
 
     async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
         def keep(_: Any = None) -> None:
-            # A broker that stops waits for the answers it owes: this one never comes.
-            Waiting.add(exchange, exchange, end, float("inf"))
+            # A stopping broker waits for pending responses; this ends the wait.
+            DelayedExchange.add(exchange, exchange, end, float("inf"))
 
         def end() -> None:
             if exchange.call.request.channel.is_open:
-                exchange.give(CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}"))
+                exchange.respond(CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}"))
 
         if self.executed:
             await exchange.execute(keep)
@@ -224,7 +224,7 @@ class Swallow:
 
 @attrs.frozen
 class Close:
-    """Close the connection in place of an answer."""
+    """Close the connection instead of responding."""
 
     executed: bool
     reset: bool
@@ -237,7 +237,7 @@ class Close:
         def close(_: Any = None) -> None:
             if self.reset:
                 close_with_reset(exchange.call.request.channel)
-            exchange.give(CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}"))
+            exchange.respond(CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}"))
 
         if self.executed:
             await exchange.execute(close)
@@ -247,41 +247,41 @@ class Close:
 
 
 def close_with_reset(channel: Channel) -> None:
-    """Have the end of a connection be a reset (RST), whatever was sent and received before."""
+    """Let the connection be closed by a reset (RST), whatever was sent and received before."""
     if not channel.is_open:
         return
     option = socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_WITH_RESET
     if isinstance(channel.transport, MemoryTransport):
         channel.transport.setsockopt(*option)
         return
-    # Another descriptor of the same socket: closing this one leaves the connection alone.
+    # A duplicate descriptor of the same socket: closing it leaves the connection open.
     with socket.socket(fileno=os.dup(channel.fd)) as sock:
         sock.setsockopt(*option)
 
 
 @attrs.frozen
 class Cut:
-    """Answer, and close the connection in the middle of the answer's frame."""
+    """Send the first part of the response's frame, then close the connection."""
 
     at: int | float
 
     def __str__(self) -> str:
-        return f"cut the answer at {self.at}"
+        return f"cut the response at {self.at}"
 
     async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
-        await exchange.execute(lambda answer: self._cut(exchange, answer))
+        await exchange.execute(lambda response: self._cut(exchange, response))
 
-    def _cut(self, exchange: Exchange, answer: Any) -> None:
+    def _cut(self, exchange: Exchange, response: Any) -> None:
         request = exchange.call.request
         if not request.channel.is_open:
             return
-        if isinstance(answer, RESPONSES):
-            exchange.give(CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}"))
+        if isinstance(response, RESPONSES):
+            exchange.respond(CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}"))
             return
-        exchange.note(answer)
-        frame = exchange.frame_of(answer)
+        exchange.note(response)
+        frame = exchange.frame_of(response)
         count = self.at if isinstance(self.at, int) else int(self.at * len(frame))
-        # What the client has sent meanwhile is not to be read in between.
+        # The client's next request must not be read in between.
         request.start_throttling()
         request.respond(frame[: max(1, count)])
         exchange.start(lambda: self._close_when_left(exchange))
@@ -290,7 +290,7 @@ class Cut:
         await trio.lowlevel.checkpoint()
         request = exchange.call.request
         channel = request.channel
-        while channel.is_open and (  # noqa: ASYNC110  # a processor tells nobody but its loop
+        while channel.is_open and (  # noqa: ASYNC110  # there is no event for it
             not request.picked_up_ns or channel.send is not None
         ):
             await trio.sleep(_LEFT_CHECK_SECONDS)
@@ -302,7 +302,7 @@ class Cut:
 
 @attrs.frozen
 class Corrupt:
-    """Flip a bit of the records of a Produce request, or of a Fetch response, and go on with it."""
+    """Flip a bit of the records of a Produce request or a Fetch response, and continue."""
 
     def __str__(self) -> str:
         return "flip a bit of the records"
@@ -313,7 +313,7 @@ class Corrupt:
         def flip(response: Any) -> None:
             if isinstance(response, FetchResponse):
                 corrupt_response(response, which, name_of)
-            exchange.give(response)
+            exchange.respond(response)
 
         message = exchange.message
         if isinstance(message, ProduceRequest):
@@ -324,7 +324,7 @@ class Corrupt:
 
 @attrs.frozen
 class Throttle:
-    """Answer, and say that a quota is exceeded; read nothing for as long, if asked (KIP-219)."""
+    """Respond with a throttle time; mute the connection for as long, if requested to (KIP-219)."""
 
     throttle_ms: int
     mute: bool
@@ -333,16 +333,16 @@ class Throttle:
         return f"throttle by {self.throttle_ms} ms{', muted' if self.mute else ''}"
 
     async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
-        await exchange.execute(lambda answer: self._give(exchange, answer))
+        await exchange.execute(lambda response: self._give(exchange, response))
 
-    def _give(self, exchange: Exchange, answer: Any) -> None:
+    def _give(self, exchange: Exchange, response: Any) -> None:
         request = exchange.call.request
-        if isinstance(answer, Message):
-            answer.throttle_time_ms = self.throttle_ms  # type: ignore[attr-defined]
+        if isinstance(response, Message):
+            response.throttle_time_ms = self.throttle_ms  # type: ignore[attr-defined]
         if self.mute:
             request.start_throttling()
             exchange.start(self._unmute_later(exchange))
-        exchange.give(answer)
+        exchange.respond(response)
 
     def _unmute_later(self, exchange: Exchange) -> Callable[[], Any]:
         async def unmute() -> None:

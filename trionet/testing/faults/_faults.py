@@ -1,12 +1,22 @@
-"""Faults on demand: what a broker does wrong, with which requests, and how often.
+"""Fault injection: what a broker does wrong, with which requests, and how often.
 
-The words are the same in a synchronous program and in a trio program: none of them waits. Each
-gives a :class:`Fault`, which tells what it has met. A request meets the first fault, in the order
-in which they were told, that is for it and not over; so two of them are a sequence. One that only
-delays or holds it lets it go on to those that were told later.
+The problem: tests of clients need a broker that fails in a chosen way at a chosen request, while
+everything else is served by the real broker, and tests may be synchronous (the broker is in another
+thread) or trio programs (it shares the loop).
 
-Faults are for requests. What goes before them on a connection is none: TLS, SASL, and ApiVersions
-before SASL.
+The choice: faults are added by plain calls that never wait; each returns a :class:`Fault` with the
+requests that it was applied to. They are applied where requests enter the APIs
+(:mod:`.interception`), so a fault sees a decoded request and may still have it handled. A request
+gets the first fault, in the order in which they were added, that matches it and is not over; two
+faults for the same requests are therefore a sequence. A fault that only delays or holds a request
+passes it on to later faults. Changes are made in the broker's loop, so no fault is half visible.
+
+Faults apply to requests. What comes before them on a connection is out of reach: TLS, SASL, and
+ApiVersions before SASL.
+
+Rejected: a proxy between client and broker (it would have to decode everything again, and could
+not delay what is inside the broker) and scripted fake brokers (tests would check the script). Think
+again if faults are needed below the frames: then :class:`~trionet.testing.MemoryNetwork` has them.
 """
 
 from __future__ import annotations
@@ -25,30 +35,30 @@ from ...protocol import api_keys
 from ...server._processor import Processor
 from ..internals._broker_internals import InLoop
 from ..requests._names import ApiName, ErrorName, error_code
-from ..requests._seen_requests import SeenRequest, Which, api_keys_of
-from ._fault import FOREVER, Fault, check_timing
+from ..requests._seen_requests import Fault, SeenRequest, Which, api_keys_of
 from ._fault_actions import (
     RECORD_APIS,
     Action,
-    Answer,
     Body,
     Close,
+    Continue,
     Corrupt,
     Cut,
     Fail,
-    GoOn,
+    Respond,
     Swallow,
     Throttle,
     check_body,
     close_with_reset,
 )
+from ._fault_rule import FOREVER, FaultRule, check_timing
 from ._interception import Interception
 from ._response_errors import response_class
 
 Apis = ApiName | tuple[ApiName, ...] | list[ApiName] | None
-"""The APIs whose requests are meant: one, several, or None for all."""
+"""One API, several, or None for all."""
 
-# What a coordinator of groups answers.
+# The APIs that a group coordinator handles.
 _GROUP_APIS: Final = (
     "OffsetCommit",
     "OffsetFetch",
@@ -60,25 +70,25 @@ _GROUP_APIS: Final = (
     "DeleteGroups",
     "OffsetDelete",
 )
-# They are a part of the authentication, which no fault sees.
+# Part of the authentication, which happens before requests.
 _BEFORE_REQUESTS: Final = {api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE}
 
 
-class Meets(TypedDict, total=False):
-    """Which requests a fault meets, and when: what every fault can be told.
+class FaultOptions(TypedDict, total=False):
+    """Which requests a fault matches, and when: the common arguments of all faults.
 
     Attributes:
-        topic: only requests about this topic. An error is told of this topic alone, and the rest
-            of the request is done.
-        partition: only about this partition of it.
+        topic: only requests about this topic. An error is reported for this topic alone, and the
+            rest of the request is handled.
+        partition: only about this partition of the topic.
         group: only about this consumer group.
-        client_id: only of the client that calls itself so.
+        client_id: only from clients with this id.
         connection: only on the connection with this id.
         node: only to the broker with this ``node.id``.
-        when: only those for which this is true; called in the broker's thread.
+        when: only those for which this returns true; called in the broker's thread.
         times: how many, 1 by default; None for all until the fault is removed.
-        skip: how many pass before.
-        delay: seconds for which each is kept first; it holds up no other connection.
+        skip: how many matching requests to let pass first.
+        delay: seconds to delay each first; other connections are not delayed.
     """
 
     topic: str
@@ -97,18 +107,18 @@ class Faults:
     """The faults of the brokers of a test.
 
     Args:
-        interception: what does to requests what is told here.
-        in_loop: runs what changes anything in the brokers' loop.
+        interception: applies the faults to requests.
+        in_loop: runs a function in the brokers' loop.
     """
 
     def __init__(self, interception: Interception, in_loop: InLoop) -> None:
-        self._inside = interception.inside
+        self._internals = interception.internals
         self._seen = interception.seen
         self._clients = interception.clients
-        self._told = interception.faults
+        self._rules = interception.faults
         self._in_loop = in_loop
 
-    # What a fault does.
+    # Faults of requests.
 
     def fail(
         self,
@@ -117,55 +127,59 @@ class Faults:
         *,
         message: str | None = None,
         executed: bool = False,
-        **meets: Unpack[Meets],
+        **options: Unpack[FaultOptions],
     ) -> Fault:
-        """Answer with an error, wherever the API carries it: for each topic and partition.
+        """Respond with an error, in every field where the API carries it.
 
         Args:
             apis: one API or several, by name or number; None for all.
-            error: by Kafka's name or code.
-            message: goes with the code where there is a place for it.
-            executed: do what was asked for all the same, as when the answer is what went wrong.
-            meets: see :class:`Meets`.
+            error: Kafka's name or code.
+            message: the error message, where the API has a field for it.
+            executed: whether to handle the request all the same, as if only the response failed.
+            options: see :class:`FaultOptions`.
 
         Raises:
-            ValueError: there is no such API or error, or it is none that this can be told of.
+            ValueError: the API or the error does not exist, or the API does not carry errors.
         """
-        return self._add(apis, Fail(error_code(error), message, executed), meets)
+        return self._add(apis, Fail(error_code(error), message, executed), options)
 
-    def answer(self, apis: Apis, body: Body, **meets: Unpack[Meets]) -> Fault:
-        """Answer with ``body``, and do nothing of what was asked for.
+    def respond(self, apis: Apis, body: Body, **options: Unpack[FaultOptions]) -> Fault:
+        """Respond with ``body``, without handling the request.
 
         Args:
             apis: see :meth:`fail`.
-            body: a response of :mod:`trionet.protocol.messages`; or bytes, which go behind the
-                header of the answer as they are; or a function that makes either of the request.
-            meets: see :class:`Meets`.
+            body: a response of :mod:`trionet.protocol.messages`; or bytes, which follow the
+                response header; or a function that makes either from the request.
+            options: see :class:`FaultOptions`.
         """
         keys = api_keys_of(apis)
         if not callable(body):
             check_body(body, keys)
-        return self._add(apis, Answer(body), meets)
+        return self._add(apis, Respond(body), options)
 
-    def delay(self, apis: Apis, seconds: float, **meets: Unpack[Meets]) -> Fault:
-        """Do what was asked for after a while; other connections are served meanwhile."""
-        return self._add(apis, GoOn(), {**meets, "delay": seconds})
+    def answer(self, apis: Apis, body: Body, **options: Unpack[FaultOptions]) -> Fault:
+        """Respond with ``body``; deprecated name of :meth:`respond`."""
+        return self.respond(apis, body, **options)
 
-    def hold(self, apis: Apis = None, **meets: Unpack[Meets]) -> Fault:
-        """Do what was asked for when the fault is removed."""
-        return self._add(apis, GoOn(), {**meets, "delay": FOREVER})
+    def delay(self, apis: Apis, seconds: float, **options: Unpack[FaultOptions]) -> Fault:
+        """Handle the request after a delay; other connections are not delayed."""
+        return self._add(apis, Continue(), {**options, "delay": seconds})
+
+    def hold(self, apis: Apis = None, **options: Unpack[FaultOptions]) -> Fault:
+        """Handle the request when the fault is removed."""
+        return self._add(apis, Continue(), {**options, "delay": FOREVER})
 
     def swallow(
-        self, apis: Apis = None, *, executed: bool = False, **meets: Unpack[Meets]
+        self, apis: Apis = None, *, executed: bool = False, **options: Unpack[FaultOptions]
     ) -> Fault:
-        """Never answer, and read nothing more of that connection, as a broker that hangs.
+        """Never respond, and read nothing more from the connection, as a broker that hangs.
 
         Args:
             apis: see :meth:`fail`.
-            executed: do what was asked for.
-            meets: see :class:`Meets`.
+            executed: whether to handle the request.
+            options: see :class:`FaultOptions`.
         """
-        return self._add(apis, Swallow(executed), meets)
+        return self._add(apis, Swallow(executed), options)
 
     def close(
         self,
@@ -173,68 +187,68 @@ class Faults:
         *,
         executed: bool = False,
         reset: bool = False,
-        **meets: Unpack[Meets],
+        **options: Unpack[FaultOptions],
     ) -> Fault:
-        """Close the connection in place of an answer.
+        """Close the connection instead of responding.
 
         Args:
             apis: see :meth:`fail`.
-            executed: do what was asked for before.
-            reset: by a reset (RST) and not in order (FIN).
-            meets: see :class:`Meets`.
+            executed: whether to handle the request first.
+            reset: whether to close by a reset (RST) instead of in order (FIN).
+            options: see :class:`FaultOptions`.
         """
-        return self._add(apis, Close(executed, reset), meets)
+        return self._add(apis, Close(executed, reset), options)
 
-    def cut(self, apis: Apis = None, *, at: float = 0.5, **meets: Unpack[Meets]) -> Fault:
-        """Do what was asked for, and close the connection in the middle of the answer.
+    def cut(self, apis: Apis = None, *, at: float = 0.5, **options: Unpack[FaultOptions]) -> Fault:
+        """Handle the request, and close the connection in the middle of the response.
 
         Args:
             apis: see :meth:`fail`.
-            at: how many bytes of the answer's frame leave, one at least; as a float below 1, which
-                part of them. With as many as it has, the whole answer leaves.
-            meets: see :class:`Meets`.
+            at: how many bytes of the response's frame are sent, at least one; a float is a fraction
+                of them. With all of them, the whole response is sent.
+            options: see :class:`FaultOptions`.
         """
         if at < 0 or (not isinstance(at, int) and at > 1):
-            raise ValueError(f"at={at!r} is not allowed; allowed: bytes, or a part from 0.0 to 1.0")
-        return self._add(apis, Cut(at), meets)
+            raise ValueError(f"invalid at={at!r}; allowed: bytes, or a fraction from 0.0 to 1.0")
+        return self._add(apis, Cut(at), options)
 
-    def corrupt(self, apis: Apis = None, **meets: Unpack[Meets]) -> Fault:
-        """Flip a bit of the records on their way, as bad memory or a bad cable does.
+    def corrupt(self, apis: Apis = None, **options: Unpack[FaultOptions]) -> Fault:
+        """Flip a bit of records in transit, as bad memory or a bad cable does.
 
-        Of each partition it is in the first batch, where the checksum covers it: the broker refuses
-        the records of a Produce request with CORRUPT_MESSAGE by itself, and a consumer gets those
-        of a Fetch response as they are.
+        The bit is in the first batch of each partition, where the checksum covers it: the broker
+        rejects the records of a Produce request with CORRUPT_MESSAGE, and a consumer gets those of
+        a Fetch response as they are.
 
         Args:
             apis: Produce, Fetch, or None for both.
-            meets: see :class:`Meets`.
+            options: see :class:`FaultOptions`.
 
         Raises:
             ValueError: another API, which carries no records.
         """
-        return self._add(apis or ("Produce", "Fetch"), Corrupt(), meets)
+        return self._add(apis or ("Produce", "Fetch"), Corrupt(), options)
 
     def throttle(
-        self, apis: Apis, throttle_ms: int, *, mute: bool = False, **meets: Unpack[Meets]
+        self, apis: Apis, throttle_ms: int, *, mute: bool = False, **options: Unpack[FaultOptions]
     ) -> Fault:
-        """Answer that the client has exceeded a quota, and is to wait (``throttle_time_ms``).
+        """Respond that the client exceeded a quota and has to wait (``throttle_time_ms``).
 
-        Old versions of some APIs have no such field, and their clients are told nothing.
+        Old versions of some APIs do not have this field, so their clients do not notice.
 
         Args:
             apis: see :meth:`fail`.
-            throttle_ms: what the client is told, in ms.
-            mute: do not read the connection for as long, as Kafka does (KIP-219).
-            meets: see :class:`Meets`.
+            throttle_ms: the reported throttle time.
+            mute: whether to mute the connection for as long, as Kafka does (KIP-219).
+            options: see :class:`FaultOptions`.
         """
         if throttle_ms < 0:
-            raise ValueError(f"throttle_ms={throttle_ms} is not allowed; allowed: 0 or more")
+            raise ValueError(f"invalid throttle_ms={throttle_ms}; allowed: 0 or more")
         for key in api_keys_of(apis):
             if "throttle_time_ms" not in response_class(key).__slots__:
-                raise ValueError(f"answers of {api_keys.name_of(key)} have no throttle_time_ms")
-        return self._add(apis, Throttle(throttle_ms, mute), meets)
+                raise ValueError(f"responses of {api_keys.name_of(key)} have no throttle_time_ms")
+        return self._add(apis, Throttle(throttle_ms, mute), options)
 
-    # What happens to brokers.
+    # Faults of brokers.
 
     def bounce_coordinator(
         self,
@@ -243,14 +257,14 @@ class Faults:
         error: ErrorName = "NOT_COORDINATOR",
         seconds: float | None = None,
     ) -> Fault:
-        """Have the coordinator of groups move away and come back.
+        """Make the group coordinator unavailable, as if it moved away.
 
-        Everything that is asked of it is answered with ``error``, also what waits there now.
+        All requests to it fail with ``error``, including those that are waiting now.
 
         Args:
-            group: only this one; None for all.
-            error: ``COORDINATOR_LOAD_IN_PROGRESS`` if it is to look like one that just starts.
-            seconds: for how long; None until the fault is removed.
+            group: only for this one; None for all.
+            error: ``COORDINATOR_LOAD_IN_PROGRESS`` for a coordinator that just starts.
+            seconds: how long; None until the fault is removed.
         """
         which = Which(api_keys=api_keys_of(_GROUP_APIS), group=group)
         code = error_code(error)
@@ -258,18 +272,18 @@ class Faults:
         def bounce() -> Fault:
             until = FOREVER if seconds is None else trio.current_time() + seconds
             fault = self._fault(which, Fail(code, None, False), times=None, until=until)
-            for groups in self._inside.coordinators():
+            for groups in self._internals.coordinators():
                 for id in list(groups.groups):
                     if group in (None, id):
-                        groups.turn_away(id, code)
+                        groups.fail_waiting(id, code)
             return fault
 
         return self._in_loop(bounce)
 
     def fill_disk(self, topic: str | None = None, *, node: int | None = None) -> Fault:
-        """Have no room for records: Produce gets KAFKA_STORAGE_ERROR until the fault is removed.
+        """Simulate a full disk: Produce gets KAFKA_STORAGE_ERROR until the fault is removed.
 
-        What else is stored still is: offsets of groups, topics, and what the test puts there.
+        Everything else is still stored: group offsets, topics, and what the test appends.
 
         Args:
             topic: only for this one.
@@ -287,9 +301,9 @@ class Faults:
         client_id: str | None = None,
         node: int | None = None,
     ) -> Fault:
-        """Read nothing, until the fault is removed; answers that are owed still leave.
+        """Read nothing until the fault is removed; pending responses are still sent.
 
-        Of a connection whose request is being served, one more is read, and kept.
+        On a connection with a request in progress, the next one is read, and held.
 
         Args:
             connection: only this one.
@@ -300,7 +314,7 @@ class Faults:
 
         def stop() -> Fault:
             read_again = self._stop_reading(which)
-            return self._fault(which, GoOn(), times=None, delay=FOREVER, on_remove=read_again)
+            return self._fault(which, Continue(), times=None, delay=FOREVER, on_remove=read_again)
 
         return self._in_loop(stop)
 
@@ -319,7 +333,7 @@ class Faults:
             node: only on the broker with this ``node.id``.
 
         Returns:
-            How many there were.
+            How many were closed.
         """
         which = Which(connection=connection, client_id=client_id, node=node)
 
@@ -335,15 +349,15 @@ class Faults:
         return self._in_loop(reset)
 
     def clear(self) -> None:
-        """Remove every fault; nothing is left to do when the broker has ended.
+        """Remove all faults. Does nothing once the broker has stopped.
 
         Raises:
-            Exception: what a function of the test raised; see :attr:`Fault.error`.
+            Exception: raised by a function of the test; see :attr:`Fault.error`.
         """
 
         def clear() -> None:
-            for fault in list(self._told):
-                fault.remove_now()
+            for rule in list(self._rules):
+                rule.fault.remove_now()
 
         with suppress(trio.RunFinishedError):
             self._in_loop(clear)
@@ -351,20 +365,20 @@ class Faults:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Remove at the end of the block what was told in it.
+        """Remove at the end of the block the faults that were added in it.
 
         Raises:
             Exception: as :meth:`clear`.
         """
-        before = set(self._told)
+        before = set(self._rules)
 
         def remove() -> None:
-            for fault in set(self._told) - before:
-                fault.remove_now()
+            for rule in set(self._rules) - before:
+                rule.fault.remove_now()
 
         try:
             yield
-        except BaseException as error:  # boundary: it goes on; told is what may have led to it
+        except BaseException as error:  # boundary: raised again, with a note on a fault's error
             self.explain(error)
             raise
         finally:
@@ -373,51 +387,55 @@ class Faults:
         self.raise_errors()
 
     def raise_errors(self) -> None:
-        """Raise what a function of the test raised, if it was not yet; see :attr:`Fault.error`."""
-        for fault in self._told:
-            fault.raise_error()
+        """Raise what functions of the test raised (:attr:`Fault.error`), each once."""
+        for rule in self._rules:
+            rule.fault.raise_error()
 
     def explain(self, error: BaseException) -> None:
-        """Note on an error of the test what its functions raised before."""
-        for fault in self._told:
-            fault.explain(error)
+        """Add notes to an error of the test about what its functions raised before."""
+        for rule in self._rules:
+            rule.fault.explain(error)
 
     @property
     def active(self) -> list[Fault]:
         """The faults that are not over."""
-        return [fault for fault in self._told if not fault.is_over]
+        return [rule.fault for rule in self._rules if not rule.fault.is_over]
 
-    # How they come to be.
+    # Adding faults.
 
-    def _add(self, apis: Apis, action: Action, meets: Meets) -> Fault:
+    def _add(self, apis: Apis, action: Action, options: FaultOptions) -> Fault:
         keys = api_keys_of(apis)
         self._check(keys, action)
-        when = meets.get("when")
+        when = options.get("when")
         if when is not None and not callable(when):
-            raise TypeError(f"when={when!r} is not allowed; allowed: a function of a SeenRequest")
-        unknown = meets.keys() - Meets.__annotations__.keys()
+            raise TypeError(f"invalid when={when!r}; allowed: a function of a SeenRequest")
+        unknown = options.keys() - FaultOptions.__annotations__.keys()
         if unknown:
             raise TypeError(
-                f"{', '.join(sorted(unknown))}: no argument of a fault;"
-                f" allowed: {', '.join(Meets.__annotations__)}"
+                f"unknown arguments of a fault: {', '.join(sorted(unknown))};"
+                f" allowed: {', '.join(FaultOptions.__annotations__)}"
             )
-        given: dict[str, Any] = dict(meets)
-        timing = {name: given.pop(name) for name in ("times", "skip", "delay") if name in given}
-        which = Which(api_keys=keys, **given)
+        arguments: dict[str, Any] = dict(options)
+        timing = {
+            name: arguments.pop(name) for name in ("times", "skip", "delay") if name in arguments
+        }
+        which = Which(api_keys=keys, **arguments)
         return self._in_loop(lambda: self._fault(which, action, **timing))
 
     def _check(self, keys: frozenset[int], action: Action) -> None:
         served = {
-            each.api_key for node in self._inside.nodes for each in node.apis.advertised.ranges
+            each.api_key for node in self._internals.nodes for each in node.apis.advertised.ranges
         }
         for key in keys:
             name = api_keys.name_of(key)
             if key in _BEFORE_REQUESTS:
-                raise ValueError(f"{name} is a part of the authentication, which no fault meets")
+                raise ValueError(f"{name} is part of the authentication, which faults cannot match")
             if key not in served:
-                raise ValueError(f"{name} is not served by this broker, so no fault can meet it")
+                raise ValueError(
+                    f"{name} is not supported by this broker, so no fault can match it"
+                )
             if isinstance(action, Fail) and not any(error_fields(response_class(key))):
-                raise ValueError(f"answers of {name} carry no error; answer() gives other ones")
+                raise ValueError(f"responses of {name} carry no error; use respond() instead")
             if isinstance(action, Corrupt) and key not in RECORD_APIS:
                 raise ValueError(f"{name} carries no records; allowed: Produce, Fetch")
 
@@ -435,33 +453,32 @@ class Faults:
         check_timing(times, skip, delay)
         fault = Fault(
             which,
-            action,
-            times=times,
-            skip=skip,
-            delay=delay,
-            until=until,
-            seen=self._seen,
-            inside=self._inside,
-            in_loop=self._in_loop,
-            on_remove=on_remove,
-            now=trio.lowlevel.current_clock().current_time,
+            str(action),
+            times,
+            until,
+            self._seen,
+            self._internals,
+            self._in_loop,
+            on_remove,
+            trio.lowlevel.current_clock().current_time,
         )
-        self._told[:] = [*(each for each in self._told if not each.is_done), fault]
+        rules = (rule for rule in self._rules if not rule.fault.is_done)
+        self._rules[:] = [*rules, FaultRule(fault, action, skip, delay)]
         return fault
 
     def _stop_reading(self, which: Which) -> Callable[[], None]:
-        """Stop now; the function returned goes on."""
+        """Stop reading. Returns a function that resumes it."""
         selectors: list[Selector] = []
         muted: list[tuple[Processor, Channel]] = []
         if which.connection is None and which.client_id is None:
-            for node in self._inside.nodes:
+            for node in self._internals.nodes:
                 if which.node in (None, node.id):
                     selectors += [each.selector for each in node.processors]
         else:
             muted = [
                 (processor, channel)
                 for processor, channel in self._channels(which)
-                if channel.attachment.request is None  # of another one the next request is kept
+                if channel.attachment.request is None  # otherwise its next request is held
             ]
         for selector in selectors:
             selector.pause_reading()
@@ -479,10 +496,10 @@ class Faults:
         return read_again
 
     def _channels(self, which: Which) -> list[tuple[Processor, Channel]]:
-        """The open connections that are meant."""
+        """The open connections that match."""
         return [
             (processor, channel)
-            for node in self._inside.nodes
+            for node in self._internals.nodes
             if which.node in (None, node.id)
             for processor, channel in node.channels()
             if which.connection in (None, channel.id)

@@ -1,4 +1,4 @@
-"""Every request of a broker passes here: it is remembered, and a fault may meet it."""
+"""Intercepts all requests of a broker: records them, and applies faults."""
 
 from __future__ import annotations
 
@@ -9,67 +9,67 @@ from ...broker.api._call import Call
 from ...broker.api._dispatch import Handle
 from ...errors import LocalProtocolError
 from ...protocol._wire import Message
-from ..internals._broker_internals import Inside, NodeInside
+from ..internals._broker_internals import BrokerInternals, NodeInternals
 from ..requests._seen_requests import SeenRequests, seen
 from ._exchange import Exchange
-from ._fault import Fault
+from ._fault_rule import FaultRule
 
-# With how many known clients those of closed connections are forgotten.
+# How many clients are known before those of closed connections are dropped.
 CLIENTS_SWEPT_AT: Final = 1000
 
 
 class Interception:
-    """What stands between the requests of a broker and its APIs.
+    """Stands between the requests of a broker and its APIs.
 
     Args:
-        inside: the broker; this is what intercepts the requests of its nodes from here on.
+        internals: the broker, whose requests are intercepted from now on.
 
     Raises:
-        LocalProtocolError: something else does already.
+        LocalProtocolError: its requests are already intercepted.
 
     Attributes:
-        inside: the broker.
-        seen: the requests that came.
-        faults: those that requests may meet, in the order in which they were told.
-        clients: what the client of each connection, by its id, has called itself last.
+        internals: the broker.
+        seen: the requests received.
+        faults: the faults, in the order in which they were added.
+        clients: the last client id on each connection, by connection id.
     """
 
-    def __init__(self, inside: Inside) -> None:
-        self.inside = inside
-        self.seen = SeenRequests()
-        self.faults: list[Fault] = []
+    def __init__(self, internals: BrokerInternals) -> None:
+        self.internals = internals
+        self.seen: SeenRequests = SeenRequests()
+        self.faults: list[FaultRule] = []
         self.clients: dict[str, str | None] = {}
         self._clients_max = CLIENTS_SWEPT_AT
-        if any(node.apis.interceptor is not None for node in inside.nodes):
-            raise LocalProtocolError("this broker is under test already; once is enough")
-        for node in inside.nodes:
+        if any(node.apis.interceptor is not None for node in internals.nodes):
+            raise LocalProtocolError("this broker is already under test; control it only once")
+        for node in internals.nodes:
             node.apis.interceptor = partial(self._intercept, node)
-            node.state.groups.on_change = inside.changed
+            node.state.groups.on_change = internals.changed
 
     async def _intercept(
-        self, node: NodeInside, message: Message, call: Call, handle: Handle
+        self, node: NodeInternals, message: Message, call: Call, handle: Handle
     ) -> Any:
         request = seen(node, message, call)
         self.seen.add(request, len(call.request.payload))
         node.changes.unpark_all()
         exchange = Exchange(node, call, handle, request)
-        self._remember_client(call)
-        await self._meet(exchange, self.faults.copy())
-        return None  # it was answered, or will be
+        self._record_client(call)
+        await self._apply(exchange, self.faults.copy())
+        return None  # the response was sent, or will be
 
-    def _remember_client(self, call: Call) -> None:
+    def _record_client(self, call: Call) -> None:
         connection = call.request.connection_id
         if connection not in self.clients and len(self.clients) >= self._clients_max:
-            opened = {channel.id for node in self.inside.nodes for _, channel in node.channels()}
+            opened = {channel.id for node in self.internals.nodes for _, channel in node.channels()}
             for closed in self.clients.keys() - opened:
                 del self.clients[closed]
             self._clients_max = max(CLIENTS_SWEPT_AT, 2 * len(self.clients))
         self.clients[connection] = call.client_id
 
-    async def _meet(self, exchange: Exchange, faults: list[Fault]) -> None:
-        for position, fault in enumerate(faults):
-            if fault.takes(exchange.seen):
-                exchange.go_on = partial(self._meet, exchange, faults[position + 1 :])
-                await fault.act(exchange)
+    async def _apply(self, exchange: Exchange, faults: list[FaultRule]) -> None:
+        for position, rule in enumerate(faults):
+            if rule.applies_to(exchange.seen):
+                exchange.proceed = partial(self._apply, exchange, faults[position + 1 :])
+                await rule.act(exchange)
                 return
         await exchange.execute()

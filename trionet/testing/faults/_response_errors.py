@@ -1,8 +1,8 @@
-"""Error codes in answers, where each API carries them.
+"""Error codes in responses, in the fields where each API carries them.
 
-(Kafka: AbstractRequest.getErrorResponse.) An answer mirrors its request: for each topic, partition,
-group or resource that was asked for it has an item, and that holds the code. Where that is follows
-from the messages' classes, so that an API needs nothing written here to be refused.
+(Kafka: AbstractRequest.getErrorResponse.) A response mirrors its request: it has an item for each
+topic, partition, group or resource requested, and the item holds the code. The fields are found
+from the message classes, so an API needs no code here.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ..requests._topic_items import (
 )
 
 Hits = Callable[[str, int | None], bool]
-"""Whether a topic, or a partition of it, is one of those that an error is for."""
+"""Whether a topic, or a partition of it, gets the error."""
 
-# What names an item; it stands in the request and in the answer.
+# Fields that identify an item, in requests and in responses.
 _KEYS = (
     "name",
     "topic",
@@ -45,7 +45,7 @@ _KEYS = (
     "resource_name",
     "transactional_id",
 )
-# What stands beside an error code, where 0 would be a value (Kafka: the UNKNOWN_ constants).
+# Fields next to an error code, where 0 would be a value (Kafka: the UNKNOWN_ constants).
 _BESIDE_ERRORS: dict[str, Any] = {
     "base_offset": -1,
     "committed_offset": -1,
@@ -62,8 +62,8 @@ _BESIDE_ERRORS: dict[str, Any] = {
     "producer_id": -1,
     "timestamp": -1,
 }
-# Errors of the whole answer in APIs that otherwise tell them by partition or topic.
-_OF_THE_WHOLE = {
+# Errors of the whole response in APIs that report others per partition or topic.
+_TOP_LEVEL_ERRORS = {
     api_keys.FETCH: (
         error_codes.FETCH_SESSION_ID_NOT_FOUND,
         error_codes.INVALID_FETCH_SESSION_EPOCH,
@@ -74,7 +74,7 @@ _OF_THE_WHOLE = {
 
 
 def response_class(api_key: int) -> type[Message]:
-    """The class of an API's answers."""
+    """The response class of an API."""
     module, name = APIS[api_key][:2]
     found: type[Message] = getattr(
         importlib.import_module(f"trionet.protocol.messages.{module}"), f"{name}Response"
@@ -82,20 +82,20 @@ def response_class(api_key: int) -> type[Message]:
     return found
 
 
-def is_of_the_whole(api_key: int, code: int) -> bool:
-    """Whether an error stands at the top of the answer only."""
-    return code in _OF_THE_WHOLE.get(api_key, ())
+def is_top_level(api_key: int, code: int) -> bool:
+    """Whether an error is only allowed at the top level of the response."""
+    return code in _TOP_LEVEL_ERRORS.get(api_key, ())
 
 
-class ErrorAnswers:
-    """Answers with one error.
+class ErrorResponses:
+    """Builds and modifies responses with one error.
 
     Args:
-        codec: of the calls to be answered.
+        codec: of the requests.
         code: the error.
-        text: goes with the code where the API has a place for it.
-        hits: which topics and partitions get it; None for everything.
-        name_of: names topics that a request names by id.
+        text: the error message, in APIs that have a field for it.
+        hits: the topics and partitions that get it; None for all.
+        name_of: returns the names of topics that a request identifies by id.
     """
 
     def __init__(
@@ -112,43 +112,43 @@ class ErrorAnswers:
         self._hits = hits
         self._name_of = name_of
 
-    def refusal(self, request: Message) -> Any:
-        """The answer to a request of which nothing was done."""
-        answer = response_class(self._codec.api_key)()
-        fields = error_fields(type(answer))
-        _copy_keys(request, answer)
+    def rejection(self, request: Message) -> Any:
+        """The response to a request that is rejected."""
+        response = response_class(self._codec.api_key)()
+        fields = error_fields(type(response))
+        _copy_keys(request, response)
         if self._is_by_item(fields.lists):
-            for name, asked in _paired(request, list(fields.lists)):
-                items = [self._item(each, fields.lists[name]) for each in asked]
-                setattr(answer, name, [each for each in items if each is not None])
+            for name, requested in _paired(request, list(fields.lists)):
+                items = [self._item(each, fields.lists[name]) for each in requested]
+                setattr(response, name, [each for each in items if each is not None])
         if fields.codes and not self._is_by_item_only:
-            self._mark(answer)
-        return answer
+            self._mark(response)
+        return response
 
-    def mark(self, answer: Message) -> None:
-        """Put the error into an answer that is there."""
-        fields = error_fields(type(answer))
+    def mark(self, response: Message) -> None:
+        """Put the error into an existing response."""
+        fields = error_fields(type(response))
         if self._is_by_item(fields.lists):
             for name in fields.lists:
-                for item in getattr(answer, name) or ():
+                for item in getattr(response, name) or ():
                     self._mark_item(item)
         if fields.codes and not self._is_by_item_only:
-            self._mark(answer)
+            self._mark(response)
 
     @property
     def _is_by_item_only(self) -> bool:
-        """A client takes a code at the top for one of the whole answer, and looks no further."""
+        """Whether a code at the top level would hide the others from clients."""
         key = self._codec.api_key
-        return key in _OF_THE_WHOLE and not is_of_the_whole(key, self._code)
+        return key in _TOP_LEVEL_ERRORS and not is_top_level(key, self._code)
 
     def _is_by_item(self, lists: dict[str, type[Message]]) -> bool:
-        return bool(lists) and not is_of_the_whole(self._codec.api_key, self._code)
+        return bool(lists) and not is_top_level(self._codec.api_key, self._code)
 
-    def _item(self, asked: object, cls: type[Message]) -> Message | None:
-        """The item of an answer for what was asked; None if it is not to get the error."""
-        topic = topic_of(asked, self._name_of)
+    def _item(self, requested: object, cls: type[Message]) -> Message | None:
+        """The item of a response for a requested item; None if it does not get the error."""
+        topic = topic_of(requested, self._name_of)
         item = cls()
-        _copy_keys(asked, item)
+        _copy_keys(requested, item)
         fields = error_fields(cls)
         if fields.codes:
             if not self._is_hit(topic, None):
@@ -157,7 +157,7 @@ class ErrorAnswers:
             return item
         [(name, nested)] = fields.lists.items()
         found = []
-        for each in partitions_in(asked) or ():
+        for each in partitions_in(requested) or ():
             if self._is_hit(topic, partition_of(each)):
                 partition = nested()
                 _copy_keys(each, partition)
@@ -194,43 +194,43 @@ class ErrorAnswers:
 
 
 def _paired(request: Message, names: list[str]) -> Iterator[tuple[str, list[Any]]]:
-    """The lists of an answer, each with the list of the request that it mirrors."""
-    asked = {
+    """The lists of a response, each with the list of the request that it mirrors."""
+    requested = {
         name: found
         for name in request.__slots__
         if isinstance(found := getattr(request, name), list) and found
     }
     for name in names:
-        if name in asked:
-            yield name, asked.pop(name)
+        if name in requested:
+            yield name, requested.pop(name)
             return
-    if asked:
-        yield names[0], next(iter(asked.values()))
+    if requested:
+        yield names[0], next(iter(requested.values()))
 
 
-def _copy_keys(asked: object, item: Message) -> None:
+def _copy_keys(requested: object, item: Message) -> None:
     slots = item.__slots__
-    if isinstance(asked, Message):
+    if isinstance(requested, Message):
         for name in _KEYS:
-            if name in slots and name in asked.__slots__:
-                setattr(item, name, getattr(asked, name))
-        index = partition_of(asked)
+            if name in slots and name in requested.__slots__:
+                setattr(item, name, getattr(requested, name))
+        index = partition_of(requested)
         if index is not None and "partition_index" in slots:
             item.partition_index = index  # type: ignore[attr-defined]
         return
-    kind = {str: ("name", "key", "group_id"), int: ("partition_index",)}.get(type(asked), ())
+    kind = {str: ("name", "key", "group_id"), int: ("partition_index",)}.get(type(requested), ())
     for name in kind:
         if name in slots:
-            setattr(item, name, asked)
+            setattr(item, name, requested)
             return
 
 
-def merge(answer: Message, refused: Message) -> None:
-    """Add the items of a refusal to the answer for the rest of the request."""
-    for name in error_fields(type(answer)).lists:
-        items = getattr(answer, name)
+def merge(response: Message, rejected: Message) -> None:
+    """Add the items of a rejection to the response for the rest of the request."""
+    for name in error_fields(type(response)).lists:
+        items = getattr(response, name)
         by_key = {_key(each): each for each in items}
-        for item in getattr(refused, name) or ():
+        for item in getattr(rejected, name) or ():
             known = by_key.get(_key(item))
             if known is None:
                 items.append(item)
@@ -248,24 +248,26 @@ def rest_of(request: Message, hits: Hits, name_of: TopicName) -> Message | None:
     rest = copy.copy(request)
     is_something_left = False
     for name in TOPIC_LISTS:
-        asked = getattr(request, name, None)
-        if not asked:
+        requested = getattr(request, name, None)
+        if not requested:
             continue
-        kept = [left for each in asked if (left := _rest_of_topic(each, hits, name_of)) is not None]
+        kept = [
+            left for each in requested if (left := _rest_of_topic(each, hits, name_of)) is not None
+        ]
         setattr(rest, name, kept)
         is_something_left = is_something_left or bool(kept)
     return rest if is_something_left else None
 
 
-def _rest_of_topic(asked: Any, hits: Hits, name_of: TopicName) -> Any | None:
-    topic = topic_of(asked, name_of)
+def _rest_of_topic(requested: Any, hits: Hits, name_of: TopicName) -> Any | None:
+    topic = topic_of(requested, name_of)
     if topic is None:
-        return asked
+        return requested
     for name in PARTITIONS:
-        partitions = getattr(asked, name, None)
+        partitions = getattr(requested, name, None)
         if isinstance(partitions, list):
-            rest = copy.copy(asked)
+            rest = copy.copy(requested)
             kept = [each for each in partitions if not hits(topic, partition_of(each))]
             setattr(rest, name, kept)
             return rest if kept else None
-    return None if hits(topic, None) else asked
+    return None if hits(topic, None) else requested

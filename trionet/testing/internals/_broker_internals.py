@@ -1,4 +1,4 @@
-"""The inside of a running broker, which tests reach through here and nowhere else."""
+"""Access to the internals of a running broker; tests use no other."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ T = TypeVar("T")
 
 
 class InLoop(Protocol):
-    """Calls a function in the broker's loop, and gives what it returns or raises."""
+    """Calls a function in the broker's loop, and returns what it returns or raises."""
 
     def __call__(self, function: Callable[[], T], /) -> T: ...
 
 
-def in_this_loop(function: Callable[[], T], /) -> T:
-    """The :class:`InLoop` of who is in that loop already."""
+def call_directly(function: Callable[[], T], /) -> T:
+    """The :class:`InLoop` of callers that run in that loop."""
     return function()
 
 
-class NodeInside:
+class NodeInternals:
     """One node of a broker, and its network.
 
     Attributes:
         id: its ``node.id``.
-        state: what its APIs work on.
-        apis: dispatches requests to them.
-        changes: where waits for any change in the broker are parked.
+        state: the state that its APIs work on.
+        apis: dispatches its requests.
+        changes: where waits for a change in the broker are parked.
     """
 
     def __init__(self, node: Node, changes: trio.lowlevel.ParkingLot) -> None:
@@ -48,45 +48,45 @@ class NodeInside:
 
     @property
     def processors(self) -> list[Processor]:
-        """Those that serve its connections now."""
+        """The processors that serve its connections now."""
         return self._node.server.processors
 
     def channels(self) -> Iterator[tuple[Processor, Channel]]:
-        """Every open connection, and the processor that serves it."""
+        """All open connections with their processors."""
         for processor in self.processors:
             for channel in list(processor.selector.channels):
                 yield processor, channel
 
     def topic_name(self, id: bytes) -> str | None:
-        """The name of the topic with an id, if there is one."""
+        """The name of the topic with an id; None if there is none."""
         topic = self.state.topics.by_id(id)
         return topic.name if topic is not None else None
 
 
 @attrs.frozen
-class Inside:
+class BrokerInternals:
     """A running broker: its nodes, and what they share."""
 
     cluster: Cluster
-    nodes: list[NodeInside]
+    nodes: list[NodeInternals]
     changes: trio.lowlevel.ParkingLot
 
     def changed(self) -> None:
-        """Wake who waits for any change."""
+        """Wake all waits for a change."""
         self.changes.unpark_all()
 
     def groups_of(self, group: str) -> GroupCoordinator | None:
-        """The groups of the node that has this one; None if none has."""
+        """The coordinator that has this group; None if none has."""
         return next((each for each in self.coordinators() if group in each.groups), None)
 
     def coordinators(self) -> list[GroupCoordinator]:
-        """The groups of each node."""
+        """The group coordinators of all nodes."""
         return [node.state.groups for node in self.nodes]
 
 
-def inside_of(broker: Broker) -> Inside:
-    """The inside of what :func:`trionet.open_broker` has opened."""
-    # The one place that may.
+def internals_of(broker: Broker) -> BrokerInternals:
+    """The internals of a broker of :func:`trionet.open_broker`."""
+    # The only access to private attributes of the broker.
     changes = trio.lowlevel.ParkingLot()
-    nodes = [NodeInside(node, changes) for node in broker._nodes.values()]  # noqa: SLF001
-    return Inside(broker._cluster, nodes, changes)  # noqa: SLF001
+    nodes = [NodeInternals(node, changes) for node in broker._nodes.values()]  # noqa: SLF001
+    return BrokerInternals(broker._cluster, nodes, changes)  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""What a test has a broker do that takes a while, in the broker's own loop."""
+"""Long operations that a test starts on the broker's loop: topics, records, retention, waits."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import trio
 from ...broker.run._upkeep import apply_retention as apply_retention_of
 from ...errors import ApiError
 from ...protocol import error_codes
-from ._broker_internals import Inside
+from ._broker_internals import BrokerInternals
 from ._record_files import read_records
-from ._records import NewRecord, Record, Seed, append, new_record, place
+from ._records import NewRecord, Record, Seed, append, assign_partitions, new_record
 
 T = TypeVar("T")
 
 
 @attrs.frozen
-class Awaited(Generic[T]):
-    """Something that a test waits for.
+class Condition(Generic[T]):
+    """A condition that a test waits for.
 
     Attributes:
-        what: in words.
-        poll: gives it, or None as long as it is not there.
-        so_far: what there is meanwhile, in words.
+        what: describes it.
+        poll: returns its result, or None while it is not met.
+        so_far: describes the current state.
     """
 
     what: str
@@ -34,29 +34,29 @@ class Awaited(Generic[T]):
     so_far: Callable[[], str]
 
 
-async def until(inside: Inside, awaited: Awaited[T]) -> T:
-    """Wait for it. Always a checkpoint."""
+async def wait(inside: BrokerInternals, condition: Condition[T]) -> T:
+    """Wait for a condition. Always a checkpoint."""
     await trio.lowlevel.checkpoint()
-    while (found := awaited.poll()) is None:
+    while (found := condition.poll()) is None:
         await inside.changes.park()
     return found
 
 
-async def until_at_most(inside: Inside, awaited: Awaited[T], seconds: float) -> T:
-    """Wait for it, but not for ever.
+async def wait_with_timeout(inside: BrokerInternals, condition: Condition[T], seconds: float) -> T:
+    """Wait for a condition with a timeout.
 
     Raises:
-        TimeoutError: it has not come; says what has.
+        TimeoutError: the condition was not met; the message describes the current state.
     """
     with trio.move_on_after(seconds):
-        return await until(inside, awaited)
-    raise TimeoutError(f"{awaited.what}: not within {seconds} s; {awaited.so_far()}")
+        return await wait(inside, condition)
+    raise TimeoutError(f"{condition.what}: not within {seconds} s; {condition.so_far()}")
 
 
 async def create_topic(
-    inside: Inside, name: str, partitions: int | None, configs: Mapping[str, object]
+    inside: BrokerInternals, name: str, partitions: int | None, configs: Mapping[str, object]
 ) -> None:
-    """Make a topic, with settings by dotted keys or with underscores."""
+    """Create a topic, with configs by dotted keys or with underscores."""
     await inside.cluster.create_topic(
         name,
         partitions=-1 if partitions is None else partitions,
@@ -68,22 +68,22 @@ def _setting(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-async def delete_topic(inside: Inside, name: str) -> None:
+async def delete_topic(inside: BrokerInternals, name: str) -> None:
     """Delete a topic and its records."""
     topic = inside.cluster.topics.get(name)
     if topic is None:
-        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
     await inside.cluster.delete_topic(topic)
 
 
-async def seed(inside: Inside, topic: str, records: Iterable[Seed]) -> list[Record]:
-    """Put records into a topic, which is made if it is not there; what they are there."""
+async def seed(inside: BrokerInternals, topic: str, records: Iterable[Seed]) -> list[Record]:
+    """Append records to a topic, creating it if needed. Returns them."""
     return await _store(inside, topic, [new_record(each) for each in records])
 
 
-async def load(inside: Inside, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
-    """Put the records of a file into their topics."""
-    if inside.cluster.network.is_virtual:  # where a thread would take its time, and not this run's
+async def load(inside: BrokerInternals, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
+    """Append the records of a file to their topics. Returns them by topic."""
+    if inside.cluster.network.is_virtual:  # threads are not part of virtual time
         await trio.lowlevel.checkpoint()
         by_topic = read_records(path)
     else:
@@ -91,16 +91,16 @@ async def load(inside: Inside, path: str | os.PathLike[str]) -> dict[str, list[R
     return {topic: await _store(inside, topic, records) for topic, records in by_topic.items()}
 
 
-async def _store(inside: Inside, name: str, records: list[NewRecord]) -> list[Record]:
+async def _store(inside: BrokerInternals, name: str, records: list[NewRecord]) -> list[Record]:
     state = inside.nodes[0].state
     topic = await inside.cluster.get_or_create_topic(name)
     stored: list[Record] = []
-    for index, placed in sorted(place(records, topic.partitions).items()):
+    for index, assigned in sorted(assign_partitions(records, topic.partitions).items()):
         log = state.get_log(name, index)
         if log is None:  # the topic was deleted meanwhile
-            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
         before = log.size
-        stored += await append(log, placed, state.now_ms())
+        stored += await append(log, assigned, state.now_ms())
         if log.must_flush:
             await log.flush()
         state.appended(log, log.size - before)
@@ -108,7 +108,7 @@ async def _store(inside: Inside, name: str, records: list[NewRecord]) -> list[Re
     return stored
 
 
-async def apply_retention(inside: Inside) -> None:
-    """Remove what is too old or too much by now, as the broker does from time to time."""
+async def apply_retention(inside: BrokerInternals) -> None:
+    """Delete old records now, as the broker does periodically."""
     await trio.lowlevel.checkpoint()
     await apply_retention_of(inside.cluster)

@@ -1,14 +1,14 @@
-"""A consumer group as a plain value."""
+"""Consumer groups as plain values."""
 
 from __future__ import annotations
 
 import attrs
 
 from ...broker.groups._group_state import GroupState
-from ...broker.groups._member import Member
+from ...broker.groups._members import Member
 from ...errors import WireFormatError
 from ...protocol.messages.consumer_protocol_assignment import MESSAGES
-from ._broker_internals import Inside
+from ._broker_internals import BrokerInternals
 
 _decode = MESSAGES[0][0]
 _VERSION_BYTES = 2
@@ -19,11 +19,11 @@ class GroupMember:
     """A member of a group.
 
     Attributes:
-        id: given by the broker.
+        id: assigned by the broker.
         instance_id: of a static member (``group.instance.id``).
-        client_id: what the client calls itself.
-        client_host: where it connects from.
-        assignment: the partitions that it was assigned, by topic.
+        client_id: of the client.
+        client_host: the address that it connects from.
+        assignment: its assigned partitions by topic.
     """
 
     id: str
@@ -39,11 +39,11 @@ class GroupView:
 
     Attributes:
         id: its name.
-        state: by the name that Kafka's tools show; ``Dead`` if there is none.
-        generation: counts the rebalances; 0 before the first.
-        protocol: the assignor that its members agree on.
-        members: who is in it.
-        offsets: what it has committed, by topic and partition.
+        state: Kafka's name of the state; ``Dead`` if the group does not exist.
+        generation: the number of rebalances; 0 before the first.
+        protocol: the assignor that its members agreed on.
+        members: its members.
+        offsets: its committed offsets by topic and partition.
     """
 
     id: str
@@ -54,8 +54,8 @@ class GroupView:
     offsets: dict[tuple[str, int], int] = attrs.Factory(dict)
 
 
-def group_view(inside: Inside, id: str) -> GroupView:
-    """The group as it is now."""
+def group_view(inside: BrokerInternals, id: str) -> GroupView:
+    """The current state of a group."""
     groups = inside.groups_of(id)
     if groups is None:
         return GroupView(id)
@@ -77,7 +77,7 @@ def _member(member: Member) -> GroupMember:
             for topic in _decode(member.assignment, _VERSION_BYTES).assigned_partitions:
                 assignment[topic.topic] = sorted(topic.partitions)
     except WireFormatError:
-        pass  # of another protocol than consumers speak
+        pass  # of a protocol other than that of consumers
     return GroupMember(
         member.id, member.instance_id, member.client_id, member.client_host, assignment
     )

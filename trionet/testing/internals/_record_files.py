@@ -1,9 +1,9 @@
 """Records from a file of JSON lines.
 
-A line is an object: ``topic`` and any of ``partition``, ``key``, ``value``, ``headers`` and
-``timestamp`` (ms since the epoch). A key or a value is a text, null, any other JSON, which is put
-there as JSON text, or ``{"base64": "..."}`` for bytes that are no text. Headers are an object, or
-a list of pairs. What ``kcat -C -J`` writes will do, too.
+A line is an object with ``topic`` and any of ``partition``, ``key``, ``value``, ``headers`` and
+``timestamp`` (ms since the epoch). A key or value is a string, null, other JSON, which is stored as
+JSON text, or ``{"base64": "..."}`` for bytes that are not text. Headers are an object, or a list of
+pairs. The output of ``kcat -C -J`` is accepted, too.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any
 
 from ._records import NewRecord, new_record
 
-# What kcat calls it, and what it tells besides.
+# kcat's names of fields, and fields that are ignored.
 _KCAT_NAMES = {"payload": "value", "ts": "timestamp"}
 _KCAT_EXTRA = ("offset", "tstype", "broker", "key_schema_id", "value_schema_id")
 
 
 def read_records(path: str | os.PathLike[str]) -> dict[str, list[NewRecord]]:
-    """The records in a file, by topic.
+    """Read the records of a file, by topic.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is not what it should be; says which and why.
+        ValueError: a line is invalid; the message says which and why.
     """
     found: dict[str, list[NewRecord]] = {}
     for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):
@@ -43,13 +43,13 @@ def read_records(path: str | os.PathLike[str]) -> dict[str, list[NewRecord]]:
 
 def _record(fields: object) -> tuple[str, NewRecord]:
     if not isinstance(fields, dict):
-        raise TypeError("a line is a JSON object")
+        raise TypeError("not a JSON object")
     named: dict[str, Any] = {
         _KCAT_NAMES.get(str(name), str(name)): value for name, value in fields.items()
     }
     topic = named.pop("topic", None)
     if not isinstance(topic, str):
-        raise TypeError("topic is missing, or no text")
+        raise TypeError("topic is missing or not a string")
     for name in _KCAT_EXTRA:
         named.pop(name, None)
     for name in ("key", "value"):
@@ -63,7 +63,7 @@ def _record(fields: object) -> tuple[str, NewRecord]:
 
 
 def _pairs(headers: list[Any]) -> list[Any]:
-    if all(isinstance(each, str) for each in headers):  # kcat's: names and values in turn
+    if all(isinstance(each, str) for each in headers):  # kcat's: alternating names and values
         return list(zip(headers[::2], headers[1::2], strict=True))
     return [[each[0], _bytes(each[1])] for each in headers]
 

@@ -1,4 +1,4 @@
-"""Records as plain values: what is in a topic, and what is to be put there."""
+"""Records as plain values: those of a topic, and new ones."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Final, NamedTuple
 import trio
 
 from ...broker.log import Log
-from ...broker.log._recompression import recompress
+from ...broker.log.validation._recompression import recompress
 from ...protocol.records._batch import iter_batches
 from ...protocol.records._records import decode_batch, encode_batch
 
-# How much is read of a log in one go.
+# How many bytes of a log are read at once.
 _READ_BYTES: Final = 1024 * 1024
-# How many records are put into one batch, and about how many bytes of them; one larger is alone.
+# The most records, and roughly the most bytes, of a batch; a larger record gets its own batch.
 _BATCH_RECORDS_MAX: Final = 500
 _BATCH_BYTES_MAX: Final = 256 * 1024
 
 Text = str | bytes | None
-"""A key or a value; a str is put there as UTF-8, None as null."""
+"""A key or a value; a str is encoded as UTF-8, None is null."""
 
 _FIELDS = ("partition", "key", "value", "headers", "timestamp")
 
 
 class Record(NamedTuple):
-    """One record of a topic; equal to a tuple of the same.
+    """One record of a topic; equal to a tuple of the same values.
 
     Attributes:
-        partition: the number of its partition.
-        offset: its place there.
+        partition: its partition.
+        offset: its offset in the partition.
         key: None for null.
         value: None for null, which deletes the key in a compacted topic.
         headers: names and values.
@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 class NewRecord(NamedTuple):
-    """A record that is to be put into a topic; None where the topic decides."""
+    """A record to append; None where the topic decides."""
 
     key: bytes | None
     value: bytes | None
@@ -55,15 +55,15 @@ class NewRecord(NamedTuple):
 
 
 Seed = Text | tuple[Text, Text] | Mapping[str, object] | Record
-"""What a test may write for a record: its value; its key and its value; or a dict of any of
-``partition``, ``key``, ``value``, ``headers`` and ``timestamp``."""
+"""A record as a test may write it: a value; a key and a value; or a dict of any of ``partition``,
+``key``, ``value``, ``headers`` and ``timestamp``."""
 
 
 def new_record(seed: Seed) -> NewRecord:
-    """The record that a test means.
+    """Convert a record of a test.
 
     Raises:
-        TypeError: it is none of what is allowed.
+        TypeError: it is not a record.
         ValueError: a field is unknown.
     """
     if isinstance(seed, Record):
@@ -75,7 +75,7 @@ def new_record(seed: Seed) -> NewRecord:
     if isinstance(seed, Mapping):
         return _from_fields(seed)
     raise TypeError(
-        f"{seed!r} is no record; allowed: a value, a tuple of a key and a value, or a dict of"
+        f"invalid record {seed!r}; allowed: a value, a tuple of a key and a value, or a dict of"
         f" {', '.join(_FIELDS)}; keys and values are str, bytes or None"
     )
 
@@ -83,7 +83,7 @@ def new_record(seed: Seed) -> NewRecord:
 def _from_fields(fields: Mapping[str, object]) -> NewRecord:
     unknown = fields.keys() - set(_FIELDS)
     if unknown:
-        raise ValueError(f"{sorted(unknown)}: no field of a record; allowed: {', '.join(_FIELDS)}")
+        raise ValueError(f"unknown fields {sorted(unknown)}; allowed: {', '.join(_FIELDS)}")
     return NewRecord(
         _bytes(fields.get("key"), "key"),
         _bytes(fields.get("value"), "value"),
@@ -98,13 +98,13 @@ def _bytes(value: object, field: str) -> bytes | None:
         return value.encode()
     if value is None or isinstance(value, bytes):
         return value
-    raise TypeError(f"the {field} {value!r} is not allowed; allowed: str, bytes or None")
+    raise TypeError(f"invalid {field} {value!r}; allowed: str, bytes or None")
 
 
 def _number(value: object, field: str) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
-    raise TypeError(f"the {field} {value!r} is not allowed; allowed: 0 or more, or None")
+    raise TypeError(f"invalid {field} {value!r}; allowed: 0 or more, or None")
 
 
 def _headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
@@ -112,20 +112,21 @@ def _headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
     headers = []
     for pair in pairs if isinstance(pairs, Iterable) else (pairs,):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise TypeError(f"{pair!r} is no header; allowed: a name (str) and a value")
+            raise TypeError(f"invalid header {pair!r}; allowed: a name (str) and a value")
         headers.append((pair[0], _bytes(pair[1], "header")))
     return tuple(headers)
 
 
-def place(records: Iterable[NewRecord], partitions: int) -> dict[int, list[NewRecord]]:
-    """Which partition each record goes to, of as many as there are.
+def assign_partitions(records: Iterable[NewRecord], partitions: int) -> dict[int, list[NewRecord]]:
+    """Assign records to partitions.
 
-    One with a key goes where Kafka's own producer puts it; those without take turns.
+    Keys choose the partition as in Kafka's own producer; records without a key are distributed
+    round-robin.
 
     Raises:
-        ValueError: one names a partition that there is not.
+        ValueError: a record names a partition that does not exist.
     """
-    placed: dict[int, list[NewRecord]] = {}
+    by_partition: dict[int, list[NewRecord]] = {}
     turn = 0
     for record in records:
         index = record.partition
@@ -134,13 +135,13 @@ def place(records: Iterable[NewRecord], partitions: int) -> dict[int, list[NewRe
         elif index is None:
             index, turn = turn % partitions, turn + 1
         if index >= partitions:
-            raise ValueError(f"there is no partition {index}; there are {partitions}")
-        placed.setdefault(index, []).append(record)
-    return placed
+            raise ValueError(f"partition {index} does not exist; there are {partitions}")
+        by_partition.setdefault(index, []).append(record)
+    return by_partition
 
 
 def murmur2(data: bytes) -> int:
-    """The hash by which Kafka's producer chooses a key's partition, unsigned.
+    """The unsigned hash by which Kafka's producer chooses the partition of a key.
 
     (MurmurHash2 by Austin Appleby, in the public domain; Kafka: Utils.murmur2.)
     """
@@ -158,12 +159,12 @@ def murmur2(data: bytes) -> int:
 
 
 async def append(log: Log, records: list[NewRecord], now_ms: int) -> list[Record]:
-    """Append records to a partition, in its topic's codec; what they are there. A checkpoint.
+    """Append records to a partition, in its topic's codec. Returns them. A checkpoint.
 
     Raises:
-        ApiError: a batch was refused; those before it are in the log.
+        ApiError: a batch was rejected; earlier ones were appended.
 
-    Cancellation: the batches before are in the log.
+    Cancellation: earlier batches were appended.
     """
     await trio.lowlevel.checkpoint()
     stored = []
@@ -179,7 +180,7 @@ async def append(log: Log, records: list[NewRecord], now_ms: int) -> list[Record
         ]
         encoded = encode_batch(rows)
         if log.config.recompresses:
-            encoded = await recompress(encoded, log, now_ms)
+            encoded = await recompress(encoded, log.config, log.directory, now_ms)
         appended = log.append(encoded, now_ms)
         stored += [
             Record(log.partition, offset, key, value, tuple(headers), timestamp)
@@ -202,12 +203,12 @@ def _batches(records: list[NewRecord]) -> Iterable[list[NewRecord]]:
 
 
 def records_in(log: Log) -> list[Record]:
-    """Every record of a partition that a consumer can read now; transactions make no difference."""
+    """All records of a partition that a consumer can read now, whatever their transactions."""
     found = []
     offset = log.start_offset
     while offset < log.high_watermark:
-        place = log.read(offset, _READ_BYTES).records
-        data = place.file.read_at(place.offset, place.count)
+        found_range = log.read(offset, _READ_BYTES).records
+        data = found_range.file.read_at(found_range.offset, found_range.count)
         for position, header in iter_batches(data):
             if not header.is_control:
                 found += [

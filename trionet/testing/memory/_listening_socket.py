@@ -1,55 +1,58 @@
-"""Listening sockets of a network in memory."""
+"""Listening sockets of an in-memory network."""
 
 from __future__ import annotations
 
 import errno
 import math
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import trio
 
 from ...net.wire._connecting import Address
 from ._socket import MemorySocket, os_error
 
-if TYPE_CHECKING:
-    from ._network import MemoryNetwork
-
 
 class ListeningMemorySocket:
     """A listening socket; made by :meth:`~trionet.testing.MemoryNetwork.listen`.
 
     Attributes:
-        changed: set, and made anew, when a connection comes or the socket is closed.
+        changed: set, and replaced, when a connection arrives or the socket is closed.
     """
 
-    def __init__(self, network: MemoryNetwork, address: Address, backlog: int) -> None:
+    def __init__(
+        self,
+        on_change: Callable[[ListeningMemorySocket], None],
+        address: Address,
+        backlog: int,
+    ) -> None:
         self.changed = trio.Event()
-        self._network = network
+        self._on_change = on_change
         self._address = address
         self._backlog = backlog
-        self._waiting: deque[tuple[float, MemorySocket]] = deque()  # by when they arrive
-        self.is_open = True
+        self._pending: deque[tuple[float, MemorySocket]] = deque()  # by time of arrival
+        self.is_open: bool = True
 
     def getsockname(self) -> Address:
         return self._address
 
     @property
     def has_room(self) -> bool:
-        """Whether another connection may wait to be accepted."""
-        return len(self._waiting) < self._backlog
+        """Whether the backlog has room for another connection."""
+        return len(self._pending) < self._backlog
 
     @property
     def next_arrival(self) -> float:
-        """When the next connection can be accepted; infinite if none is on its way."""
-        return self._waiting[0][0] if self._waiting else math.inf
+        """When the next connection can be accepted; infinite if none is in transit."""
+        return self._pending[0][0] if self._pending else math.inf
 
     def add(self, sock: MemorySocket, at: float) -> None:
-        """A connection that can be accepted from ``at`` on."""
-        if self._waiting:
-            at = max(at, self._waiting[-1][0])
-        self._waiting.append((at, sock))
+        """Queue a connection that can be accepted from ``at`` on."""
+        if self._pending:
+            at = max(at, self._pending[-1][0])
+        self._pending.append((at, sock))
         self.wake()
 
     def wake(self) -> None:
@@ -61,19 +64,19 @@ class ListeningMemorySocket:
             raise os_error(errno.EBADF)
         if self.next_arrival > trio.current_time():
             raise os_error(errno.EAGAIN)
-        sock = self._waiting.popleft()[1]
-        self._network.note("accept", sock)
-        self._network.retry_connects()
+        sock = self._pending.popleft()[1]
+        sock.note("accept")
+        self._on_change(self)
         return sock, sock.remote
 
     def close(self) -> None:
         if not self.is_open:
             return
         self.is_open = False
-        self._network.forget_listener(self)
-        for _, sock in self._waiting:
+        self._on_change(self)
+        for _, sock in self._pending:
             sock.reset()
-        self._waiting.clear()
+        self._pending.clear()
         self.wake()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""One direction of a connection in memory: what was sent and is not read yet, in order."""
+"""One direction of an in-memory connection: data in transit or arrived and not yet read."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from enum import Enum, auto
 
 
 class Mark(Enum):
-    """What travels beside bytes."""
+    """A control signal between bytes."""
 
     MADE = auto()
-    """The connection is made (TCP: SYN and ACK)."""
+    """The connection was accepted (TCP: SYN and ACK)."""
     END = auto()
-    """No byte follows (TCP: FIN)."""
+    """End of stream (TCP: FIN)."""
     RESET = auto()
-    """The connection is broken off, or refused (TCP: RST)."""
+    """The connection was reset or refused (TCP: RST)."""
 
 
 Piece = bytes | Mark
 
 
 class Pipe:
-    """Pieces on their way, each with the time at which it is there, and what has arrived.
+    """A queue of chunks with arrival times, and of arrived data.
 
-    A piece never overtakes another. Nothing happens by itself: whoever asks says what time it is.
+    Chunks never overtake each other. Nothing happens by itself: callers pass the current time.
 
     Attributes:
-        size: bytes on their way or arrived, and not read.
-        is_held: nothing arrives; see :meth:`hold`.
-        is_made: the connection is made.
-        has_ended: no byte follows those that have arrived.
-        was_reset: the sender has broken off, and it has arrived.
+        size: bytes in transit or arrived, and not read.
+        is_held: whether nothing arrives; see :meth:`hold`.
+        is_made: whether the connection was accepted.
+        has_ended: whether an end of stream arrived after the bytes.
+        was_reset: whether a reset arrived.
     """
 
     __slots__ = ("_arrived", "_on_way", "has_ended", "is_held", "is_made", "size", "was_reset")
@@ -39,14 +39,14 @@ class Pipe:
     def __init__(self) -> None:
         self._on_way: deque[tuple[float, Piece]] = deque()
         self._arrived: deque[bytes] = deque()
-        self.size = 0
-        self.is_held = False
-        self.is_made = False
-        self.has_ended = False
-        self.was_reset = False
+        self.size: int = 0
+        self.is_held: bool = False
+        self.is_made: bool = False
+        self.has_ended: bool = False
+        self.was_reset: bool = False
 
     def put(self, piece: Piece, at: float) -> None:
-        """Send a piece that is there at ``at``, or when the one before it is."""
+        """Queue a chunk for delivery at time ``at``, never before earlier chunks."""
         if isinstance(piece, bytes):
             self.size += len(piece)
         if self.is_held:
@@ -56,22 +56,22 @@ class Pipe:
         self._on_way.append((at, piece))
 
     def hold(self) -> None:
-        """Let nothing arrive that has not arrived yet, until :meth:`let_go`."""
+        """Hold back everything in transit and sent later, until :meth:`release`."""
         self.is_held = True
         self._on_way = deque((math.inf, piece) for _, piece in self._on_way)
 
-    def let_go(self, at: float) -> None:
-        """What was held is there at ``at``."""
+    def release(self, at: float) -> None:
+        """Deliver what was held back at time ``at``."""
         self.is_held = False
         self._on_way = deque((at, piece) for _, piece in self._on_way)
 
     @property
     def next_arrival(self) -> float:
-        """When the next piece is there; infinite if none is on its way."""
+        """When the next chunk arrives; infinite if none is in transit."""
         return self._on_way[0][0] if self._on_way else math.inf
 
     def advance(self, now: float) -> None:
-        """Take in what has arrived by now."""
+        """Take in what has arrived by ``now``."""
         on_way = self._on_way
         while on_way and on_way[0][0] <= now:
             piece = on_way.popleft()[1]
@@ -90,7 +90,7 @@ class Pipe:
         return bool(self._arrived)
 
     def read(self, bytes_max: int) -> bytes:
-        """What has arrived, up to a number of bytes."""
+        """Read up to ``bytes_max`` bytes of what has arrived."""
         arrived = self._arrived
         if arrived and len(arrived[0]) >= bytes_max:
             data = arrived[0]
@@ -100,19 +100,19 @@ class Pipe:
                 arrived[0] = data[bytes_max:]
                 data = data[:bytes_max]
         else:
-            taken = bytearray()
-            while arrived and len(taken) < bytes_max:
+            joined = bytearray()
+            while arrived and len(joined) < bytes_max:
                 first = arrived.popleft()
-                rest = bytes_max - len(taken)
-                taken += first[:rest]
+                rest = bytes_max - len(joined)
+                joined += first[:rest]
                 if len(first) > rest:
                     arrived.appendleft(first[rest:])
-            data = bytes(taken)
+            data = bytes(joined)
         self.size -= len(data)
         return data
 
     def drop(self) -> None:
-        """Nobody reads any more."""
+        """Discard all data: the reader was closed."""
         self._arrived.clear()
         self._on_way.clear()
         self.size = 0

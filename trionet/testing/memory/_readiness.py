@@ -1,4 +1,4 @@
-"""The readiness backend of a network in memory (see :mod:`trionet.net.wire._readiness`)."""
+"""The readiness backend of an in-memory network (see :mod:`trionet.net.wire._readiness`)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ._socket import MemorySocket, os_error
 
 
 class MemoryReadiness:
-    """Level-triggered, as the others; sockets that may have something are looked at, no others.
+    """Level-triggered, as the other backends; only sockets that may be ready are examined.
 
     Args:
-        sockets: the open sockets of the network, by number.
+        sockets: the open sockets of the network by number.
     """
 
     def __init__(self, sockets: dict[int, MemorySocket]) -> None:
         self._sockets = sockets
         self._interest: dict[int, int] = {}
-        self._hot: dict[int, None] = {}  # may be ready
-        self._expecting: dict[int, None] = {}  # something is on its way to them
+        self._hot: dict[int, None] = {}  # sockets that may be ready
+        self._expecting: dict[int, None] = {}  # sockets with data in transit
         self._parked: trio.Event | None = None
         self._scope = trio.CancelScope()
 
@@ -59,7 +59,7 @@ class MemoryReadiness:
             bits = self._ready(fd)
             if bits:
                 events.append((fd, bits))
-                self._hot[fd] = None  # level-triggered, and behind those not told of yet
+                self._hot[fd] = None  # level-triggered; at the end, after those not reported yet
             self._expect(fd)
         return events
 
@@ -82,10 +82,10 @@ class MemoryReadiness:
         return self._sockets[fd].ready() & (self._interest[fd] | HANGUP)
 
     def _touch(self, sock: MemorySocket) -> None:
-        """Something changed at a socket that is registered here."""
+        """Note that the state of a registered socket may have changed."""
         fd = sock.number
         if not sock.is_open:
-            self._forget(fd)  # as an epoll forgets descriptors that are closed
+            self._forget(fd)  # as epoll does with closed descriptors
             return
         if fd not in self._hot:
             self._hot[fd] = None

@@ -1,7 +1,20 @@
-"""Sockets of a network in memory: TCP as its two ends see it, with the errors of Linux.
+"""Sockets of an in-memory network: TCP as its two ends see it, with the errors of Linux.
 
-Buffers are bounded, so that a peer that does not read stops the other one. Who closes with unread
-bytes, or is sent bytes after closing, resets the connection, as the kernel does.
+The problem: everything above a socket (selector, transports, acceptor) is written for non-blocking
+system sockets with their partial writes, half-closes and errno values. A stand-in that is simpler
+would hide exactly the errors that tests look for.
+
+The choice: a socket has the methods of ``socket.socket`` that trionet uses, and raises what Linux
+raises. Each direction is a :class:`.Pipe` owned by the receiver, with arrival times; state changes
+(accepted, end, reset) travel through it like bytes, so that a delay applies to them, too. State is
+updated when a method is called, from the loop's current time, so that no task runs per socket.
+Buffers are bounded by SO_SNDBUF and SO_RCVBUF, so that a peer that does not read stops the other
+one. Closing with unread bytes, or sending to a closed socket, resets the connection, as the kernel
+does.
+
+Rejected: a task per connection that moves bytes (tasks cost a pass of the scheduler and reorder
+events) and ``socket.socketpair`` (real time). Think again if out-of-band data or shutdown for
+reading are ever needed: both are unsupported.
 """
 
 from __future__ import annotations
@@ -12,45 +25,50 @@ import socket
 import struct
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import trio
 
 from ...net.wire._connecting import Address
 from ...net.wire._readiness import READ, WRITE
 from ...net.wire._transmission import Buffer
+from ._medium import Medium
 from ._pipe import Mark, Piece, Pipe
 
-if TYPE_CHECKING:
-    from ._network import MemoryNetwork
-
-# The bits of EPOLLERR and EPOLLHUP.
+# The values of EPOLLERR and EPOLLHUP.
 _ERROR, _HANGUP = 8, 16
-# What a socket has that sets no sizes, each way.
+# The default size of both buffers.
 BUFFER_BYTES = 64 * 1024
-# As the kernel, a socket is not told to be writable for a few bytes: for this part of its buffers.
+# As in the kernel, a socket becomes writable when a third of its buffers is free, not a few bytes.
 _WRITABLE_SHARE = 3
 
 
 class MemorySocket:
     """One end of a connection; made by :class:`~trionet.testing.MemoryNetwork`.
 
-    It never waits, as a socket of the system that does not block, and has the methods of one that
-    trionet uses.
+    It never blocks. It has more than 25 methods because it implements the interface of
+    ``socket.socket``.
 
     Attributes:
-        network: where it is.
-        address: where it is.
-        number: what a descriptor is on the system's network; never given twice.
-        is_open: it was not closed.
+        address: its local address.
+        number: its descriptor; never reused.
+        is_open: whether it was not closed.
         incoming: what the peer has sent.
-        watchers: each is called when what can be done with the socket may have changed, or will
-            have when something arrives that is on its way.
+        watchers: called when the state of the socket may have changed, or data is in transit.
     """
 
-    def __init__(self, network: MemoryNetwork, number: int, address: Address) -> None:
-        self.network = network
-        self.incoming = Pipe()
+    def __init__(
+        self,
+        medium: Medium,
+        number: int,
+        address: Address,
+        on_connect: Callable[[MemorySocket, Address], None],
+        on_close: Callable[[MemorySocket], None],
+    ) -> None:
+        self._medium = medium
+        self._on_connect = on_connect
+        self._on_close = on_close
+        self.incoming: Pipe = Pipe()
         self.watchers: list[Callable[[MemorySocket], None]] = []
         self.number = number
         self.address = address
@@ -62,9 +80,9 @@ class MemorySocket:
         }
         self._resets_when_closed = False
         self._error = 0
-        self.is_open = True
+        self.is_open: bool = True
         self._is_connecting = False
-        self._has_finished = False  # sends no more
+        self._has_finished = False  # sent an end of stream
         self._is_dead = False  # was reset
 
     # Addresses and options.
@@ -85,7 +103,7 @@ class MemorySocket:
 
     def setblocking(self, flag: bool) -> None:
         if flag:
-            raise ValueError("a socket in memory cannot block: nothing runs beside the loop")
+            raise ValueError("an in-memory socket cannot block: nothing runs beside the loop")
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
         self._check_open()
@@ -105,33 +123,33 @@ class MemorySocket:
         return self.option(level, option)
 
     def option(self, level: int, option: int) -> int:
-        """What was set, be the socket open or closed; 0 for what was not."""
+        """The value of an option, even if the socket is closed; 0 if it was not set."""
         return self._options.get((level, option), 0)
 
     @property
     def name(self) -> str:
-        """Its address in one piece."""
+        """The local address as text."""
         return text_of(self.address)
 
     @property
     def peer_name(self) -> str:
-        """The address of the peer, as long as anybody remembers it."""
+        """The address of the peer as text; empty before connecting."""
         return text_of(self._remote) if self._remote is not None else ""
 
     @property
     def remote(self) -> Address:
-        """The address of the peer, be it there or gone."""
+        """The address of the peer, whether it is open or closed."""
         assert self._remote is not None
         return self._remote
 
     @property
     def host(self) -> str:
-        """The host it is at."""
+        """The host of the local address."""
         return self.address[0]
 
     @property
     def peer(self) -> MemorySocket | None:
-        """The other end; None before there is one."""
+        """The other end; None before the connection is made."""
         return self._peer
 
     # Connecting.
@@ -140,26 +158,27 @@ class MemorySocket:
         self._check_open()
         self._is_connecting = True
         self._remote = address
-        self.network.begin_connect(self, address)
+        self.note("connect")
+        self._on_connect(self, address)
         return errno.EINPROGRESS
 
     def pair_with(self, peer: MemorySocket) -> None:
-        """Become one end of a connection."""
+        """Connect to ``peer``, which is created for a connect of it."""
         self._peer = peer
         self._remote = peer.address
 
     def refuse(self, at: float) -> None:
-        """Nobody listens where this socket connects to; it hears of it at ``at``."""
+        """Refuse the connection: a reset arrives at ``at``."""
         self.incoming.put(Mark.RESET, at)
         self.notify()
 
     def accepted(self, at: float) -> None:
-        """The connection is made; this socket, which asked for it, hears of it at ``at``."""
+        """Accept the connection: the acknowledgement arrives at ``at``."""
         self.incoming.put(Mark.MADE, at)
         self.notify()
 
     def _look(self) -> None:
-        """Take note of what has arrived."""
+        """Update the state from what has arrived by now."""
         incoming = self.incoming
         incoming.advance(trio.current_time())
         if incoming.is_made:
@@ -177,8 +196,8 @@ class MemorySocket:
         self._look()
         incoming = self.incoming
         if incoming.has_arrived:
-            data = incoming.read(self.network.short(bytes_max))
-            self.network.note("receive", self, data)
+            data = incoming.read(self._medium.short(bytes_max))
+            self.note("receive", data)
             if self._peer is not None:
                 self._peer.notify()
             return data
@@ -205,31 +224,32 @@ class MemorySocket:
             raise os_error(errno.ENOTCONN if self._peer is None else errno.EAGAIN)
         if self._has_finished or self._is_dead:
             raise os_error(errno.EPIPE)
-        free = self._room()
+        free = self._free()
         if free <= 0:
             raise os_error(errno.EAGAIN)
-        sent = bytes(memoryview(data).cast("B")[: min(free, self.network.short(len(data)))])
-        self.network.note("send", self, sent)
+        sent = bytes(memoryview(data).cast("B")[: min(free, self._medium.short(len(data)))])
+        self.note("send", sent)
         self._put(sent)
-        self.network.maybe_break(self)
+        if self._medium.resets():
+            self.break_connection()
         return len(sent)
 
     def sendmsg(self, buffers: list[Buffer], /) -> int:
         return self.send(b"".join(buffers))
 
-    def _put(self, piece: Piece) -> None:
+    def _put(self, chunk: Piece) -> None:
         peer = self._peer
         assert peer is not None
-        at = self.network.arrival()
+        at = self._medium.arrival()
         if peer.is_open:
-            peer.incoming.put(piece, at)
+            peer.incoming.put(chunk, at)
             peer.notify()
-        elif isinstance(piece, bytes):
-            # The kernel of a host where nobody has this connection any more says so.
-            self.incoming.put(Mark.RESET, at + self.network.delay())
+        elif isinstance(chunk, bytes):
+            # A kernel responds with a reset to data for a connection that it does not know.
+            self.incoming.put(Mark.RESET, at + self._medium.delay())
             self.notify()
 
-    def _room(self) -> int:
+    def _free(self) -> int:
         peer = self._peer
         assert peer is not None
         return self._capacity() - (peer.incoming.size if peer.is_open else 0)
@@ -251,7 +271,7 @@ class MemorySocket:
     def _finish(self) -> None:
         if not self._has_finished:
             self._has_finished = True
-            self.network.note("end", self)
+            self.note("end")
             self._put(Mark.END)
             self.notify()
 
@@ -261,16 +281,18 @@ class MemorySocket:
         if not self.is_open:
             return
         self._look()
+        # Counted before anything else: notifying the peer may make it send, and what arrives at a
+        # closed socket causes a reset, and is not counted as unread.
         unread = self.incoming.size
         self.is_open = False
-        self.network.forget(self)
+        self._on_close(self)
         if self._peer is not None and not self._is_dead:
             if self._resets_when_closed or unread:
-                self.network.note("reset", self)
+                self.note("reset")
                 self._put(Mark.RESET)
             else:
                 self._finish()
-        self.network.note("close", self)
+        self.note("close")
         self.incoming.drop()
         if self._peer is not None:
             self._peer.notify()
@@ -278,29 +300,35 @@ class MemorySocket:
         self.watchers.clear()
 
     def reset(self) -> None:
-        """Close with a reset, whatever is unread."""
+        """Close with a reset, even if nothing is unread."""
         self._resets_when_closed = True
         self.close()
 
     def vanish(self) -> None:
-        """Close without a word, as a host does whose power fails; who sends to it hears of it."""
+        """Close silently, as in a power failure; the peer notices when it sends."""
         if self.is_open:
             self.is_open = False
-            self.network.forget(self)
-            self.network.note("vanish", self)
+            self._on_close(self)
+            self.note("vanish")
             self.incoming.drop()
             self.notify()
             self.watchers.clear()
 
-    def break_off(self) -> None:
-        """The connection is reset by something between its two ends."""
-        self.incoming.put(Mark.RESET, self.network.arrival())
+    def break_connection(self) -> None:
+        """Reset the connection from between its two ends: both see it broken."""
+        self.note("break")
+        self._receive_reset()
+        if self._peer is not None and self._peer.is_open:
+            self._peer._receive_reset()  # noqa: SLF001 - the other end
+
+    def _receive_reset(self) -> None:
+        self.incoming.put(Mark.RESET, self._medium.arrival())
         self.notify()
 
     # Readiness.
 
     def ready(self) -> int:
-        """What can be done now, as a mask of the readiness bits."""
+        """What can be done without blocking, as a mask of the readiness bits."""
         self._look()
         incoming = self.incoming
         if self._error or self._is_dead:
@@ -312,24 +340,29 @@ class MemorySocket:
             bits = READ
         if incoming.has_ended and self._has_finished:
             bits |= _HANGUP
-        if self._room() * _WRITABLE_SHARE >= self._capacity():
+        if self._free() * _WRITABLE_SHARE >= self._capacity():
             bits |= WRITE
         return bits
 
     @property
     def peer_has_ended(self) -> bool:
-        """Whether no byte follows those that have arrived."""
+        """Whether the peer has ended the stream or reset the connection."""
         self._look()
         return self.incoming.has_ended or self._is_dead
 
     @property
     def has_unread(self) -> bool:
-        """Whether bytes have arrived that nobody has read."""
+        """Whether bytes have arrived that were not read."""
         self._look()
         return self.incoming.has_arrived
 
+    def note(self, what: str, data: bytes = b"") -> None:
+        """Report an event to the trace of the network."""
+        if self._medium.is_traced:
+            self._medium.note(what, self.name, self.peer_name, data)
+
     def notify(self) -> None:
-        """Tell who watches that something may have changed, or will when it arrives."""
+        """Wake the watchers: this socket's state may have changed, or data is in transit."""
         for watcher in list(self.watchers):
             watcher(self)
 
@@ -358,10 +391,10 @@ class MemorySocket:
 
 
 def os_error(number: int) -> OSError:
-    """What the kernel would raise; for EAGAIN that is BlockingIOError."""
+    """The error that the kernel would raise; BlockingIOError for EAGAIN."""
     return OSError(number, os.strerror(number))
 
 
 def text_of(address: Address) -> str:
-    """An address in one piece."""
+    """An address as text."""
     return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"

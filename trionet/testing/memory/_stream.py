@@ -1,4 +1,4 @@
-"""A connection of a network in memory as a trio stream, for peers that a test writes itself."""
+"""A connection of an in-memory network as a trio stream, for peers written by hand."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ._socket import MemorySocket
 _READ_BYTES = 64 * 1024
 
 
-async def wait_ready(sock: MemorySocket, wanted: int) -> None:
+async def wait_ready(sock: MemorySocket, interest: int) -> None:
     """Wait until a socket can be read or written, or has failed.
 
     Args:
-        sock: a socket in memory.
-        wanted: a mask of the readiness bits.
+        sock: an in-memory socket.
+        interest: a mask of the readiness bits.
 
     Raises:
         trio.ClosedResourceError: it was closed.
@@ -27,7 +27,7 @@ async def wait_ready(sock: MemorySocket, wanted: int) -> None:
     while True:
         if not sock.is_open:
             raise trio.ClosedResourceError("this socket was closed")
-        if sock.ready() & (wanted | HANGUP):
+        if sock.ready() & (interest | HANGUP):
             return
         changed = trio.Event()
 
@@ -44,12 +44,12 @@ async def wait_ready(sock: MemorySocket, wanted: int) -> None:
 
 
 class MemoryStream(trio.abc.HalfCloseableStream):
-    """What :func:`trio.open_tcp_stream` gives on the system's network.
+    """The counterpart of the stream that :func:`trio.open_tcp_stream` returns.
 
     Made by :meth:`~trionet.testing.MemoryNetwork.open_stream`.
 
     Attributes:
-        socket: the socket below.
+        socket: the underlying socket.
     """
 
     def __init__(self, sock: MemorySocket) -> None:
@@ -86,7 +86,7 @@ class MemoryStream(trio.abc.HalfCloseableStream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         if max_bytes is not None and max_bytes < 1:
-            raise ValueError(f"max_bytes = {max_bytes}; allowed: 1 or more, or None")
+            raise ValueError(f"invalid max_bytes={max_bytes}; allowed: 1 or more, or None")
         with self._receiving:
             while True:
                 await wait_ready(self.socket, READ)
@@ -102,24 +102,24 @@ class MemoryStream(trio.abc.HalfCloseableStream):
         await trio.lowlevel.checkpoint()
 
     def reset(self) -> None:
-        """Close with a reset (RST) in place of an end of the stream (FIN)."""
+        """Close with a reset (RST) instead of an end of stream (FIN)."""
         self.socket.reset()
 
 
 class _Conflict:
-    """Two tasks in one place are a mistake of theirs."""
+    """Raises BusyResourceError for a second task in the block, as trio's ConflictDetector."""
 
     def __init__(self, message: str) -> None:
         self._message = message
-        self._is_taken = False
+        self._is_entered = False
 
     def __enter__(self) -> None:
-        if self._is_taken:
+        if self._is_entered:
             raise trio.BusyResourceError(self._message)
-        self._is_taken = True
+        self._is_entered = True
 
     def __exit__(self, *_: object) -> None:
-        self._is_taken = False
+        self._is_entered = False
 
 
 def _translated(error: OSError) -> Exception:

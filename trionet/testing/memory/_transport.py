@@ -1,4 +1,4 @@
-"""The byte layer of a channel over a socket in memory."""
+"""The transport of a channel over an in-memory socket."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from ...net.wire._connecting import finish_connect
 from ...net.wire._transmission import FileRange
 from ._socket import MemorySocket
 
-# A file range goes out in copies of this many bytes.
+# File ranges are sent in copies of this size.
 _FILE_COPY_BYTES = 64 * 1024
 
 
 class MemoryTransport:
-    """Reads and writes a socket, files included."""
+    """Reads and writes a socket, including file ranges."""
 
     def __init__(self, sock: MemorySocket) -> None:
         self._socket = sock
@@ -29,7 +29,7 @@ class MemoryTransport:
         return self._socket.send(data)
 
     def setsockopt(self, level: int, option: int, value: bytes) -> None:
-        """Set an option of the socket, as of one of the system."""
+        """Set an option of the socket."""
         self._socket.setsockopt(level, option, value)
 
     def finish_connect(self) -> bool:

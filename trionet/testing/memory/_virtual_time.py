@@ -1,4 +1,4 @@
-"""Runs in virtual time, where waits cost nothing and one seed gives one course of events."""
+"""Runs in virtual time, where waits cost nothing and one seed determines the order of events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import trio
 import trio.testing
 
 from ...errors import LocalProtocolError
-from ._network import EPOCH_MS, MemoryNetwork, NetworkEvent, NetworkFaults
+from ._medium import NetworkEvent, NetworkFaults
+from ._network import EPOCH_MS, MemoryNetwork
 
 T = TypeVar("T")
 
@@ -26,18 +27,18 @@ def run_virtual(
     epoch_ms: int = EPOCH_MS,
     trace: Callable[[NetworkEvent], None] | None = None,
 ) -> T:
-    """Run an async function as :func:`trio.run` does, in virtual time and on a network in memory.
+    """Run an async function as :func:`trio.run` does, in virtual time, on an in-memory network.
 
     When every task waits, the clock jumps to the next deadline. The order in which tasks run, ids
-    and faults come from the seed, so that a run can be had again.
+    and faults depend on the seed only, so that a run is repeatable.
 
     Args:
-        async_fn: gets the network, and ``args``.
+        async_fn: called with the network and ``args``.
         args: of ``async_fn``.
-        seed: of everything that would otherwise be left to accident.
-        faults: what goes wrong by itself on the network.
-        epoch_ms: the time of day at the beginning, in milliseconds since the epoch.
-        trace: called with everything that happens on the network.
+        seed: of everything that would otherwise be random.
+        faults: random faults of the network.
+        epoch_ms: the time of day at the start, in milliseconds since the epoch.
+        trace: called with every event on the network.
 
     Returns:
         What ``async_fn`` returns.
@@ -59,25 +60,25 @@ def virtual(
     epoch_ms: int = EPOCH_MS,
     trace: Callable[[NetworkEvent], None] | None = None,
 ) -> Iterator[MemoryNetwork]:
-    """A network in memory, and a fixed order of tasks, for a run that is in virtual time already.
+    """An in-memory network and a deterministic order of tasks, for a run in virtual time.
 
-    That is one under trio's ``MockClock``, as a test with pytest-trio's ``autojump_clock`` is. The
-    order of tasks is one for all runs of a process: of two runs in two threads neither is repeated.
+    Such a run has trio's ``MockClock``, as a test with pytest-trio's ``autojump_clock`` has. The
+    order of tasks is global to the process: two runs in two threads are not repeatable.
 
     Args:
         seed: as for :func:`run_virtual`, as are the others.
-        faults: what goes wrong by itself on the network.
-        epoch_ms: the time of day when the loop's clock says 0, in milliseconds since the epoch.
-        trace: called with everything that happens on the network.
+        faults: random faults of the network.
+        epoch_ms: the time of day when the loop's clock is at 0, in milliseconds since the epoch.
+        trace: called with every event on the network.
 
     Raises:
-        LocalProtocolError: the run has another clock, so that waits would take their time.
+        LocalProtocolError: the run has another clock, so that waits would take real time.
     """
     clock = trio.lowlevel.current_clock()
     if not isinstance(clock, trio.testing.MockClock):
         raise LocalProtocolError(
-            f"the clock of this run is {clock!r}; virtual time needs trio.testing.MockClock:"
-            " use run_virtual(), or the fixture autojump_clock of pytest-trio"
+            f"virtual time needs trio.testing.MockClock, and this run has {clock!r}: use"
+            " run_virtual(), or the fixture autojump_clock of pytest-trio"
         )
     with _seeded_schedule(seed):
         yield MemoryNetwork(seed, faults=faults, epoch_ms=epoch_ms, trace=trace)
@@ -85,9 +86,9 @@ def virtual(
 
 @contextmanager
 def _seeded_schedule(seed: int) -> Iterator[None]:
-    """Let trio order the tasks of each pass by a seed.
+    """Let a seed determine the order of tasks in each pass of trio.
 
-    It draws that order by itself, and has a switch for tests in which it may be drawn again;
+    Trio shuffles them itself, and has a switch for tests that makes the shuffle repeatable;
     pytest-trio and hypothesis set it in the same way.
     """
     scheduler: Any = sys.modules["trio._core._run"]

@@ -1,7 +1,7 @@
-"""What tests may call an API and an error: Kafka's name or its number.
+"""Names of APIs and errors in tests: Kafka's name or its number.
 
-A name that is not known is an error that names the nearest one: a fault that nobody ever meets
-would make a test pass that tests nothing.
+An unknown name raises an error that suggests the nearest one: a fault that never applies would let
+a test pass that tests nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ ERRORS = {
     if name.isupper() and isinstance(code, int) and code != error_codes.NONE
 }
 
-# What Kafka, and clients of it, called errors before.
+# Former names of errors in Kafka and its clients.
 _OLDER_NAMES: Final = {
     "NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER",
     "GROUP_LOAD_IN_PROGRESS": "COORDINATOR_LOAD_IN_PROGRESS",
     "GROUP_COORDINATOR_NOT_AVAILABLE": "COORDINATOR_NOT_AVAILABLE",
     "NOT_COORDINATOR_FOR_GROUP": "NOT_COORDINATOR",
 }
-# How much alike a name has to be to be suggested, from 0 to 1.
+# How similar a name has to be to be suggested, from 0 to 1.
 _NEAR: Final = 0.6
 
 ApiName = str | int
@@ -42,14 +42,14 @@ def api_key(api: ApiName) -> int:
     """The key of an API.
 
     Raises:
-        ValueError: there is no such API.
+        ValueError: the API does not exist.
     """
     if isinstance(api, int):
         if api in APIS:
             return api
-        raise ValueError(f"{api} is no API key; allowed: {min(APIS)} to {max(APIS)}, with gaps")
+        raise ValueError(f"unknown API key {api}; allowed: {min(APIS)} to {max(APIS)}, with gaps")
     if api not in KEYS:
-        raise ValueError(f"{api!r} is no API{_nearest(api, KEYS)}")
+        raise ValueError(f"unknown API {api!r}{_suggestion(api, KEYS)}")
     return KEYS[api]
 
 
@@ -57,20 +57,20 @@ def error_code(error: ErrorName) -> int:
     """The code of an error.
 
     Raises:
-        ValueError: there is no such error, or it is NONE.
+        ValueError: the error does not exist, or is NONE.
     """
     if isinstance(error, int):
         if error in ERRORS.values():
             return error
-        raise ValueError(f"{error} is no error code")
+        raise ValueError(f"unknown error code {error}")
     error = _OLDER_NAMES.get(error, error)
     if error not in ERRORS:
-        raise ValueError(f"{error!r} is no error{_nearest(error, ERRORS)}")
+        raise ValueError(f"unknown error {error!r}{_suggestion(error, ERRORS)}")
     return ERRORS[error]
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _suggestion(name: str, known: Iterable[str]) -> str:
     folded = {each.lower().replace("_", ""): each for each in known}
-    asked = str(name).lower().replace("_", "")
-    found = difflib.get_close_matches(asked, folded, n=1, cutoff=_NEAR)
-    return f"; the nearest known one is {folded[found[0]]}" if found else ""
+    wanted = str(name).lower().replace("_", "")
+    found = difflib.get_close_matches(wanted, folded, n=1, cutoff=_NEAR)
+    return f"; did you mean {folded[found[0]]}?" if found else ""

@@ -1,47 +1,51 @@
-"""The requests that a broker has got, for tests to look at and to assert."""
+"""The requests that a broker received, and the faults that were applied to them.
+
+Both are public, and each names the other (:attr:`SeenRequest.fault`, :attr:`Fault.requests`), so
+they share a module; what a fault does is in :mod:`trionet.testing.faults`.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from types import TracebackType
+from typing import Final, Self
 
 import attrs
+import trio
 
 from ..._util._printable import printable
 from ...broker.api._call import Call
 from ...protocol._wire import Message
-from ..internals._broker_internals import NodeInside
+from ..internals._broker_internals import BrokerInternals, InLoop, NodeInternals
 from ._names import KEYS, ApiName, api_key
 from ._topic_items import groups_in, is_about_all, topic_partitions
 
-if TYPE_CHECKING:
-    from ..faults._fault import Fault
-
-# How many requests are kept, and how large they may be together; the oldest go first.
+# How many requests are kept, and their total size; the oldest are dropped first.
 REQUESTS_KEPT_MAX: Final = 10_000
 REQUEST_BYTES_KEPT_MAX: Final = 64 * 1024 * 1024
 
 
 @attrs.define(kw_only=True, eq=False)
 class SeenRequest:
-    """A request that a broker has got.
+    """A request that a broker received.
 
     Attributes:
-        node: the ``node.id`` of that broker.
+        node: the ``node.id`` of the broker.
         api: Kafka's name of the API.
         version: of the API.
-        client_id: what the client calls itself; None for null.
-        connection: the id of the connection that it came on.
-        message: the request itself, decoded.
-        time_ms: when it came, in ms since the epoch.
+        client_id: None for null.
+        connection: the id of the connection.
+        message: the decoded request.
+        time_ms: when it was received, in ms since the epoch.
         topics: the topics and partitions it is about; the partition is None where it names none.
         groups: the consumer groups it is about.
-        errors: the errors in its answer, by Kafka's names; None as long as it has no answer.
-        faults: those that it met; of several the first ones are delays.
-        is_about_all_topics: it names none and means all, as a Metadata may.
+        errors: the errors in its response, by Kafka's names; None while it has no response.
+        faults: the faults that were applied to it; all but the last are delays.
+        is_about_all_topics: whether it names no topics and means all, as a Metadata may.
     """
 
     node: int
@@ -59,7 +63,7 @@ class SeenRequest:
 
     @property
     def fault(self) -> Fault | None:
-        """The fault that it met, the last one of several; None if it met none."""
+        """The last fault that was applied to it; None if there was none."""
         return self.faults[-1] if self.faults else None
 
     @property
@@ -68,22 +72,22 @@ class SeenRequest:
         return KEYS[self.api]
 
     def as_line(self) -> str:
-        """What it was and what became of it, for a log."""
+        """The request and its outcome in one line."""
         at = datetime.fromtimestamp(self.time_ms / 1000, UTC).astimezone()
         about = [topic if part is None else f"{topic}-{part}" for topic, part in self.topics]
         what = ", ".join([*about, *(f"group {group}" for group in self.groups)])
-        errors = ("no answer",) if self.errors is None else dict.fromkeys(self.errors)
+        errors = ("no response",) if self.errors is None else dict.fromkeys(self.errors)
         end = ", ".join(errors) or "ok"
         fault = "".join(f"; fault: {each}" for each in self.faults)
-        # Clients choose names; what a terminal might obey is escaped.
+        # Clients choose names, so terminal escapes in them are escaped.
         return printable(
             f"{at:%H:%M:%S}.{self.time_ms % 1000:03d} {self.api} v{self.version} {what or '-'}"
             f" from {self.client_id} on {self.connection}: {end}{fault}"
         )
 
 
-def seen(node: NodeInside, message: Message, call: Call) -> SeenRequest:
-    """What is kept of a call."""
+def seen(node: NodeInternals, message: Message, call: Call) -> SeenRequest:
+    """Convert a call."""
     about = list(topic_partitions(message, node.topic_name))
     if call.codec.name == "Fetch":
         about += _session_partitions(node, message)
@@ -101,8 +105,8 @@ def seen(node: NodeInside, message: Message, call: Call) -> SeenRequest:
     )
 
 
-def _session_partitions(node: NodeInside, message: Message) -> Iterator[tuple[str, int | None]]:
-    """What an incremental fetch is about without naming it (KIP-227)."""
+def _session_partitions(node: NodeInternals, message: Message) -> Iterator[tuple[str, int | None]]:
+    """The partitions that an incremental fetch is about without naming them (KIP-227)."""
     session = node.state.fetch_sessions.get(message.session_id)  # type: ignore[attr-defined]
     for topic, partition in session.partitions if session is not None else ():
         name = topic if isinstance(topic, str) else node.topic_name(topic)
@@ -111,23 +115,23 @@ def _session_partitions(node: NodeInside, message: Message) -> Iterator[tuple[st
 
 
 class SeenRequests:
-    """The requests that the brokers of a test have got, in the order in which they came.
+    """The requests that the brokers of a test received, in the order of their arrival.
 
     Attributes:
-        forgotten: how many older ones were let go because there were too many.
-        total: how many have come since the broker began.
-        beginning: how many of them had come when a test began anew.
+        forgotten: how many older ones were dropped because there were too many.
+        total: how many were received since the broker started.
+        beginning: the value of ``total`` at the last :meth:`clear`.
     """
 
     def __init__(self) -> None:
         self._requests: deque[tuple[SeenRequest, int]] = deque()
         self._bytes = 0
-        self.forgotten = 0
-        self.total = 0
-        self.beginning = 0
+        self.forgotten: int = 0
+        self.total: int = 0
+        self.beginning: int = 0
 
     def add(self, request: SeenRequest, size: int) -> None:
-        """Keep one of ``size`` bytes."""
+        """Add a request of ``size`` bytes."""
         self._requests.append((request, size))
         self._bytes += size
         self.total += 1
@@ -138,34 +142,34 @@ class SeenRequests:
             self.forgotten += 1
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Drop all requests."""
         self.beginning = self.total
         self._requests.clear()
         self._bytes = 0
 
     def since(self, total: int) -> list[SeenRequest]:
-        """Those that came after so many in all, the oldest first."""
+        """The requests after the first ``total`` ones, the oldest first."""
         count = min(self.total - total, len(self._requests))
         return [request for request, _ in islice(reversed(self._requests), count)][::-1]
 
     def __iter__(self) -> Iterator[SeenRequest]:
-        # A copy in one step: the asker may be in another thread than the broker.
+        # A copy in one step: the caller may be in another thread than the broker.
         return (request for request, _ in self._requests.copy())
 
 
 @attrs.frozen(kw_only=True)
 class Which:
-    """Which requests are meant: those for which all that is given holds.
+    """Selects requests: those that satisfy all given conditions.
 
     Attributes:
         api_keys: of one of these APIs; empty for any.
         topic: about this topic.
-        partition: about this partition of it.
+        partition: about this partition of the topic.
         group: about this consumer group.
-        client_id: of the client that calls itself so.
+        client_id: from clients with this id.
         connection: on the connection with this id.
         node: to the broker with this ``node.id``.
-        when: for which this is true.
+        when: for which this returns true.
     """
 
     api_keys: frozenset[int] = frozenset()
@@ -179,10 +183,10 @@ class Which:
 
     def __attrs_post_init__(self) -> None:
         if self.partition is not None and self.topic is None:
-            raise ValueError(f"partition={self.partition} needs a topic that it is of")
+            raise ValueError(f"partition={self.partition} needs a topic")
 
     def matches(self, request: SeenRequest) -> bool:
-        """Whether a request is meant."""
+        """Whether a request satisfies all conditions."""
         return (
             (not self.api_keys or request.api_key in self.api_keys)
             and self.client_id in (None, request.client_id)
@@ -198,7 +202,7 @@ class Which:
         )
 
     def hits(self, topic: str, partition: int | None) -> bool:
-        """Whether a topic, or a partition of it, is meant."""
+        """Whether a topic, or a partition of it, satisfies the conditions."""
         return self.topic in (None, topic) and (
             self.partition is None or partition is None or self.partition == partition
         )
@@ -206,19 +210,119 @@ class Which:
     def __str__(self) -> str:
         names = {key: name for name, key in KEYS.items()}
         apis = ", ".join(sorted(names[key] for key in self.api_keys)) or "any request"
-        given = [
+        conditions = [
             f"{name} {value}"
             for name in ("topic", "partition", "group", "client_id", "connection", "node", "when")
             if (value := getattr(self, name)) is not None
         ]
-        return ", ".join([apis, *given])
+        return ", ".join([apis, *conditions])
+
+
+@attrs.define(eq=False, repr=False)
+class Fault:
+    """A fault added by :class:`~trionet.testing.Faults`.
+
+    Usable from any thread, and as a context manager that removes it at the end.
+
+    Attributes:
+        which: the requests that it matches.
+        hits: how many requests it was applied to.
+        error: raised by a function of the test, ``when`` or one that makes a response. The request
+            was then handled normally and the fault ended. The error is raised again where the
+            fault is removed, or else when the broker stops.
+    """
+
+    which: Which
+    _action: str
+    _times: int | None
+    _until: float
+    _seen: SeenRequests
+    _internals: BrokerInternals
+    _in_loop: InLoop
+    _on_remove: Callable[[], None] | None
+    _now: Callable[[], float]
+    hits: int = 0
+    error: Exception | None = None
+    is_removed: bool = False
+    _is_reported: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it matches no more requests: removed, failed, expired or used up."""
+        return (
+            self.is_removed
+            or self.error is not None
+            or (self._times is not None and self.hits >= self._times)
+            or self._until <= self._now()
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is over and its error, if any, was reported."""
+        return self.is_over and (self.error is None or self._is_reported)
+
+    @property
+    def requests(self) -> list[SeenRequest]:
+        """The requests that it was applied to, as far as they are kept."""
+        return [request for request in self._seen if self in request.faults]
+
+    def remove(self) -> None:
+        """Match no more requests, and continue those that are held or delayed.
+
+        Does nothing once the broker has stopped.
+
+        Raises:
+            Exception: :attr:`error`, once.
+        """
+        with suppress(trio.RunFinishedError):
+            self._in_loop(self.remove_now)
+        self.raise_error()
+
+    def raise_error(self) -> None:
+        """Raise :attr:`error`, if that was not done yet."""
+        if self.error is not None and not self._is_reported:
+            self._is_reported = True
+            raise self.error
+
+    def explain(self, error: BaseException) -> None:
+        """Add a note about :attr:`error` to an error of the test that followed it."""
+        if self.error is not None and not self._is_reported:
+            self._is_reported = True
+            error.add_note(f"The fault {self} failed before: {self.error!r}")
+
+    def remove_now(self) -> None:
+        """Remove it; for callers in the broker's loop."""
+        if not self.is_removed and self._on_remove is not None:
+            self._on_remove()
+        self.is_removed = True
+        self._internals.cluster.purgatory.complete_all(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self.explain(error)
+        self.remove()
+
+    def __str__(self) -> str:
+        return f"{self.which}: {self._action}"
+
+    def __repr__(self) -> str:
+        times = "" if self._times is None else f" of {self._times}"
+        return f"<Fault {self}; {self.hits}{times} hits>"
 
 
 def api_keys_of(apis: ApiName | tuple[ApiName, ...] | list[ApiName] | None) -> frozenset[int]:
     """The keys of some APIs; none for None.
 
     Raises:
-        ValueError: one of them is no API.
+        ValueError: an API does not exist.
     """
     if apis is None:
         return frozenset()

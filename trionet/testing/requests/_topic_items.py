@@ -1,6 +1,6 @@
-"""The topics and partitions that a request or an answer is about, wherever in it they are.
+"""The topics, partitions and groups in a request or a response, wherever they are.
 
-Kafka's messages name them in much the same way: a list of items with a ``name``, a ``topic`` or a
+Kafka's messages have them in similar forms: a list of items with a ``name``, ``topic`` or
 ``topic_id``, and in each a list of numbers or of items with a number.
 """
 
@@ -13,10 +13,10 @@ from ...protocol._wire import NO_UUID, Message
 from ...protocol.messages.metadata import MetadataRequest
 
 TopicName = Callable[[bytes], str | None]
-"""The name of the topic with an id, if there is one."""
+"""The name of the topic with an id; None if there is none."""
 
 _INDEXES = ("partition_index", "index", "partition")
-# Lists of partitions; those of other numbers, such as the replicas of one, are not among them.
+# Lists of partitions, as opposed to lists of other numbers, such as replicas.
 PARTITIONS = (
     "partitions",
     "partition_data",
@@ -34,13 +34,13 @@ TOPIC_LISTS = (
 )
 _NONE_FOR_ALL = ("topics", "topic_partitions")
 _TOPIC_RESOURCE = 2
-# What FindCoordinator asks for: of groups, or of others (Kafka: CoordinatorType).
+# The keys of FindCoordinator, which are groups or others (Kafka: CoordinatorType).
 _COORDINATED = ("key", "coordinator_keys")
 _GROUP = 0
 
 
 def partition_of(item: object) -> int | None:
-    """The number of a partition's item; None if it is none."""
+    """The partition number of an item; None if it has none."""
     if isinstance(item, int):
         return item
     for name in _INDEXES:
@@ -51,7 +51,7 @@ def partition_of(item: object) -> int | None:
 
 
 def topic_of(item: object, name_of: TopicName) -> str | None:
-    """The topic that an item of a list is about; None if that is none, or not known."""
+    """The topic of an item; None if it has none, or an unknown id."""
     if isinstance(item, str):
         return item
     topic_id = getattr(item, "topic_id", NO_UUID)
@@ -64,7 +64,7 @@ def topic_of(item: object, name_of: TopicName) -> str | None:
 
 
 def partitions_in(item: object) -> list[Any] | None:
-    """The items of the partitions of a topic; None for an item that has no such list."""
+    """The partitions of a topic's item; None if it has no such list."""
     for name in PARTITIONS:
         found = getattr(item, name, None)
         if isinstance(found, list):
@@ -73,7 +73,7 @@ def partitions_in(item: object) -> list[Any] | None:
 
 
 def topic_partitions(message: Message, name_of: TopicName) -> Iterator[tuple[str, int | None]]:
-    """Every topic and partition in a message; None for a topic without partitions."""
+    """All topics and partitions in a message; None for a topic without partitions."""
     for name in message.__slots__:
         found = getattr(message, name)
         if not isinstance(found, list):
@@ -91,7 +91,7 @@ def topic_partitions(message: Message, name_of: TopicName) -> Iterator[tuple[str
 
 
 def is_about_all(message: Message, version: int) -> bool:
-    """Whether a request means all topics by naming none: null, or an empty list in Metadata v0."""
+    """Whether a request means all topics: null, or an empty list in Metadata v0."""
     if isinstance(message, MetadataRequest) and version == 0:
         return not message.topics
     groups = getattr(message, "groups", None) or ()
@@ -101,7 +101,7 @@ def is_about_all(message: Message, version: int) -> bool:
 
 
 def groups_in(message: Message) -> Iterator[str]:
-    """Every consumer group that a request is about."""
+    """All consumer groups in a request."""
     for name in message.__slots__:
         found = getattr(message, name)
         if not found or (name in _COORDINATED and getattr(message, "key_type", _GROUP) != _GROUP):

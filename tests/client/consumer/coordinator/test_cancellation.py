@@ -10,8 +10,7 @@ from trio.testing import MockClock
 
 from support.coordinator_members import COOPERATIVE, EAGER, GroupMember, open_member
 from trionet import Broker
-from trionet.client._offset_and_metadata import OffsetAndMetadata
-from trionet.client._topic_partition import TopicPartition
+from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
 from trionet.client.consumer.assignors import Assignor
 from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCallbacks
 from trionet.client.consumer.state._partition_state import FetchPosition

@@ -8,8 +8,7 @@ from trio.testing import MockClock
 
 from support.coordinator_members import COOPERATIVE, open_member
 from trionet import Broker
-from trionet.client._offset_and_metadata import OffsetAndMetadata
-from trionet.client._topic_partition import TopicPartition
+from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
 from trionet.client.consumer.state._partition_state import FetchPosition
 from trionet.errors import ApiError, FencedInstanceIdError
 from trionet.protocol import error_codes
@@ -132,7 +131,9 @@ async def test_a_coordinator_that_moves_is_looked_for_and_nothing_is_given_up(
 async def test_a_coordinator_that_hangs_is_given_up_before_the_session_ends(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
 ) -> None:
-    async with open_member(broker, network, session_seconds=45, request_seconds=30) as member:
+    async with open_member(
+        broker, network, session_timeout_seconds=45, request_timeout_seconds=30
+    ) as member:
         await member.read(lambda: bool(member.has))
         fault = kit.faults.swallow("Heartbeat")
         with trio.move_on_after(100):

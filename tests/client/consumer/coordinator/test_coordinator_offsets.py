@@ -9,8 +9,7 @@ from trio.testing import MockClock
 
 from support.coordinator_members import GROUP, GroupMember, open_member
 from trionet import Broker
-from trionet.client._offset_and_metadata import OffsetAndMetadata
-from trionet.client._topic_partition import TopicPartition
+from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
 from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCallbacks
 from trionet.client.consumer.state._partition_state import FetchPosition, FetchState
 from trionet.errors import (
@@ -151,7 +150,7 @@ async def test_who_assigns_partitions_by_hand_may_commit_for_the_group(
 ) -> None:
     async with open_member(broker, network, topics=()) as member:
         member.subscription.assign([T0])
-        member.coordinator.look_for_offsets()
+        member.coordinator.find_offsets_soon()
         await member.read(lambda: not member.subscription.initializing())
         read_to(member, T0, 9)
         await member.coordinator.commit()
@@ -180,7 +179,7 @@ async def test_during_a_rebalance_nothing_is_committed(
     async with open_member(broker, network) as member:
         await member.read(lambda: bool(member.has))
         kit.faults.fail("OffsetCommit", "REBALANCE_IN_PROGRESS")
-        with pytest.raises(RebalanceInProgressError, match="Ask for the next record"):
+        with pytest.raises(RebalanceInProgressError, match="Request the next record"):
             await member.coordinator.commit({T0: OffsetAndMetadata(1)})
         await member.read(lambda: member.coordinator.group_metadata.generation == 2)
         await member.coordinator.commit({T0: OffsetAndMetadata(1)})
@@ -237,7 +236,7 @@ async def test_what_stays_refused_is_told(
 async def test_a_commit_without_a_coordinator_ends(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
 ) -> None:
-    settings = attrs.evolve(GROUP, api_seconds_max=5)
+    settings = attrs.evolve(GROUP, api_timeout_seconds=5)
     async with open_member(broker, network, settings=settings) as member:
         await member.read(lambda: bool(member.has))
         kit.faults.fail("OffsetCommit", "NOT_COORDINATOR", times=None)

@@ -40,7 +40,7 @@ def test_a_user_who_has_not_begun_is_not_late() -> None:
 
 def test_a_user_is_late_after_the_interval() -> None:
     interval = PollInterval(300.0)
-    interval.asked(100.0)
+    interval.polled(100.0)
 
     assert 200.0 == interval.left(200.0)
     assert 0.0 == interval.left(500.0)
@@ -48,15 +48,15 @@ def test_a_user_is_late_after_the_interval() -> None:
 
 def test_a_user_who_waits_for_a_record_is_not_late() -> None:
     interval = PollInterval(300.0)
-    interval.asked(100.0)
+    interval.polled(100.0)
     interval.is_waiting = True
 
-    assert (math.inf, 300.0) == (interval.left(500.0), interval.look_again_in(500.0))
+    assert (math.inf, 300.0) == (interval.left(500.0), interval.next_check_in(500.0))
 
 
 def test_the_interval_begins_when_the_wait_is_over() -> None:
     interval = PollInterval(300.0)
-    interval.asked(100.0)
+    interval.polled(100.0)
     interval.is_waiting = True
     interval.stop_waiting(500.0)
 

@@ -8,8 +8,7 @@ from trio.testing import MockClock
 
 from support.coordinator_members import GroupMember, open_member
 from trionet import Broker
-from trionet.client._offset_and_metadata import OffsetAndMetadata
-from trionet.client._topic_partition import TopicPartition
+from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
 from trionet.testing import BrokerControl, MemoryNetwork
 
 ONE_WAY_SECONDS = 0.01
@@ -39,8 +38,8 @@ async def test_the_coordinator_is_looked_for_while_metadata_are_under_way(
     async with open_member(broker, network) as member:
         await member.read(lambda: begins(member))
 
-    [asked_at] = came_at(kit, "FindCoordinator")
-    assert asked_at == kit.requests("Metadata")[0].time_ms
+    [polled_at] = came_at(kit, "FindCoordinator")
+    assert polled_at == kit.requests("Metadata")[0].time_ms
 
 
 async def test_a_leader_asks_for_committed_offsets_right_behind_its_sync(

@@ -127,8 +127,8 @@ async def test_a_member_leaves_for_a_user_who_asks_for_no_record(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with (
-        open_member(broker, network, poll_seconds_max=20) as slow,
-        open_member(broker, network, poll_seconds_max=20) as quick,
+        open_member(broker, network, max_poll_interval_seconds=20) as slow,
+        open_member(broker, network, max_poll_interval_seconds=20) as quick,
     ):
         await read_all(slow, quick)
         had = slow.has
@@ -142,7 +142,7 @@ async def test_a_member_leaves_for_a_user_who_asks_for_no_record(
 async def test_a_user_who_waits_for_records_is_not_slow(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
 ) -> None:
-    async with open_member(broker, network, poll_seconds_max=20) as member:
+    async with open_member(broker, network, max_poll_interval_seconds=20) as member:
         with trio.move_on_after(100):
             await member.read_on()
 

@@ -1,4 +1,4 @@
-"""Results whose report is known, and what Spark answers about them, added up in plain Python."""
+"""Results whose report is known, and what Spark results about them, added up in plain Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from trionet.spark.pipeline.aggregation._partials import PHASES
 from trionet.spark.pipeline.report.data._bins import Bins
 from trionet.spark.pipeline.report.data._figures import Filters, Report
 from trionet.spark.pipeline.report.data._folding import report
-from trionet.spark.pipeline.report.data._queries import EPOCH, MICROSECOND, Answers, Extent
+from trionet.spark.pipeline.report.data._query_results import (
+    EPOCH,
+    MICROSECOND,
+    Extent,
+    QueryResults,
+)
 from trionet.spark.pipeline.report.data._time_range import TimeRange
 
 #: What a client may call itself: markup, rich's markup, what terminals obey, and a turned text.
@@ -59,7 +64,7 @@ def report_of(tables: Mapping[str, Rows], filters: Filters | None = None) -> Rep
     times = [row["window"] for row in rows]
     extent = Extent(min(times), max(times) + timedelta(minutes=1), len(set(times)))
     bins = Bins.over(extent.start, extent.end)
-    answers = Answers(
+    results = QueryResults(
         extent=extent,
         bins=bins,
         traffic=traffic_of(rows, bins),
@@ -79,7 +84,7 @@ def report_of(tables: Mapping[str, Rows], filters: Filters | None = None) -> Rep
             for name in ("late", "malformed", "newer", "ahead")
         },
     )
-    return report(answers, "results", TimeRange(), filters or Filters())
+    return report(results, "results", TimeRange(), filters or Filters())
 
 
 def traffic_of(rows: Rows, bins: Bins) -> Rows:

@@ -22,8 +22,8 @@ from trionet.testing.brokers._threaded import ThreadedBroker
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 
 from trionet.spark._data_source import TrionetDataSource
-from trionet.spark.pipeline.results._closing import Places
-from trionet.spark.pipeline.run._batches import Batches
+from trionet.spark.pipeline.results._closing import Outputs
+from trionet.spark.pipeline.run._batches import BatchProcessor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ def test_a_report_says_of_the_pipelines_folder_what_was_logged(
     kafka.create_topic(topic)
     sink = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": topic}
     folder = str(tmp_path / "results")
-    batches = Batches(Places(folder, f"{folder}/_checkpoint", sink), 30_000_000)
+    batches = BatchProcessor(Outputs(folder, f"{folder}/_checkpoint", sink), 30_000_000)
     logged = traffic(seed=5, count=3000, seconds=12 * 60 + 45)
     for number, each in enumerate((logged[:1800], logged[1800:])):
         batches(spark.createDataFrame(pa.Table.from_batches([table(each)])), number)

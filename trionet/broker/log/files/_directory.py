@@ -1,16 +1,16 @@
-"""The one door to the file system: everything the log opens, renames, removes and syncs.
+"""The log's only access to the file system: everything it opens, renames, removes and syncs.
 
-Two folders behind one interface: :class:`FolderDirectory` on a disk and
-:class:`~trionet.broker.log.files._memory_directory.MemoryDirectory` in RAM. Both hand out real
-descriptors, so that ``pwritev`` and ``sendfile`` work for either.
+Two implementations of one interface: :class:`FolderDirectory` on a disk, and
+:class:`~trionet.broker.log.MemoryDirectory` in memory. Both give out real
+descriptors, so that ``pwritev`` and ``sendfile`` work with either.
 
 Files that are appended to and sent (``.log``) are opened and kept open. Files that are only read or
-written whole or in long pieces (indexes, snapshots, checkpoints) are named, used and closed in one
+written whole or in large parts (indexes, snapshots, checkpoints) are opened, used and closed in one
 call, so that a partition costs one descriptor, not four.
 
-Nothing here is durable until it is synced: a file's bytes by :meth:`LogFile.sync` or
-:meth:`Directory.sync_file`, its name by :meth:`Directory.sync`. Only :meth:`Directory.replace`
-does both by itself.
+Nothing is durable until it is synced: the bytes of a file by :meth:`LogFile.sync` or
+:meth:`Directory.sync_file`, its name by :meth:`Directory.sync`. Only :meth:`Directory.replace` does
+both.
 """
 
 from __future__ import annotations
@@ -22,49 +22,49 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol, TypeVar
 
 import trio
 
 from ....errors import ConfigError
-from ._threads import in_thread
 
 T = TypeVar("T")
 
 Buffer = bytes | bytearray | memoryview
 
-# Log files leave so many to everything else: connections, the database, modules that are loaded.
-LEFT_DESCRIPTORS = 64
+# Descriptors that log files leave free for connections, the database, and loading modules.
+RESERVED_DESCRIPTORS = 64
 
-# The kernel takes at most this many buffers in one gathering write (IOV_MAX).
+# The kernel accepts at most this many buffers in one gathering write (IOV_MAX).
 GATHER_BUFFERS_MAX = 1024
 
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class LogFile:
-    """An open file that closes its descriptor when the last reference to it is gone.
+    """An open file that closes its descriptor when its last reference is gone.
 
-    Whoever holds it, a range of it that is being sent for example, can read it, even if its name
-    was removed long ago.
+    It stays readable as long as it is referenced, for example by a range that is being sent, even
+    after its name was removed.
 
     Args:
-        descriptor: opened for reading and writing; this object owns it from now on.
-        in_memory: the file is RAM, so that no read of it ever waits for a disk.
+        descriptor: opened for reading and writing; owned by this object from now on.
+        in_memory: reads never wait for a disk.
     """
 
     __slots__ = ("__weakref__", "_descriptor", "in_memory")
 
     def __init__(self, descriptor: int, *, in_memory: bool = False) -> None:
         self._descriptor = descriptor
-        self.in_memory = in_memory
+        self.in_memory: bool = in_memory
 
     def fileno(self) -> int:
         """The descriptor, valid as long as this object is referenced."""
         return self._descriptor
 
     def size(self) -> int:
-        """The length of the file in bytes, as the kernel has it."""
+        """The length of the file in bytes, according to the kernel."""
         return os.fstat(self._descriptor).st_size
 
     def read_at(self, position: int, count: int) -> bytes:
@@ -77,17 +77,17 @@ class LogFile:
             return chunk
         parts = [chunk]
         got = len(chunk)
-        # The kernel caps one read at 2 GiB and may be interrupted; only b"" is the end.
+        # The kernel limits one read to 2 GiB and may be interrupted; only b"" is the end.
         while got < count and (chunk := os.pread(self._descriptor, count - got, position + got)):
             parts.append(chunk)
             got += len(chunk)
         return b"".join(parts)
 
     def write_at(self, position: int, buffers: list[Buffer]) -> int:
-        """Gathering write of at most :data:`GATHER_BUFFERS_MAX` buffers.
+        """Write at most :data:`GATHER_BUFFERS_MAX` buffers in one call.
 
         Returns:
-            The bytes written, which may be fewer than offered (a disk that fills up).
+            The number of bytes written, which may be less than given (the disk is full).
 
         Raises:
             OSError: nothing, or an unknown part, was written.
@@ -102,13 +102,13 @@ class LogFile:
         """Return when every byte written so far is on the disk. Blocks; call it in a thread.
 
         Raises:
-            OSError: what is on the disk is unknown; syncing again proves nothing, because the
-                kernel may have dropped the pages it could not write.
+            OSError: the state of the file on the disk is unknown. Syncing again proves nothing,
+                because the kernel may have dropped the pages it could not write.
         """
         _sync_descriptor(self._descriptor)
 
     def __del__(self, _close: Callable[[int], None] = os.close) -> None:
-        descriptor = getattr(self, "_descriptor", -1)  # none if it was never made
+        descriptor = getattr(self, "_descriptor", -1)  # missing if __init__ failed
         if descriptor >= 0:
             _close(descriptor)
 
@@ -117,9 +117,9 @@ class LogFile:
 
 
 class SeekingLogFile(LogFile):
-    """The same for systems without positioned reads and writes (Windows): seek, then act.
+    """A log file for systems without positioned reads and writes (Windows): seeks first.
 
-    The descriptor has one position for all threads, hence the lock.
+    A descriptor has one position for all threads, hence the lock.
     """
 
     __slots__ = ("_position_lock",)
@@ -149,59 +149,59 @@ class SeekingLogFile(LogFile):
             return written
 
 
-def leave_descriptors(descriptor: int) -> int:
-    """Take a descriptor for a log file, unless it is one of the last of the process.
+def check_descriptor_limit(descriptor: int) -> int:
+    """Return a log file's new descriptor, unless it is one of the last that the process may open.
 
-    A broker without any could not even load the code that deletes a topic.
+    A broker without descriptors could not even load the code that deletes a topic.
 
     Raises:
-        OSError: EMFILE.
+        OSError: EMFILE; the descriptor was closed.
     """
     limit = _descriptor_limit()
-    left = min(LEFT_DESCRIPTORS, limit // 16)
+    left = min(RESERVED_DESCRIPTORS, limit // 16)
     if descriptor >= limit - left:
         os.close(descriptor)
         raise OSError(
             errno.EMFILE,
-            f"log files have all but {left} of the {limit} file descriptors that this"
-            " process may open; raise the limit (ulimit -n), or have fewer partitions",
+            f"log files use all but {left} of the {limit} file descriptors that this process"
+            " may open; raise the limit (ulimit -n) or use fewer partitions",
         )
     return descriptor
 
 
 def log_file(descriptor: int, *, in_memory: bool = False) -> LogFile:
-    """The kind of file that this system can do."""
+    """Create the kind of log file that this system supports."""
     kind = LogFile if hasattr(os, "pwritev") and hasattr(os, "pread") else SeekingLogFile
     return kind(descriptor, in_memory=in_memory)
 
 
 class FolderLock:
-    """A folder that belongs to this process."""
+    """The lock of a folder that this process uses."""
 
     def __init__(self, file: LogFile | None = None) -> None:
         self._file = file
 
     def release(self) -> None:
-        """Give the folder back; once or more often."""
+        """Release the lock. Idempotent."""
         if self._file is not None:
             _unlock_descriptor(self._file.fileno())
             self._file = None
 
 
 class Directory(Protocol):
-    """A folder of files and folders; every name is a plain name inside it.
+    """A folder with files and folders; every name is a plain name inside it.
 
     All methods are thread-safe as long as no two calls write the same name. Each raises
-    ``OSError`` as the kernel does, ``FileNotFoundError`` for a missing name above all.
+    ``OSError`` as the kernel does, above all ``FileNotFoundError`` for a missing name.
     """
 
     @property
     def is_durable(self) -> bool:
-        """False for memory: there is no disk to wait for, sync is nothing."""
+        """False in memory: there is no disk to wait for, and syncing does nothing."""
 
     @property
     def path(self) -> str | None:
-        """The folder on the disk; None for memory."""
+        """The path of the folder on the disk; None in memory."""
 
     def names(self) -> list[str]:
         """The files (not the folders) in it, sorted."""
@@ -210,87 +210,102 @@ class Directory(Protocol):
         """The folders in it, sorted."""
 
     def create(self, name: str) -> LogFile:
-        """Open a new, empty file for reading and writing; one of this name is emptied."""
+        """Open a new, empty file for reading and writing; truncates an existing one."""
 
     def open(self, name: str) -> LogFile:
-        """Open a file that exists for reading and writing."""
+        """Open an existing file for reading and writing."""
 
     def read(self, name: str, position: int = 0, count: int | None = None) -> bytes:
-        """A part of a file (to its end by default)."""
+        """Read a part of a file, by default up to its end."""
 
     def size(self, name: str) -> int:
         """The length of a file in bytes."""
 
     def modified_ms(self, name: str) -> int | None:
-        """When the file was last written, in milliseconds since the epoch; None: not known."""
+        """When the file was last written, in milliseconds since the epoch; None: unknown."""
 
     def write(self, name: str, position: int, data: Buffer) -> None:
-        """Write into a file at ``position``, creating it when it is missing.
+        """Write into a file at ``position``; creates a missing file.
 
         Raises:
             OSError: an unknown part of ``data`` was written.
         """
 
     def replace(self, name: str, data: Buffer) -> None:
-        """Give a file a new content: the old or the new one survives a power cut, never a mixture.
+        """Replace the content of a file: a power failure leaves the old one or the new one.
 
-        Durable when it returns, name and bytes.
+        Name and bytes are durable when this returns.
         """
 
-    def keep_room(self, name: str, size: int) -> None:
-        """Have the next :meth:`replace` of a file succeed on a full disk, up to ``size`` bytes.
+    def reserve(self, name: str, size: int) -> None:
+        """Reserve disk space, so that the next :meth:`replace` of up to ``size`` bytes succeeds.
 
         Raises:
-            OSError: there is no room, or less.
+            OSError: the disk has less space.
         """
 
     def truncate(self, name: str, size: int) -> None:
         """Cut a file to ``size`` bytes."""
 
     def remove(self, name: str) -> None:
-        """Remove a file; open ones stay readable. A missing name is no error."""
+        """Remove a file; while open, it stays readable. A missing name is not an error."""
 
     def sync_file(self, name: str) -> None:
-        """Return when the file's bytes are on the disk."""
+        """Return when the bytes of the file are on the disk."""
 
     def sync(self) -> None:
         """Return when the names in this folder are on the disk."""
 
     def folder(self, name: str) -> Directory:
-        """A folder inside this one, created when it is missing."""
+        """A folder inside this one; creates a missing one."""
 
     def move_to(self, name: str) -> None:
-        """Rename this folder; it stays inside its parent, and this object goes on with it."""
+        """Rename this folder inside its parent; this object follows it."""
 
     def remove_folder(self, name: str) -> None:
-        """Remove a folder and everything in it."""
+        """Remove a folder with everything in it."""
 
     async def in_thread(
         self, work: Callable[[], T], limiter: trio.CapacityLimiter | None = None
     ) -> T:
-        """Call ``work()``, which may hold up who calls it, where it does not. Always a checkpoint.
+        """Call ``work()``, which may block, without blocking the loop. Always a checkpoint.
 
         Args:
-            work: uses this folder, and leaves the loop's state alone.
-            limiter: how many calls go on at once.
+            work: uses this folder; must not touch the state of the loop.
+            limiter: limits the number of concurrent calls.
 
-        Cancellation: before the call it is not made; during it this waits for its end.
+        Cancellation: before the call, it is not made; during the call, this waits for its end.
         """
 
     def lock(self) -> FolderLock:
-        """Take the folder for this process until the lock is released, or the process ends.
+        """Lock the folder for this process until the lock is released or the process ends.
 
         Raises:
-            ConfigError: another broker has it.
+            ConfigError: another broker uses the folder.
         """
 
 
-class FolderDirectory:
-    """A folder on the disk, created (with its parents) when it is missing.
+async def in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter | None = None) -> T:
+    """Call ``work()`` in one of trio's threads.
 
-    Args:
-        path: where it is.
+    Cancellation: before the call, it is not made; during the call, this waits for its end.
     """
+    return await trio.to_thread.run_sync(work, limiter=limiter)
+
+
+async def run_blocking(directory: Directory, work: Callable[..., T], *args: object) -> T:
+    """Call ``work(*args)``, which uses ``directory``. Always a checkpoint.
+
+    Cancellation: before the call, it is not made; during the call, this waits for its end.
+    """
+    if directory.is_durable:
+        return await directory.in_thread(partial(work, *args))
+    await trio.lowlevel.checkpoint()
+    return work(*args)
+
+
+class FolderDirectory:
+    """A folder on the disk; created, with its parents, if it is missing."""
 
     is_durable = True
 
@@ -308,17 +323,17 @@ class FolderDirectory:
 
     def create(self, name: str) -> LogFile:
         descriptor = self._open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-        return log_file(leave_descriptors(descriptor))
+        return log_file(check_descriptor_limit(descriptor))
 
     def open(self, name: str) -> LogFile:
-        return log_file(leave_descriptors(self._open(name, os.O_RDWR)))
+        return log_file(check_descriptor_limit(self._open(name, os.O_RDWR)))
 
     def read(self, name: str, position: int = 0, count: int | None = None) -> bytes:
         try:
             descriptor = self._open(name, os.O_RDONLY)
             if position or count is not None:
                 return _read_part(log_file(descriptor), position, count)
-            # A start reads thousands of files of a few bytes, each as a whole.
+            # A start reads thousands of whole files of a few bytes: no LogFile for each of them.
             try:
                 size = os.fstat(descriptor).st_size
                 content = os.read(descriptor, size)
@@ -336,15 +351,15 @@ class FolderDirectory:
         return os.stat(self._join(name)).st_mtime_ns // 1_000_000
 
     def write(self, name: str, position: int, data: Buffer) -> None:
-        with _naming(self._join(name)):
+        with _with_filename(self._join(name)):
             _write_all(log_file(self._open(name, os.O_WRONLY | os.O_CREAT)), position, data)
 
     def replace(self, name: str, data: Buffer) -> None:
-        # The new content must be on the disk before the name points to it (rename is atomic, but
-        # nothing orders it after the data), and the name itself lives in the folder.
+        # The new content must be on the disk before the name refers to it (rename is atomic, but
+        # not ordered after the data), and the name itself is part of the folder.
         draft = name + ".tmp"
-        with _naming(self._join(draft)):
-            # Not emptied first: there may be room that was kept.
+        with _with_filename(self._join(draft)):
+            # Not truncated first: its space may be reserved (see reserve()).
             file = log_file(self._open(draft, os.O_WRONLY | os.O_CREAT))
             _write_all(file, 0, data)
             file.truncate(len(data))
@@ -352,16 +367,16 @@ class FolderDirectory:
         try:
             os.replace(self._join(draft), self._join(name))
         except OSError as error:
-            # What is in the way is the name; the draft is as it should be.
+            # The name is at fault; the draft is fine.
             error.filename, error.filename2 = self._join(name), None
             raise
         self.sync()
 
-    def keep_room(self, name: str, size: int) -> None:
+    def reserve(self, name: str, size: int) -> None:
         self.write(name + ".tmp", 0, bytes(size))
 
     def truncate(self, name: str, size: int) -> None:
-        with _naming(self._join(name)):
+        with _with_filename(self._join(name)):
             log_file(self._open(name, os.O_WRONLY)).truncate(size)
 
     def remove(self, name: str) -> None:
@@ -371,14 +386,14 @@ class FolderDirectory:
             pass
 
     def sync_file(self, name: str) -> None:
-        with _naming(self._join(name)):
+        with _with_filename(self._join(name)):
             log_file(self._open(name, os.O_RDWR)).sync()
 
     def sync(self) -> None:
         if sys.platform == "win32":
-            return  # NTFS journals names; a folder cannot be opened for syncing there.
+            return  # NTFS journals names, and a folder cannot be opened for syncing there
         folder = LogFile(os.open(self.path, os.O_RDONLY | _BINARY))
-        with _naming(self.path):
+        with _with_filename(self.path):
             os.fsync(folder.fileno())
 
     def folder(self, name: str) -> FolderDirectory:
@@ -410,7 +425,7 @@ class FolderDirectory:
         except OSError as error:
             raise ConfigError(
                 f"the data folder {self.path} is in use by another broker (its .lock is held); "
-                "stop that broker or give this one a folder of its own (log.dirs)"
+                "stop that broker, or give this one its own folder (log.dirs)"
             ) from error
         return FolderLock(file)
 
@@ -425,8 +440,8 @@ class FolderDirectory:
 
 
 @contextlib.contextmanager
-def _naming(path: str) -> Iterator[None]:
-    """Errors say which file they are about: the kernel does not know the name of a descriptor."""
+def _with_filename(path: str) -> Iterator[None]:
+    """Add the file name to errors: the kernel does not know the name of a descriptor."""
     try:
         yield
     except OSError as error:
@@ -443,7 +458,7 @@ def _write_all(file: LogFile, position: int, data: Buffer) -> None:
     while rest:
         written = file.write_at(position, [rest])
         if not written:
-            raise OSError("the file system took no byte of a write")
+            raise OSError("the file system accepted no byte of a write")
         position += written
         rest = rest[written:]
 
@@ -478,13 +493,13 @@ else:
 if sys.platform == "darwin":
 
     def _sync_descriptor(descriptor: int) -> None:
-        # fsync on macOS leaves the bytes in the drive's own cache.
+        # On macOS, fsync leaves the bytes in the drive's cache.
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
 
 elif hasattr(os, "fdatasync"):
 
     def _sync_descriptor(descriptor: int) -> None:
-        # Writes the size too, when it grew; only times and the like are left out.
+        # Also writes a size that has grown; it only skips times and the like.
         os.fdatasync(descriptor)
 
 else:

@@ -1,8 +1,13 @@
-"""What of each log is certain to be on the disk, written down to compare it with at the next start.
+"""A checkpoint of what each log is known to have on the disk, to detect losses at the next start.
 
-Kafka's checkpoints say up to which offset a log is on the disk, and nothing of its bytes; they have
-no checksum, so that a digit that has changed is believed. This file of ours stands beside them: a
-version (0), a count, a line for each partition, and the CRC-32C of all that. What it says wins.
+The problem: Kafka's checkpoints say up to which offset a log is on the disk, but not how many bytes
+that is, nor to which topic they belong; and without a checksum, a changed digit is believed. With
+these files alone, a start cannot tell a deleted segment from a missing one.
+
+The choice: a file of our own beside Kafka's, which takes precedence: a version (0), a count, a line
+per partition, and the CRC-32C of all that. Kafka ignores it. Extending Kafka's files was refused,
+because Kafka must be able to read the folder; so was a table in the database, because the folder of
+a log must be complete in itself.
 """
 
 from __future__ import annotations
@@ -23,16 +28,16 @@ _OFFSET_MAX = 2**63 - 1
 
 @attrs.frozen
 class Extent:
-    """What of one log is on the disk.
+    """The part of one log that is on the disk.
 
     Attributes:
-        topic_id: of the topic, 16 bytes; a topic made again under its name has another one.
+        topic_id: the id of the topic, 16 bytes; a topic created again has another one.
         start_offset: the log start offset.
         end_offset: the recovery point.
-        base_offset: the segment that the recovery point lies in, or begins.
+        base_offset: the segment that contains, or starts at, the recovery point.
         position: the bytes of that segment before the recovery point.
-        bytes_before: those of all segments before it.
-        leader_epoch: the newest one.
+        bytes_before: the bytes of all segments before it.
+        leader_epoch: the newest leader epoch.
     """
 
     topic_id: bytes
@@ -45,12 +50,12 @@ class Extent:
 
     @property
     def size(self) -> int:
-        """The bytes of the log before the recovery point."""
+        """The size of the log before the recovery point, in bytes."""
         return self.bytes_before + self.position
 
 
 def extent_line(key: PartitionKey, extent: Extent) -> bytes:
-    """A partition's line."""
+    """Encode the line of a partition."""
     line = (
         f"{key[0]} {key[1]} {extent.topic_id.hex()} {extent.start_offset} {extent.end_offset}"
         f" {extent.base_offset} {extent.position} {extent.bytes_before} {extent.leader_epoch}\n"
@@ -59,31 +64,31 @@ def extent_line(key: PartitionKey, extent: Extent) -> bytes:
 
 
 def encode_extents(lines: Iterable[bytes]) -> bytes:
-    """The file's bytes."""
+    """Encode the file."""
     lines = list(lines)
     body = b"0\n%d\n%b" % (len(lines), b"".join(lines))
     return body + b"crc32c %08x\n" % crc32c(body)
 
 
 def decode_extents(data: bytes) -> dict[PartitionKey, Extent]:
-    """Read the file back.
+    """Decode the file.
 
     Raises:
-        ValueError: it is not one, or not whole; says at which byte.
+        ValueError: it is malformed or incomplete; the message says at which byte.
     """
     end = len(data) - len(b"crc32c 00000000\n")
     body, seal = data[: max(end, 0)], data[max(end, 0) :]
     if seal != b"crc32c %08x\n" % crc32c(body):
-        raise ValueError(f"byte {max(end, 0)}: the CRC does not match what is before it")
+        raise ValueError(f"byte {max(end, 0)}: the CRC does not match the bytes before it")
     version, count, *lines = [*body.splitlines(), b"", b""][:-2] or [b"", b""]
     if version != b"0" or count != b"%d" % len(lines):
-        raise ValueError("byte 0: version 0, a count and as many lines were expected")
+        raise ValueError("byte 0: expected version 0, a count and as many lines")
     extents = {}
     for line in lines:
         found = _LINE.fullmatch(line)
         numbers = [int(each) for each in found[4].split()] if found else []
         if found is None or len(numbers) != 6 or max(numbers) > _OFFSET_MAX:
-            raise ValueError(f"byte {data.index(line)}: {line!r} is no partition's line")
+            raise ValueError(f"byte {data.index(line)}: invalid line {line!r}")
         key = found[1].decode("ascii"), int(found[2])
         extents[key] = Extent(bytes.fromhex(found[3].decode()), *numbers)
     return extents

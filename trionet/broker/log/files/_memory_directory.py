@@ -1,9 +1,9 @@
-"""A folder in RAM whose log files still have real descriptors.
+"""A folder in memory whose log files still have real descriptors.
 
-Log files are anonymous memory files (``memfd_create``; an unlinked temporary file where the system
-has none), so that gathering writes and ``sendfile`` take the same path as on a disk. They are made
-when they are first written to: a topic of 10,000 partitions takes no descriptor yet. Small files
-that are only read and written whole (indexes, snapshots) are bytearrays and cost no descriptor.
+Log files are anonymous memory files (``memfd_create``, or unlinked temporary files where the system
+lacks it), so that gathering writes and ``sendfile`` take the same path as on a disk. They are
+created by the first write: a new topic of 10,000 partitions uses no descriptor. Small files that
+are only read and written whole (indexes, snapshots) are bytearrays.
 """
 
 from __future__ import annotations
@@ -16,8 +16,14 @@ from typing import TypeVar
 
 import trio
 
-from ._directory import Buffer, FolderLock, LogFile, leave_descriptors, log_file
-from ._threads import in_thread
+from ._directory import (
+    Buffer,
+    FolderLock,
+    LogFile,
+    check_descriptor_limit,
+    in_thread,
+    log_file,
+)
 
 T = TypeVar("T")
 
@@ -25,13 +31,14 @@ _NO_DESCRIPTOR = -1
 
 
 class MemoryDirectory:
-    """A folder in RAM, empty when made, gone with its last reference.
+    """A folder in memory, empty at first, gone with its last reference.
 
-    See :class:`~trionet.broker.log.files._directory.Directory` for the methods.
+    The methods are documented by :class:`~trionet.broker.log.Directory`.
 
     Args:
-        place: the folders it is one of, and its name there; None: it is in no folder.
-        is_virtual: no thread may take part, whatever the loop is held up by.
+        place: the folders of its parent, and its name among them; None: it has no parent.
+        is_virtual: run blocking work in the loop instead of in threads, so that tests with
+            virtual time are deterministic.
     """
 
     is_durable = False
@@ -94,7 +101,7 @@ class MemoryDirectory:
     def replace(self, name: str, data: Buffer) -> None:
         self._files[name] = bytearray(data)
 
-    def keep_room(self, name: str, size: int) -> None:
+    def reserve(self, name: str, size: int) -> None:
         pass
 
     def truncate(self, name: str, size: int) -> None:
@@ -122,7 +129,7 @@ class MemoryDirectory:
 
     def move_to(self, name: str) -> None:
         if self._place is None:
-            raise ValueError("a folder without a parent has no name to change")
+            raise ValueError("a folder without a parent cannot be renamed")
         siblings, old = self._place
         siblings[name] = siblings.pop(old)
         self._place = (siblings, name)
@@ -154,7 +161,7 @@ class MemoryDirectory:
 if sys.platform == "linux":
 
     class MemoryLogFile(LogFile):
-        """A log file in RAM that takes a descriptor when something is written to it.
+        """A log file in memory that opens its descriptor at the first write.
 
         Args:
             name: shown by the system; need not be unique.
@@ -172,7 +179,9 @@ if sys.platform == "linux":
 
         def fileno(self) -> int:
             if self._descriptor == _NO_DESCRIPTOR:
-                self._descriptor = leave_descriptors(os.memfd_create(self._name, os.MFD_CLOEXEC))
+                self._descriptor = check_descriptor_limit(
+                    os.memfd_create(self._name, os.MFD_CLOEXEC)
+                )
             return self._descriptor
 
         def size(self) -> int:
@@ -204,6 +213,6 @@ def _memory_file(name: str) -> LogFile:
 
 
 def unlinked_file() -> LogFile:
-    """A temporary file without a name: memory for systems that have no ``memfd_create``."""
+    """A temporary file without a name, for systems without ``memfd_create``."""
     with tempfile.TemporaryFile(prefix="trionet-", buffering=0) as file:
         return log_file(os.dup(file.fileno()), in_memory=True)

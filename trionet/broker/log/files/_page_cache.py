@@ -1,7 +1,7 @@
-"""Whether bytes of a file are in the page cache, and how to get them there.
+"""Checks whether bytes of a file are in the page cache, and reads them into it.
 
-A read of a page that is not cached holds whoever makes it until the disk answers: milliseconds, on
-a bad day a second. The loop may not wait for that, so it asks first and lets a thread read.
+Reading a page that is not cached blocks until the disk responds: milliseconds, sometimes a second.
+The loop must not wait for that: it checks first, and lets a thread read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 
 from ._directory import LogFile
 
-# Linux reads ahead in pieces of this size (read_ahead_kb), and evicts in about the same.
+# Linux reads ahead in blocks of this size (read_ahead_kb), and evicts in about the same.
 PROBE_BYTES = 131072
 _WARM_BYTES = 1048576
 
@@ -20,7 +20,7 @@ _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 
 
 def is_page_cached(file: LogFile, position: int) -> bool:
-    """Whether the page of one byte can be read without the disk; True where nobody can tell."""
+    """Whether the page of one byte can be read without the disk; True if that is unknown."""
     if file.in_memory or not _NOWAIT:
         return True
     try:
@@ -30,13 +30,13 @@ def is_page_cached(file: LogFile, position: int) -> bool:
     except OSError as error:
         if error.errno not in _NOT_SUPPORTED:
             raise
-        # A file system of RAM (tmpfs), or one that cannot say: do not ask this file again.
+        # A file system in memory (tmpfs), or one without RWF_NOWAIT: do not probe this file again.
         file.in_memory = True
     return True
 
 
 def is_range_cached(file: LogFile, offset: int, count: int) -> bool:
-    """Probe a range, one byte in each :data:`PROBE_BYTES` and the last one. Never blocks."""
+    """Probe a range: one byte in each :data:`PROBE_BYTES`, and the last byte. Never blocks."""
     if not count or file.in_memory:
         return True
     last = offset + count - 1

@@ -1,10 +1,9 @@
-"""Having the disk read many small files at the same time, before one thread looks into each.
+"""Lets the disk read many small files concurrently, before one thread opens them one by one.
 
-Opening a log after a clean stop takes a third of a millisecond, and half a dozen reads of a few
-bytes in as many files. After a boot each of them waits for the disk, one after the other. More
-threads overlap those waits, and lose more than that to each other, since only one of them has the
-interpreter at a time. So the kernel is told of all files of the next logs first, and reads them
-side by side.
+Opening a log after a clean shutdown takes a third of a millisecond, and half a dozen reads of a few
+bytes in as many files. After a boot, each read waits for the disk, one after the other. More
+threads would overlap these waits, but lose more by competing for the interpreter. So the kernel is
+advised of all files of the next logs first, and reads them in parallel.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ from ._checkpoint_files import PARTITION_FILE
 from ._directory import log_file
 from ._page_cache import is_page_cached
 
-# Of each file no more: what is looked at is small, or its beginning.
+# Of each file, no more than this: what is read is small, or the start of a file.
 _BYTES_MAX = 65536
-# Of these opening a log looks into the newest; the names rise with the offsets.
-_OF_SEGMENTS = ("log", "index", "timeindex", "snapshot")
+# Of these, opening a log reads the newest; the names rise with the offsets.
+_SEGMENT_SUFFIXES = ("log", "index", "timeindex", "snapshot")
 
 
 def read_ahead(path: str, folders: Iterable[str]) -> None:
-    """Begin to read what opening the logs in some folders will read.
+    """Start reading what opening the logs in some folders will read.
 
-    Nothing is done if the first one's files are in the page cache, or where the kernel takes no
-    such hints. Never fails: who opens the log will say what is wrong. Blocks while the names in
-    the folders are read.
+    Does nothing if the files of the first one are in the page cache, or if the system does not
+    support such hints. Never fails: opening the log reports what is wrong. Blocks while it lists
+    the folders.
 
     Args:
         path: the data folder.
-        folders: names of partitions' folders in it.
+        folders: names of partition folders in it.
     """
     if not hasattr(os, "posix_fadvise"):
         return
@@ -40,8 +39,8 @@ def read_ahead(path: str, folders: Iterable[str]) -> None:
         try:
             if not number and _is_cached(os.path.join(at, PARTITION_FILE)):
                 return
-            for name in _looked_into(os.listdir(at)):
-                _begin_to_read(os.path.join(at, name))
+            for name in _files_to_read(os.listdir(at)):
+                _start_reading(os.path.join(at, name))
         except OSError:
             continue
 
@@ -50,16 +49,16 @@ def _is_cached(path: str) -> bool:
     return is_page_cached(log_file(os.open(path, os.O_RDONLY)), 0)
 
 
-def _looked_into(names: list[str]) -> Iterable[str]:
+def _files_to_read(names: list[str]) -> Iterable[str]:
     newest: dict[str, str] = {}
     for name in names:
         _, _, suffix = name.rpartition(".")
-        kind = suffix if suffix in _OF_SEGMENTS else name
+        kind = suffix if suffix in _SEGMENT_SUFFIXES else name
         newest[kind] = max(name, newest.get(kind, ""))
     return newest.values()
 
 
-def _begin_to_read(path: str) -> None:
+def _start_reading(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, _BYTES_MAX, os.POSIX_FADV_WILLNEED)

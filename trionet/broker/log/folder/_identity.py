@@ -1,4 +1,4 @@
-"""Who a data folder belongs to: read, or written when it is new."""
+"""Reads the identity of a data folder, or writes that of a new one."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ logger = logging.getLogger("trionet.broker.log")
 
 
 def identify(
-    directory: Directory, node_id: int, cluster_id: str | None, chance: random.Random
+    directory: Directory, node_id: int, cluster_id: str | None, rng: random.Random
 ) -> FolderIdentity:
-    """Whose the folder is; one without ``meta.properties`` becomes this broker's. Blocks.
+    """Return a folder's identity; one without ``meta.properties`` becomes this broker's. Blocks.
 
     Args:
         directory: the folder.
         node_id: the broker's ``node.id``.
-        cluster_id: what its cluster id has to be; any by default, a random one if new.
-        chance: what ids are drawn from.
+        cluster_id: the expected cluster id; by default any, and a random one for a new folder.
+        rng: generates ids.
 
     Raises:
-        ConfigError: it belongs to another broker.
+        ConfigError: the folder belongs to another broker or cluster.
         OSError: it cannot be read or written.
     """
     where = f"{directory.path or 'memory'}: {META_FILE}"
@@ -39,21 +39,23 @@ def identify(
         identity = decode_identity(directory.read(META_FILE), where)
     except FileNotFoundError:
         identity = FolderIdentity(
-            cluster_id=cluster_id or random_id(chance),
+            cluster_id=cluster_id or random_id(rng),
             node_id=node_id,
-            directory_id=random_id(chance),
+            directory_id=random_id(rng),
         )
         if any(map(partition_of, directory.folders())):
             logger.warning(
-                "%s is missing, and made again: the cluster has another id now, %s",
+                "%s is missing and was created again: the cluster has a new id, %s",
                 where,
                 identity.cluster_id,
             )
         directory.replace(META_FILE, encode_identity(identity))
     if identity.node_id != node_id:
-        raise ConfigError(f"{where} is of node.id {identity.node_id}, this broker's is {node_id}")
+        raise ConfigError(
+            f"{where} belongs to node.id {identity.node_id}, but this broker has node.id {node_id}"
+        )
     if cluster_id is not None and identity.cluster_id != cluster_id:
         raise ConfigError(
-            f"{where} is of the cluster {identity.cluster_id}, this broker's is {cluster_id}"
+            f"{where} belongs to cluster {identity.cluster_id}, but this broker to {cluster_id}"
         )
     return identity

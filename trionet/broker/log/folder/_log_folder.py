@@ -1,16 +1,15 @@
-"""The data folder of a broker: one partition's log per folder, and what ties them together.
+"""The data folder of a broker: the logs of its partitions, one folder each (Kafka: LogManager).
 
-The order of the files at a stop and a start is what keeps a crash honest. A stop puts every log on
-the disk, then the checkpoints, and last the file that says so. A start removes that file before the
-first append, so that whatever happens from then on is an unclean stop.
+The order of file operations is what makes a crash detectable. A shutdown first flushes every log,
+then writes the checkpoints, and last the file that marks it as clean. A start removes that file
+before the first append, so that anything that happens from then on is an unclean shutdown.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Container, Iterable
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Self, TypeVar
@@ -22,58 +21,56 @@ from ....errors import ApiError
 from ....net._network import SYSTEM
 from .._log import Log
 from ..files._checkpoint_files import (
-    CLEAN_STOP_FILE,
+    CLEAN_SHUTDOWN_FILE,
     PARTITION_FILE,
     FolderIdentity,
     PartitionKey,
     deleted_name,
-    encode_clean_stop,
+    encode_clean_shutdown,
     encode_partition_metadata,
     partition_of,
     stray_name,
 )
-from ..files._directory import Directory, FolderLock
+from ..files._directory import Directory, FolderLock, run_blocking
 from ..files._read_ahead import read_ahead
-from ..files._threads import run_blocking
-from ..recovery._log_loader import Stop
+from ..recovery._log_loader import LastShutdown
 from ..segments._log_config import LogConfig
 from ._checkpointing import Checkpointing
+from ._deleted_folders import DeletedFolders
 from ._identity import identify
-from ._last_stop import read_last_stop
-from ._open_logs import Opening, open_in_threads
-from ._partition_opening import PartitionOpening, move_removed
-from ._stop_failures import by_cause, report
+from ._last_shutdown import read_shutdown_record
+from ._partition_opening import Opening, PartitionOpening, move_removed, open_in_threads
 
 logger = logging.getLogger("trionet.broker.log")
 
 T = TypeVar("T")
 
-# How many fsyncs of one folder are under way at once; more only queue up in the disk.
+# How many fsyncs of one folder run concurrently; more would only queue up at the disk.
 SYNCS_AT_ONCE_MAX = 8
 
-# How many logs are opened in one go after a clean stop: a hop to a thread takes as long as opening
-# one. It is one thread then, since two of them get in each other's way (see read_ahead). After
-# another stop each log may take minutes of scanning, most of them without the interpreter.
+# How many logs a thread opens per call after a clean shutdown: a hop to a thread takes as long as
+# opening one. A single thread then, since two would compete for the interpreter (see read_ahead).
+# After an unclean shutdown each log may need minutes of scanning, mostly without the interpreter.
 CLEAN_LOGS_AT_ONCE = 50
 
-# How many deleted partitions one call in a thread removes; a stop waits for its end.
-REMOVED_AT_ONCE = 20
+# How many partitions with the same cause are named in one line.
+NAMES_LISTED_MAX = 3
 
-# How long a stop goes on that is cancelled, in order to be a clean one.
+# How long a cancelled shutdown continues, in order to be clean.
 CANCELLED_STOP_SECONDS = 2.0
 
 
 class LogFolder:
-    """An open data folder; made by :func:`open_log_folder`.
+    """An open data folder; opened by :func:`open_log_folder`.
 
     Attributes:
-        directory: where it is.
-        cluster_id: the cluster it belongs to, 22 characters.
-        node_id: the broker it belongs to.
+        directory: the folder.
+        cluster_id: the id of its cluster, 22 characters.
+        node_id: the ``node.id`` of its broker.
         directory_id: its own id, 22 characters.
-        was_clean: the last stop was clean; also true for a new folder.
+        was_clean: the last shutdown was clean; also true for a new folder.
         logs: all open logs, by topic and partition.
-        stop_failed: something could not be put on the disk when the folder was closed.
+        stop_failed: something could not be flushed when the folder was closed.
     """
 
     def __init__(
@@ -81,16 +78,16 @@ class LogFolder:
         directory: Directory,
         lock: FolderLock,
         identity: FolderIdentity,
-        chance: random.Random = SYSTEM.chance,
+        rng: random.Random = SYSTEM.chance,
     ) -> None:
         self.directory = directory
-        self._chance = chance
-        self.cluster_id = identity.cluster_id
-        self.node_id = identity.node_id
-        self.directory_id = identity.directory_id
-        self.was_clean = False
+        self._rng = rng
+        self.cluster_id: str = identity.cluster_id
+        self.node_id: int = identity.node_id
+        self.directory_id: str = identity.directory_id
+        self.was_clean: bool = False
         self.logs: dict[PartitionKey, Log] = {}
-        self.stop_failed = False
+        self.stop_failed: bool = False
         self._lock = lock
         self._is_open = False
         self._syncs = trio.CapacityLimiter(SYNCS_AT_ONCE_MAX)
@@ -98,8 +95,7 @@ class LogFolder:
         self._creating: set[PartitionKey] = set()
         self._checkpointing = Checkpointing(directory, self.logs)
         self._save_start = self._checkpointing.write_start_offsets
-        self._moved: deque[str] = deque()
-        self._is_removing_moved = False
+        self._deleted = DeletedFolders(directory)
 
     # Opening
 
@@ -115,39 +111,43 @@ class LogFolder:
         removed: Iterable[tuple[PartitionKey, bytes]] = (),
         loss_allowed: bool = True,
     ) -> None:
-        """Open the log of every partition folder; after an unclean stop with a scan of its end.
+        """Open the log of every partition folder; after an unclean shutdown, scan their ends.
 
         Args:
-            config_for: gives a topic's settings.
-            now_ms: the clock.
-            threads: how many logs to recover at once (``num.recovery.threads.per.data.dir``).
-            topic_id_for: the id that a topic of this name has, None if there is none. A folder of
-                another id belonged to a topic that was deleted before: it is set aside. One without
-                an id gets this one. By default folders are believed.
-            expected: the partitions of all topics; one without a folder is reported, and gets one.
-            begun: those of them that were just being made.
-            removed: the partitions that were just being removed, and the ids of their topics.
-            loss_allowed: open logs of which records are missing (``log.missing.records.allowed``).
+            config_for: returns the settings of a topic.
+            now_ms: the current time.
+            threads: how many logs to recover concurrently
+                (``num.recovery.threads.per.data.dir``).
+            topic_id_for: returns the id of the topic of a name, None if there is none. A folder
+                with another id belonged to a deleted topic, and is set aside; one without an id
+                gets this one. By default, the ids in the folders are used.
+            expected: the partitions of all topics; a missing folder is reported and created.
+            begun: those of them whose creation had not finished.
+            removed: the partitions whose deletion had not finished, with the ids of their topics.
+            loss_allowed: open logs with missing records (``log.missing.records.allowed``).
 
         Raises:
-            MissingRecordsError: records are missing, each loss is in the log, and none is allowed;
-                nothing that was found has been changed, but for what was being removed.
+            MissingRecordsError: records are missing and that is not allowed. Each loss was logged;
+                nothing was changed except for finished deletions.
             OSError: the folder cannot be read or written.
 
-        Cancellation: leaves when the logs being opened are; the folder is then still unclean.
+        Cancellation: returns when the logs being opened are open; the folder stays unclean.
         """
-        await self._run(move_removed, self.directory, removed, self._chance)
-        last_stop = await self._run(read_last_stop, self.directory)
-        self.was_clean = was_clean = last_stop.was_clean
+        await self._run(move_removed, self.directory, removed, self._rng)
+        record = await self._run(read_shutdown_record, self.directory)
+        self.was_clean = was_clean = record.was_clean
         found = [key for key in map(partition_of, self.directory.folders()) if key is not None]
         folders = set(found)
-        opening = PartitionOpening(self.directory, self._open_log, self._chance, now_ms, begun)
-        openings: dict[PartitionKey, Opening] = {}
-        for key in dict.fromkeys([*found, *expected]):
-            topic_id = topic_id_for(key[0]) if topic_id_for is not None else None
-            stop = last_stop.of(key, loss_allowed=loss_allowed)
-            openings[key] = partial(
-                opening.open, key, topic_id, config_for(key[0]), stop, has_folder=key in folders
+        opening = PartitionOpening(self.directory, self._open_log, self._rng, now_ms, begun)
+
+        def open_partition(key: PartitionKey) -> Opening:
+            return partial(
+                opening.open,
+                key,
+                None if topic_id_for is None else topic_id_for(key[0]),
+                config_for(key[0]),
+                record.of(key, loss_allowed=loss_allowed),
+                has_folder=key in folders,
             )
 
         def note_opened(key: PartitionKey, log: Log | None) -> None:
@@ -155,11 +155,11 @@ class LogFolder:
                 return
             self.logs[key] = log
             if not was_clean:
-                logger.info("%s-%d is open (%d of %d logs)", *key, len(self.logs), len(found))
+                logger.info("opened the log %s-%d (%d of %d)", *key, len(self.logs), len(found))
 
         await open_in_threads(
             self.directory,
-            openings,
+            {key: open_partition(key) for key in dict.fromkeys([*found, *expected])},
             note_opened,
             threads=1 if was_clean else threads,
             at_once=CLEAN_LOGS_AT_ONCE if was_clean else 1,
@@ -167,10 +167,11 @@ class LogFolder:
         )
         opening.check()
         self._is_open = True
-        # A folder has to be there before a file says that its records are: recovery may have found
-        # one that the process made before it was killed, and whose name is not on the disk yet.
+        # A folder's name must be durable before a checkpoint says that its records are: recovery
+        # may have found a folder that was created just before a kill and never synced.
         await self._run(self.directory.sync)
-        # What recovery has cut must not lie below a stored recovery point when it grows again.
+        # Offsets that recovery has cut off will be assigned again, and must not lie below a stored
+        # recovery point then.
         await self.write_checkpoints()
 
     def _read_ahead(self, keys: list[PartitionKey]) -> None:
@@ -183,7 +184,7 @@ class LogFolder:
         directory: Directory,
         topic_id: bytes,
         config: LogConfig,
-        stop: Stop,
+        last_shutdown: LastShutdown,
         now_ms: int,
     ) -> Log:
         return Log(
@@ -192,7 +193,7 @@ class LogFolder:
             topic=key[0],
             partition=key[1],
             topic_id=topic_id,
-            stop=stop,
+            last_shutdown=last_shutdown,
             now_ms=now_ms,
             parent=self.directory,
             limiter=self._syncs,
@@ -204,31 +205,32 @@ class LogFolder:
     async def create(
         self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
     ) -> Log:
-        """Start the log of a new partition; it survives a power cut from its first flush on.
+        """Create the log of a new partition; it survives a power failure from its first flush on.
 
         Args:
             topic: the topic's name.
             partition: the partition's number.
             topic_id: 16 bytes.
             config: the topic's settings.
-            now_ms: the clock.
+            now_ms: the current time.
 
         Raises:
-            ValueError: it exists, or is just being made.
-            OSError: a file could not be made.
+            ValueError: it exists or is being created.
+            OSError: a file could not be created.
 
-        Cancellation: the log is open, or was never made.
+        Cancellation: the log is open, or was not created.
         """
         key = topic, partition
         await trio.lowlevel.checkpoint()
         while key in self._removing:
             await self._removing[key].wait()
         if key in self.logs or key in self._creating:
-            raise ValueError(f"the log {topic}-{partition} exists")
+            raise ValueError(f"the log {topic}-{partition} exists already")
         self._creating.add(key)
         try:
-            if self._checkpointing.speak_of(key):
-                # Of a topic that was deleted: a crash would take its offsets for this one's.
+            if self._checkpointing.mentions(key):
+                # The checkpoints of a deleted topic of this name: after a crash they would be taken
+                # for those of the new one.
                 await self.write_checkpoints()
             log = await self._run(self._create_log, key, topic_id, config, now_ms)
             self.logs[key] = log
@@ -245,49 +247,36 @@ class LogFolder:
         except FileNotFoundError:
             pass
         else:
-            # A deletion that could not rename it left it here: its records are nobody's any more.
-            self._discard(directory, key)
+            # Left by a deletion that could not rename it: its topic does not exist any more.
+            self._deleted.remove_now(directory, deleted_name(*key, self._rng))
             directory = self.directory.folder(f"{key[0]}-{key[1]}")
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
-        return self._open_log(key, directory, topic_id, config, Stop(was_clean=True), now_ms)
+        return self._open_log(
+            key, directory, topic_id, config, LastShutdown(was_clean=True), now_ms
+        )
 
     async def delete(self, topic: str, partition: int, nursery: trio.Nursery) -> None:
-        """Remove a partition with all its records.
+        """Delete a partition with all its records.
 
-        Its folder gets another name before this returns, so that the partition can be made anew;
-        its files, which may be many gigabytes, are then removed in a thread, by a task in
-        ``nursery``. Ranges that are being sent stay readable.
+        Its folder is renamed before this returns, so that the partition can be created again. Its
+        files, which may be many gigabytes, are then removed in a thread, by a task in ``nursery``.
+        Ranges that are being sent stay readable.
 
         Raises:
             KeyError: there is no such log.
             OSError: the folder could not be renamed.
 
-        Cancellation: the partition is gone; what is left of its folder goes at the next start.
+        Cancellation: the partition is deleted; the next start removes the rest of its folder.
         """
-        name = deleted_name(topic, partition, self._chance)
-        await self._move_away((topic, partition), name)
-        self._moved.append(name)
-        if not self._is_removing_moved:
-            self._is_removing_moved = True
-            nursery.start_soon(self._remove_all_moved, name="remove deleted partitions")
-
-    async def _remove_all_moved(self) -> None:
-        """One task for all: a topic may have ten thousand partitions."""
-        try:
-            while self._moved:
-                names = [
-                    self._moved.popleft() for _ in range(min(REMOVED_AT_ONCE, len(self._moved)))
-                ]
-                # In memory too: giving back a gigabyte of pages takes a tenth of a second.
-                await self.directory.in_thread(partial(self._remove_moved, names))
-        finally:
-            self._is_removing_moved = False
+        name = deleted_name(topic, partition, self._rng)
+        await self._rename_away((topic, partition), name)
+        self._deleted.add(name, nursery)
 
     async def set_aside(self, topic: str, partition: int) -> str:
-        """Stop serving a partition that no topic owns, and keep its files.
+        """Stop serving a partition that belongs to no topic, and keep its files.
 
-        Kafka calls such a log stray. It may be a deletion that was cut short, or all that is left
-        of a topic whose description was lost; nobody but the operator can tell.
+        Kafka calls such a log stray. It may come from an interrupted deletion, or be all that is
+        left of a topic whose metadata was lost; only the operator can tell.
 
         Returns:
             The folder's new name.
@@ -296,18 +285,18 @@ class LogFolder:
             KeyError: there is no such log.
             OSError: the folder could not be renamed.
 
-        Cancellation: done, or not begun.
+        Cancellation: all or nothing.
         """
-        name = stray_name(topic, partition, self._chance)
-        await self._move_away((topic, partition), name)
+        name = stray_name(topic, partition, self._rng)
+        await self._rename_away((topic, partition), name)
         return name
 
-    async def _move_away(self, key: PartitionKey, name: str) -> None:
+    async def _rename_away(self, key: PartitionKey, name: str) -> None:
         log = self.logs.pop(key)
-        log.refuse(f"{key[0]}-{key[1]} was deleted")
+        log.reject_appends(f"{key[0]}-{key[1]} was deleted")
         done = self._removing[key] = trio.Event()
         try:
-            # Bounded by one fsync: a flush under way may still write into the folder.
+            # Bounded by one fsync: a running flush may still write into the folder.
             with trio.CancelScope(shield=True):
                 await log.abandon()
             log.directory.move_to(name)
@@ -316,59 +305,35 @@ class LogFolder:
             done.set()
 
     async def sync_names(self) -> None:
-        """Return when the names of all folders are on the disk.
+        """Return when the names of all partition folders are on the disk.
 
         Raises:
-            OSError: they are not.
+            OSError: syncing the folder failed.
         """
         await self._run(self.directory.sync)
-
-    def _discard(self, directory: Directory, key: PartitionKey) -> None:
-        """Remove a partition's folder that nobody has opened. Blocks."""
-        name = deleted_name(*key, self._chance)
-        directory.move_to(name)
-        self.directory.sync()
-        self.directory.remove_folder(name)
-
-    def _remove_moved(self, names: list[str]) -> None:
-        try:
-            # The new name first: no power cut may give the records back to a later topic.
-            self.directory.sync()
-        except OSError as error:
-            logger.warning(
-                "%d deleted partitions are not removed, the next start tries again: %s",
-                len(names),
-                error,
-            )
-            return
-        for name in names:
-            try:
-                self.directory.remove_folder(name)
-            except OSError as error:
-                logger.warning("%s is not removed, the next start tries again: %s", name, error)
 
     # Checkpoints
 
     async def write_checkpoints(self) -> None:
-        """Write down where each log starts and up to where it is on the disk.
+        """Save the start offset and the recovery point of each log.
 
-        To be called every now and then (``log.flush.offset.checkpoint.interval.ms``): the newer
-        the recovery points, the less is scanned after a crash.
+        Called regularly (``log.flush.offset.checkpoint.interval.ms``): the newer the recovery
+        points, the less is scanned after a crash.
 
         Raises:
-            OSError: a file could not be written; the old one is still there.
+            OSError: a file could not be written; the old one is unchanged.
 
         Cancellation: each file is the old or the new one.
         """
         await self._checkpointing.write_all()
 
     async def write_start_offsets(self) -> None:
-        """Write down where each log starts now, so that what was deleted stays deleted.
+        """Save the start offset of each log, so that deleted records stay deleted.
 
-        Calls that wait at the same time share a writing.
+        Concurrent calls share a write.
 
         Raises:
-            OSError: it could not be written; the old one is still there.
+            OSError: the file could not be written; the old one is unchanged.
 
         Cancellation: the file is the old or the new one.
         """
@@ -377,36 +342,36 @@ class LogFolder:
     # Closing
 
     async def aclose(self) -> None:
-        """Put everything on the disk, note that the stop was clean, and let the folder go.
+        """Flush everything, mark the shutdown as clean, and release the folder.
 
-        The stop is not a clean one, and the next start scans, if a log or a checkpoint cannot be
-        put on the disk: :attr:`stop_failed` is true then, and each cause is logged. The folder is
-        let go in any case.
+        If a log or a checkpoint cannot be flushed, the shutdown is not clean and the next start
+        scans: :attr:`stop_failed` is true then, and each cause is logged. The folder is released in
+        any case.
 
-        Cancellation: goes on for 2 s, and until the threads that are then at work have ended; what
-        was not done by then makes the stop an unclean one (which is logged).
+        Cancellation: continues for 2 s, and until the threads that are running then have ended. If
+        something is left to do, the shutdown is not clean, which is logged.
         """
         try:
             scope = trio.CancelScope(shield=True)
             with raise_single_error():
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(_bound_when_cancelled, scope)
+                    nursery.start_soon(_set_deadline_when_cancelled, scope)
                     with scope:
                         await self._close_cleanly()
                     if scope.cancelled_caught:
                         logger.warning(
-                            "the stop was cancelled and is not a clean one: it takes more than"
-                            " %g s",
+                            "the shutdown was cancelled and is not clean: it takes more than %g s",
                             CANCELLED_STOP_SECONDS,
                         )
                     nursery.cancel_scope.cancel(reason="the folder is closed")
         finally:
-            self._let_go()
+            self._release()
 
-    def _let_go(self) -> None:
-        # Not in a coroutine's frame: the traceback of a Cancelled would keep the last log open.
+    def _release(self) -> None:
+        # A function of its own: in aclose(), the loop variable would stay in the frame that the
+        # traceback of a Cancelled keeps alive, and with it the last log.
         for log in self.logs.values():
-            log.refuse("the broker has stopped")
+            log.reject_appends("the broker has stopped")
         self._is_open = False
         self._lock.release()
 
@@ -417,11 +382,13 @@ class LogFolder:
         if not failures:
             try:
                 await self.write_checkpoints()
-                await self._run(self.directory.replace, CLEAN_STOP_FILE, encode_clean_stop())
+                await self._run(
+                    self.directory.replace, CLEAN_SHUTDOWN_FILE, encode_clean_shutdown()
+                )
             except OSError as error:
                 failures = {str(error): ["the checkpoints"]}
         self.stop_failed = bool(failures)
-        report(failures)
+        _log_failures(failures)
 
     async def _close_logs(self) -> dict[str, list[str]]:
         failures: dict[PartitionKey, ApiError | OSError] = {}
@@ -435,7 +402,7 @@ class LogFolder:
         async with trio.open_nursery() as nursery:
             for key, log in self.logs.items():
                 nursery.start_soon(close_one, key, log)
-        return by_cause(failures)
+        return _group_by_cause(failures)
 
     async def __aenter__(self) -> Self:
         return self
@@ -450,8 +417,8 @@ class LogFolder:
         return f"LogFolder({self.directory!r}, {len(self.logs)} logs)"
 
 
-async def _bound_when_cancelled(scope: trio.CancelScope) -> None:
-    """Give a shielded scope an end, counted from when this task is cancelled."""
+async def _set_deadline_when_cancelled(scope: trio.CancelScope) -> None:
+    """Give a shielded scope a deadline, counted from the cancellation of this task."""
     try:
         await trio.sleep_forever()
     finally:
@@ -464,29 +431,61 @@ async def open_log_folder(
     *,
     node_id: int,
     cluster_id: str | None = None,
-    chance: random.Random = SYSTEM.chance,
+    rng: random.Random = SYSTEM.chance,
 ) -> AsyncIterator[LogFolder]:
-    """Take a data folder for one broker, and let it go at the end of the block.
+    """Lock a data folder for one broker, and close it at the end of the block.
 
     A folder without ``meta.properties`` becomes this broker's.
 
     Args:
         directory: the folder.
         node_id: the broker's ``node.id``.
-        cluster_id: what the folder's cluster id has to be; any by default, a random one if new.
-        chance: what ids are drawn from.
+        cluster_id: the expected cluster id; by default any, and a random one for a new folder.
+        rng: generates ids.
 
     Raises:
-        ConfigError: another broker has it open, or it belongs to another one.
-        OSError: it cannot be read or written.
+        ConfigError: another broker uses the folder, or it belongs to another one.
+        OSError: the folder cannot be read or written.
 
-    Cancellation: the folder is closed as always, but for 2 s only; see :meth:`LogFolder.aclose`.
+    Cancellation: the folder is closed cleanly if that takes at most 2 s; see
+    :meth:`LogFolder.aclose`.
     """
     lock = await run_blocking(directory, directory.lock)
     try:
-        identity = await run_blocking(directory, identify, directory, node_id, cluster_id, chance)
+        identity = await run_blocking(directory, identify, directory, node_id, cluster_id, rng)
     except BaseException:
         lock.release()
         raise
-    async with LogFolder(directory, lock, identity, chance) as folder:
+    async with LogFolder(directory, lock, identity, rng) as folder:
         yield folder
+
+
+def _group_by_cause(failures: Mapping[PartitionKey, ApiError | OSError]) -> dict[str, list[str]]:
+    """The names of partitions, by the error and the file that the first of them reported."""
+    names: dict[str, list[str]] = {}
+    files: dict[str, str] = {}
+    for topic, partition in sorted(failures):
+        cause, file = _cause_of(failures[topic, partition])
+        names.setdefault(cause, []).append(f"{topic}-{partition}")
+        files.setdefault(cause, file)
+    return {f"{cause}{files[cause]}": each for cause, each in names.items()}
+
+
+def _log_failures(failures: Mapping[str, list[str]]) -> None:
+    """Log one line per cause."""
+    for cause, names in failures.items():
+        more = len(names) - NAMES_LISTED_MAX
+        logger.error(
+            "the shutdown is not clean, the next start will scan: %s%s could not be flushed: %s",
+            ", ".join(names[:NAMES_LISTED_MAX]),
+            f" and {more} more" if more > 0 else "",
+            cause,
+        )
+
+
+def _cause_of(error: ApiError | OSError) -> tuple[str, str]:
+    """The error of the operating system, and its file if that is known."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror, f": {cause.filename}" if cause.filename else ""
+    return str(error), ""

@@ -1,10 +1,16 @@
-"""Opening the folder of a partition: whether it is there, whose it is, and what it lacks."""
+"""Opens the folders of partitions at a start: checks that they exist and belong to their topics.
+
+Logs are opened in threads, so that the loop runs on and the disk is kept busy.
+"""
 
 from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
+from functools import partial
+
+import trio
 
 from .._log import Log
 from ..files._checkpoint_files import (
@@ -17,8 +23,8 @@ from ..files._checkpoint_files import (
     stray_name,
 )
 from ..files._directory import Directory
-from ..recovery._log_loader import Stop
-from ..recovery._missing_records import Losses, MissingRecordsError
+from ..recovery._log_loader import LastShutdown
+from ..recovery._missing_records import MissingRecords, MissingRecordsError
 from ..segments._log_config import LogConfig
 
 logger = logging.getLogger("trionet.broker.log")
@@ -28,25 +34,28 @@ NO_TOPIC_ID = bytes(16)
 # How many partitions an error names.
 NAMED_MAX = 5
 
-OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, Stop, int], Log]
+Opening = Callable[[], Log | None]
+"""Opens one log; None: the log in the folder must not be opened. Blocks."""
+
+OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, LastShutdown, int], Log]
 
 
 class PartitionOpening:
-    """Opens the folders of partitions at a start; blocks.
+    """Opens the folders of partitions at a start. Blocks.
 
     Args:
         directory: the data folder.
         open_log: opens the log in a partition's folder.
-        chance: what names are drawn from.
-        now_ms: the clock.
-        begun: the partitions whose folders may not have been made yet.
+        rng: generates names.
+        now_ms: the current time.
+        begun: the partitions whose creation had not finished, so that their folders may be missing.
     """
 
     def __init__(
         self,
         directory: Directory,
         open_log: OpenLog,
-        chance: random.Random,
+        rng: random.Random,
         now_ms: int,
         begun: Container[PartitionKey] = (),
     ) -> None:
@@ -54,7 +63,7 @@ class PartitionOpening:
         self._begun = begun
         self._directory = directory
         self._open_log = open_log
-        self._chance = chance
+        self._rng = rng
         self._now_ms = now_ms
 
     def open(
@@ -62,36 +71,38 @@ class PartitionOpening:
         key: PartitionKey,
         topic_id: bytes | None,
         config: LogConfig,
-        stop: Stop,
+        last_shutdown: LastShutdown,
         *,
         has_folder: bool,
     ) -> Log | None:
-        """Open a partition's log; None if it is refused.
+        """Open a partition's log; None if its records are missing and that is not allowed.
 
         Args:
             key: the partition.
-            topic_id: of its topic; None: whatever its folder says.
+            topic_id: the id of its topic; None: the one in its folder.
             config: the topic's settings.
-            stop: how the last run ended.
-            has_folder: otherwise it is made.
+            last_shutdown: how the last run ended.
+            has_folder: whether its folder exists; otherwise it is created.
 
         Raises:
             OSError: the folder cannot be read or written.
         """
         try:
             if not has_folder:
-                assert topic_id is not None, "only a topic can tell that a folder is missing"
-                return self._open_without_folder(key, topic_id, config, stop)
-            return self._open_folder(key, topic_id, config, stop)
+                assert topic_id is not None, (
+                    "only the partition of a known topic can lack its folder"
+                )
+                return self._open_without_folder(key, topic_id, config, last_shutdown)
+            return self._open_folder(key, topic_id, config, last_shutdown)
         except MissingRecordsError:
             self._refused.append(key)
             return None
 
     def check(self) -> None:
-        """To be called when all are open.
+        """Check the result, after all partitions were opened.
 
         Raises:
-            MissingRecordsError: some were refused, since records are missing.
+            MissingRecordsError: some were not opened, because records are missing.
         """
         refused = self._refused
         if not refused:
@@ -99,13 +110,17 @@ class PartitionOpening:
         names = ", ".join(f"{topic}-{number}" for topic, number in refused[:NAMED_MAX])
         more = f" and {len(refused) - NAMED_MAX} more" if len(refused) > NAMED_MAX else ""
         raise MissingRecordsError(
-            f"records of {names}{more} are missing, as the log says, and"
-            " log.missing.records.allowed is false; put the files back from a backup, or start with"
-            " log.missing.records.allowed=true to go on without these records"
+            f"records of {names}{more} are missing, and log.missing.records.allowed is false (see"
+            " the log); restore the files from a backup, or start with"
+            " log.missing.records.allowed=true to continue without these records"
         )
 
     def _open_folder(
-        self, key: PartitionKey, topic_id: bytes | None, config: LogConfig, stop: Stop
+        self,
+        key: PartitionKey,
+        topic_id: bytes | None,
+        config: LogConfig,
+        last_shutdown: LastShutdown,
     ) -> Log:
         name = f"{key[0]}-{key[1]}"
         directory = self._directory.folder(name)
@@ -113,110 +128,166 @@ class PartitionOpening:
         if wrong is not None:
             logger.warning("%s: %s %s", name, PARTITION_FILE, wrong)
         if topic_id is None:
-            return self._open_log(key, directory, found_id, config, stop, self._now_ms)
-        is_known = stop.extent is not None and stop.extent.topic_id == topic_id
+            return self._open_log(key, directory, found_id, config, last_shutdown, self._now_ms)
+        is_known = last_shutdown.extent is not None and last_shutdown.extent.topic_id == topic_id
         if found_id == topic_id:
-            stop = stop if is_known or stop.extent is None else _begin(stop, 0)
+            last_shutdown = (
+                last_shutdown
+                if is_known or last_shutdown.extent is None
+                else _begin(last_shutdown, 0)
+            )
         elif found_id == NO_TOPIC_ID or is_known:
-            # The database and a checkpoint agree on the id, and the file is wrong. One that is
-            # missing is that of a creation which a power cut has cut short, or was removed.
+            # The database and a checkpoint agree on the id, so the file is wrong. If it is missing,
+            # a power failure interrupted the creation of the folder, or the file was removed.
             if wrong is None and is_known:
-                what = "is missing" if found_id == NO_TOPIC_ID else "names another topic"
-                logger.warning("%s: %s %s; it is written again", name, PARTITION_FILE, what)
+                what = "is missing" if found_id == NO_TOPIC_ID else "has the id of another topic"
+                logger.warning("%s: %s %s; rewriting it", name, PARTITION_FILE, what)
             directory.replace(PARTITION_FILE, encode_partition_metadata(topic_id))
         else:
-            self._set_aside(key, directory, found_id, stop)
-            # Whoever is wrong, the offsets of the one are not given again in the other.
-            stop = _begin(stop, stop.recovery_point)
+            self._set_aside(key, directory, found_id, last_shutdown)
+            # Whichever is wrong: offsets of the one topic are not assigned again in the other.
+            last_shutdown = _begin(last_shutdown, last_shutdown.recovery_point)
             directory = self._directory.folder(name)
             directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
-        return self._open_log(key, directory, topic_id, config, stop, self._now_ms)
+        return self._open_log(key, directory, topic_id, config, last_shutdown, self._now_ms)
 
     def _set_aside(
-        self, key: PartitionKey, directory: Directory, found_id: bytes, stop: Stop
+        self, key: PartitionKey, directory: Directory, found_id: bytes, last_shutdown: LastShutdown
     ) -> None:
-        """Keep what may be all that is left of a topic."""
-        name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._chance)
+        """Rename a folder of another topic: it may be all that is left of that topic."""
+        name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._rng)
         logger.warning(
-            "%s: its folder is of another topic of this name, with the id %s; %s",
+            "%s: its folder belongs to another topic of this name, with id %s; %s",
             name,
             encode_id(found_id),
-            f"it is kept as {aside} and not served. Remove that folder if nobody needs it"
-            if stop.loss_allowed
+            f"keeping it as {aside}, without serving it; remove that folder if it is not needed"
+            if last_shutdown.loss_allowed
             else "it would not be served",
         )
-        if not stop.loss_allowed:
+        if not last_shutdown.loss_allowed:
             raise MissingRecordsError(f"{name} has the folder of another topic")
         directory.move_to(aside)
         self._directory.sync()
 
     def _open_without_folder(
-        self, key: PartitionKey, topic_id: bytes, config: LogConfig, stop: Stop
+        self, key: PartitionKey, topic_id: bytes, config: LogConfig, last_shutdown: LastShutdown
     ) -> Log:
-        """Begin a log where the one ended that is gone."""
+        """Start a new log at the offset where the missing one ended."""
         name = f"{key[0]}-{key[1]}"
-        if stop.extent is not None and stop.extent.topic_id != topic_id:
-            stop = _begin(stop, 0)  # of an earlier topic
-        end_offset = stop.recovery_point
-        if stop.start_offset < end_offset:
-            losses = Losses(name, stop.extent, allowed=stop.loss_allowed)
-            size = None if stop.extent is None else stop.extent.size
+        if last_shutdown.extent is not None and last_shutdown.extent.topic_id != topic_id:
+            last_shutdown = _begin(last_shutdown, 0)  # the extent is that of an earlier topic
+        end_offset = last_shutdown.recovery_point
+        if last_shutdown.start_offset < end_offset:
+            losses = MissingRecords(name, last_shutdown.extent, allowed=last_shutdown.loss_allowed)
+            size = None if last_shutdown.extent is None else last_shutdown.extent.size
             then = f"the next record gets offset {end_offset}"
-            losses.note(stop.start_offset, end_offset, size, f"there is no folder {name}", then)
+            losses.note(
+                last_shutdown.start_offset, end_offset, size, f"there is no folder {name}", then
+            )
             losses.check()
         elif key in self._begun:
-            logger.info("%s: its folder had not been made yet, and is made now", name)
+            logger.info("%s: creating its folder, which had not been created yet", name)
         else:
             logger.warning(
-                "%s: there is no folder %s: it was removed, or never made; no record is known to"
+                "%s: there is no folder %s: it was removed, or never created; no record is known to"
                 " have been on the disk",
                 name,
                 name,
             )
-            if not stop.loss_allowed:
-                raise MissingRecordsError(f"{name} lacks its folder")
+            if not last_shutdown.loss_allowed:
+                raise MissingRecordsError(f"{name} has no folder")
         directory = self._directory.folder(name)
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
-        begin = _begin(stop, end_offset)
+        begin = _begin(last_shutdown, end_offset)
         return self._open_log(key, directory, topic_id, config, begin, self._now_ms)
 
 
 def move_removed(
-    directory: Directory, removed: Iterable[tuple[PartitionKey, bytes]], chance: random.Random
+    directory: Directory, removed: Iterable[tuple[PartitionKey, bytes]], rng: random.Random
 ) -> None:
-    """Give folders that a deletion has left the names of what is deleted. Blocks.
+    """Rename folders that an interrupted deletion has left, so that they are removed. Blocks.
 
     Args:
         directory: the data folder.
-        removed: the partitions, and the ids of their topics: a folder of another topic stays.
-        chance: what names are drawn from.
+        removed: the partitions and the ids of their topics; a folder with another id stays.
+        rng: generates names.
 
     Raises:
-        OSError: one cannot be read or renamed.
+        OSError: a folder cannot be read or renamed.
     """
     folders = frozenset(directory.folders())
     for key, topic_id in removed:
         name = f"{key[0]}-{key[1]}"
         if name in folders and _read_id(folder := directory.folder(name))[0] == topic_id:
-            folder.move_to(deleted_name(*key, chance))
+            folder.move_to(deleted_name(*key, rng))
 
 
-def _begin(stop: Stop, offset: int) -> Stop:
-    """For a log that begins at an offset."""
-    return Stop(
-        was_clean=stop.was_clean,
+def _begin(last_shutdown: LastShutdown, offset: int) -> LastShutdown:
+    """The same for a log that starts, empty, at an offset."""
+    return LastShutdown(
+        was_clean=last_shutdown.was_clean,
         recovery_point=offset,
         start_offset=offset,
-        extent=stop.extent if offset else None,
-        loss_allowed=stop.loss_allowed,
+        extent=last_shutdown.extent if offset else None,
+        loss_allowed=last_shutdown.loss_allowed,
     )
 
 
 def _read_id(directory: Directory) -> tuple[bytes, str | None]:
-    """The topic id in a partition's folder, and what is wrong with the file that has it."""
+    """The topic id in a partition's folder, and what is wrong with its file, if anything."""
     try:
         return decode_partition_metadata(directory.read(PARTITION_FILE)), None
     except FileNotFoundError:
         return NO_TOPIC_ID, None
     except ValueError as error:
         return NO_TOPIC_ID, f"is damaged: {error}"
+
+
+async def open_in_threads(
+    directory: Directory,
+    openings: Mapping[PartitionKey, Opening],
+    note_opened: Callable[[PartitionKey, Log | None], None],
+    *,
+    threads: int,
+    at_once: int,
+    prepare: Callable[[list[PartitionKey]], None] | None = None,
+) -> None:
+    """Call every function of ``openings`` in threads, and ``note_opened`` in the loop for each.
+
+    Args:
+        directory: the data folder.
+        openings: the functions, by partition.
+        note_opened: called with each result.
+        threads: the number of threads.
+        at_once: how many functions a thread runs per call.
+        prepare: called in the thread before them; must not fail.
+
+    Raises:
+        OSError: the first one that a function raised; no other function is started.
+
+    Cancellation: returns when the functions that have started have ended.
+    """
+    limiter = trio.CapacityLimiter(threads)
+    failures: list[OSError] = []
+
+    def open_prepared(keys: list[PartitionKey]) -> list[Log | None]:
+        if prepare is not None:
+            prepare(keys)
+        return [openings[key]() for key in keys]
+
+    async def open_some(keys: list[PartitionKey]) -> None:
+        try:
+            opened = await directory.in_thread(partial(open_prepared, keys), limiter)
+        except OSError as error:
+            failures.append(error)
+            nursery.cancel_scope.cancel()
+            return
+        for key, log in zip(keys, opened, strict=True):
+            note_opened(key, log)
+
+    keys = list(openings)
+    async with trio.open_nursery() as nursery:
+        for first in range(0, len(keys), at_once):
+            nursery.start_soon(open_some, keys[first : first + at_once])
+    if failures:
+        raise failures[0]

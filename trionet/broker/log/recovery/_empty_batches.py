@@ -1,7 +1,7 @@
-"""Taking up the offsets of records that are gone, so that no other records get them.
+"""Fills the offsets of missing records with empty batches, so that no other records get them.
 
-A batch without records has their offsets: what Kafka keeps of a batch that compaction has emptied.
-Consumers pass over it, no scan takes what is behind it for unreachable, and Kafka's tools read it.
+An empty batch is what Kafka keeps of a batch whose records compaction has removed. Consumers skip
+it, a scan continues after it, and Kafka's tools can read it.
 """
 
 from __future__ import annotations
@@ -9,26 +9,25 @@ from __future__ import annotations
 from ....protocol.records._batch import CRC_START, HEADER_SIZE, MAGIC, PREFIX_SIZE, BatchHeader
 from ....protocol.records._crc32c import crc32c
 from ..files._directory import Directory
-from ..segments._segment import Segment
-from ..segments._stored_segment import BatchPlace
+from ..segments._segment import BatchPlace, Segment
 
-# An index has 31 bits for an offset within its segment.
+# An index has 31 bits for an offset relative to its segment.
 _OFFSETS_MAX = 2**31
 
 
-def fill(
+def fill_gap(
     directory: Directory, first_offset: int, end_offset: int, leader_epoch: int, now_ms: int
 ) -> list[Segment]:
-    """Segments without records; one, unless there are more offsets than one can have. Blocks.
+    """Create segments of empty batches: one, unless it cannot hold all the offsets. Blocks.
 
-    They are on the disk when this returns, but for their names.
+    Their bytes are on the disk when this returns; their names are not.
 
     Args:
-        directory: the partition's folder. A segment that begins at ``first_offset`` is replaced.
-        first_offset: the first that is gone.
-        end_offset: behind the last one.
-        leader_epoch: of the batches.
-        now_ms: the clock.
+        directory: the partition's folder. A segment that starts at ``first_offset`` is replaced.
+        first_offset: the first missing offset.
+        end_offset: the offset after the last missing one.
+        leader_epoch: the epoch of the batches.
+        now_ms: the current time.
 
     Raises:
         OSError: a file cannot be written.
@@ -42,7 +41,7 @@ def fill(
         segment = Segment.create(directory, first_offset, now_ms)
         segment.write([batch], len(batch))
         first_offset += count
-        segment.note(BatchPlace(segment.base_offset, first_offset - 1, 0, len(batch)), -1, 0)
+        segment.index_batch(BatchPlace(segment.base_offset, first_offset - 1, 0, len(batch)), -1, 0)
         segment.grow(len(batch), first_offset, now_ms)
         segment.save_indexes()
         segment.file.sync()
@@ -51,7 +50,7 @@ def fill(
 
 
 def empty_batch(base_offset: int, count: int, leader_epoch: int) -> bytes:
-    """A batch of so many offsets that has no records."""
+    """Encode a batch of ``count`` offsets without records."""
     header = BatchHeader(
         base_offset=base_offset,
         length=HEADER_SIZE - PREFIX_SIZE,
@@ -70,11 +69,11 @@ def empty_batch(base_offset: int, count: int, leader_epoch: int) -> bytes:
     return header._replace(crc=crc32c(header.pack()[CRC_START:])).pack()
 
 
-def cut_off(segment: Segment, end_offset: int, position: int) -> None:
-    """Take from a segment what lies behind its last whole batch. Blocks.
+def truncate_segment(segment: Segment, end_offset: int, position: int) -> None:
+    """Cut off what follows the last whole batch of a segment. Blocks.
 
     Raises:
-        OSError: the file cannot be cut.
+        OSError: the file cannot be truncated.
     """
     segment.file.truncate(position)
     segment.file.sync()

@@ -1,6 +1,12 @@
-"""What is missing of a log that had been on the disk: counted and reported.
+"""Finds and reports records that had been on the disk and are missing.
 
-Offsets whose records are gone are never given again: see :mod:`._empty_batches`.
+The problem: a segment that was removed, or a file that lost its end, below the recovery point.
+Kafka does not notice; the broker would go on with wrong offsets or without the records.
+
+The choice: compare the sizes of the segments with the extent that the last run saved, which costs
+one addition per segment at a normal start. Only if the sizes differ, or there is no extent, is the
+end of each segment read to find the gap. Checksums of all files were refused: a start would read
+everything. Offsets of missing records are never assigned again: see :mod:`._empty_batches`.
 """
 
 from __future__ import annotations
@@ -13,38 +19,37 @@ from ....errors import ApiError, TrionetError
 from ....protocol.records._batch import HEADER_SIZE
 from ..files._extents import Extent
 from ..segments._index import OffsetIndex
-from ..segments._segment import Segment
-from ..segments._stored_segment import file_name
+from ..segments._segment import Segment, file_name
 
 logger = logging.getLogger("trionet.broker.log")
 
 
 class MissingRecordsError(TrionetError):
-    """Records that had been on the disk are gone, and the settings forbid to go on without them."""
+    """Records that had been on the disk are missing, and the settings do not allow that."""
 
 
 class Gap(NamedTuple):
-    """Offsets between two segments that neither holds."""
+    """Offsets between two segments that neither contains."""
 
     before: Segment
     first_offset: int
     end_offset: int
     position: int
-    """Where the batches of ``before`` end in its file."""
+    """The end of the batches of ``before`` in its file."""
 
 
-class Losses:
-    """What is missing of one log.
+class MissingRecords:
+    """Counts and logs what is missing from one log.
 
     Args:
-        name: of the partition, for messages.
-        extent: what had been on the disk; None: that is not known.
-        allowed: whether the log may be opened all the same.
+        name: the name of the partition, for messages.
+        extent: what had been on the disk; None: unknown.
+        allowed: whether the log may be opened with missing records.
 
     Attributes:
         extent: as given.
-        count: how many records are missing.
-        filled: the bytes of the batches that have taken their offsets.
+        count: the number of missing records.
+        filled: the bytes of the empty batches that have taken their offsets.
     """
 
     def __init__(self, name: str, extent: Extent | None, *, allowed: bool) -> None:
@@ -59,14 +64,14 @@ class Losses:
     def note(
         self, first_offset: int, end_offset: int, size: int | None, where: str, then: str
     ) -> None:
-        """Report that the records from ``first_offset`` to before ``end_offset`` are gone.
+        """Report that the records from ``first_offset`` to before ``end_offset`` are missing.
 
         Args:
-            first_offset: the first one that is gone.
-            end_offset: behind the last one.
-            size: their bytes; None if nobody knows.
-            where: in which file, and how that is seen.
-            then: how the log goes on, if it may.
+            first_offset: the first missing offset.
+            end_offset: the offset after the last missing one.
+            size: their bytes; None if unknown.
+            where: the file, and the evidence.
+            then: the consequence, if the log may be opened.
         """
         count = end_offset - first_offset
         self.count += count
@@ -83,7 +88,7 @@ class Losses:
         )
 
     def note_never_durable(self, first_offset: int, first: Segment) -> None:
-        """Report records before the ``first`` segment that a power cut may well have taken."""
+        """Report records before the ``first`` segment that a power failure may have lost."""
         logger.warning(
             "%s: %d records are missing, offsets %d to %d: the first segment is %s; they were not"
             " known to be on the disk",
@@ -95,17 +100,17 @@ class Losses:
         )
 
     def note_bytes(self, size: int, where: str | None = None) -> None:
-        """So many bytes are missing, in records that were noted before, or in unknown ones."""
+        """Count missing bytes, of records reported before or, with ``where``, of unknown ones."""
         self._bytes += size
         if where is not None:
             logger.error("%s: %d bytes are missing: %s", self._name, size, where)
 
     def note_cut(self, segment: Segment, size: int, damage: str) -> None:
-        """The batches of a segment, whose file has ``size`` bytes, end at what is ``damage``."""
+        """Remember that the valid batches of a segment of ``size`` bytes end at some damage."""
         self._cuts[segment.base_offset] = size - segment.size, damage
 
-    def note_behind(self, found: list[Segment], end_offset: int, then: str) -> None:
-        """Report that what lay between the last segment found and ``end_offset`` is gone."""
+    def note_end(self, found: list[Segment], end_offset: int, then: str) -> None:
+        """Report that everything from the end of the last segment to ``end_offset`` is missing."""
         last = found[-1]
         name = last.name("log")
         lost, damage = self._cuts.get(last.base_offset, (0, None))
@@ -120,19 +125,19 @@ class Losses:
         self.note(last.end_offset, end_offset, size, where, then)
 
     def check(self) -> None:
-        """To be called before anything is changed because of a loss.
+        """Check that a loss is allowed; call it before changing anything because of one.
 
         Raises:
-            MissingRecordsError: nothing may be.
+            MissingRecordsError: records are missing, and that is not allowed.
         """
         if self.count and not self._allowed:
-            raise MissingRecordsError(f"{self._name} lacks {self.count} records")
+            raise MissingRecordsError(f"{self.count} records of {self._name} are missing")
 
     def _bytes_lacking(self, found: int) -> int | None:
-        """How many bytes of what had been on the disk are neither found nor noted; None: unknown.
+        """How many bytes that had been on the disk are neither found nor reported; None: unknown.
 
         Args:
-            found: the bytes that are there.
+            found: the bytes that were found.
         """
         if self.extent is None:
             return None
@@ -140,21 +145,21 @@ class Losses:
 
 
 def find_gaps(
-    segments: list[Segment], trusted_up_to: int, losses: Losses, *, may_have_gaps: bool
+    segments: list[Segment], trusted_up_to: int, losses: MissingRecords, *, may_have_gaps: bool
 ) -> list[Gap]:
-    """Report what is missing at the front of a log and between its segments. Blocks; reads only.
+    """Find and report what is missing at the start of a log and between its segments. Blocks.
 
-    Where nothing is missing it adds up sizes that are known. Where these are wrong, or there is
-    nothing to compare them with, the end of each segment is read.
+    If nothing is missing, this adds up known sizes. If these differ from the extent, or there is
+    none, it reads the end of each segment. Changes nothing.
 
     Args:
-        segments: all of them, ascending.
-        trusted_up_to: those that begin behind this offset are scanned anyway.
-        losses: told of each loss.
-        may_have_gaps: as compaction leaves them.
+        segments: all segments, ascending.
+        trusted_up_to: segments that start after this offset are scanned anyway.
+        losses: collects the losses.
+        may_have_gaps: compaction may have left gaps.
 
     Returns:
-        What has to be filled.
+        The gaps that have to be filled.
 
     Raises:
         OSError: a file cannot be read.
@@ -165,10 +170,10 @@ def find_gaps(
     first = segments[0]
     is_late = first.base_offset > extent.start_offset
     if is_late and extent.start_offset >= extent.end_offset:
-        # What is known to have been on the disk was deleted.
+        # Everything that is known to have been on the disk was deleted.
         losses.note_never_durable(extent.start_offset, first)
         return []
-    # The segment of the recovery point is looked at later, unless that is just its end.
+    # The segment that contains the recovery point is checked later; one that ends there, here.
     is_whole = any(each.base_offset == extent.end_offset for each in segments)
     limit = extent.end_offset if is_whole else extent.base_offset
     covers = is_whole or first.base_offset > extent.base_offset
@@ -183,12 +188,12 @@ def find_gaps(
         losses.note(extent.start_offset, first.base_offset, alone, where, then)
     noted = _note_gaps(gaps, alone, losses)
     if lacking and alone is None:
-        nowhere = f"the segments before offset {limit} have {found} bytes"
-        losses.note_bytes(lacking, None if is_late or gaps else nowhere)
+        where = f"the segments before offset {limit} have {found} bytes"
+        losses.note_bytes(lacking, None if is_late or gaps else where)
     return noted
 
 
-def _note_gaps(gaps: list[Gap], size: int | None, losses: Losses) -> list[Gap]:
+def _note_gaps(gaps: list[Gap], size: int | None, losses: MissingRecords) -> list[Gap]:
     for segment, first_offset, end_offset, position in gaps:
         losses.note(
             first_offset,
@@ -196,7 +201,7 @@ def _note_gaps(gaps: list[Gap], size: int | None, losses: Losses) -> list[Gap]:
             None if size is None else size + segment.size - position,
             f"{segment.name('log')} ends at byte {position}, and the next segment is"
             f" {file_name(end_offset, 'log')}",
-            "consumers pass over them",
+            "consumers skip them",
         )
     return gaps
 
@@ -214,7 +219,7 @@ def _gaps(segments: list[Segment], trusted_up_to: int) -> list[Gap]:
 
 
 def read_end(segment: Segment) -> tuple[int, int] | None:
-    """The offset and the position behind the last whole batch; None: the batches are damaged.
+    """The offset and the position after the last whole batch; None: the batches are damaged.
 
     Reads the headers from the last index entry on. Blocks.
     """

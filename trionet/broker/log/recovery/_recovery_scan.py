@@ -1,37 +1,42 @@
-"""Scanning what may be missing or torn after an unclean stop; see :mod:`._log_loader`."""
+"""Scans the segments that an unclean shutdown may have left incomplete or torn.
+
+(Kafka: LogLoader.recoverLog.) See :mod:`._log_loader` for why, and for where a scan starts. The
+order of the writes at a cut matters: newer segments are removed first, newest first, and the torn
+one is truncated last. If the power fails in between, the damage is still there and still ends the
+log.
+"""
 
 from __future__ import annotations
 
 import logging
 
-from .._validation import records_max
 from ..files._directory import Directory
-from ..segments._batch_scan import Scan
+from ..segments._batch_scan import BatchScan
 from ..segments._log_config import LogConfig
-from ..segments._segment import Segment
-from ..segments._segment_files import remove_segments
-from ..segments._stored_segment import BatchPlace
-from ..state._epoch_recovery import epochs_of_batches
+from ..segments._segment import BatchPlace, Segment
+from ..segments._segments import remove_segments
 from ..state._leader_epochs import EPOCH_MAX, LeaderEpochs
-from ..state._producer_recovery import producers_at, snapshot_offsets, write_snapshot
+from ..state._producer_snapshot import snapshot_offsets, write_snapshot
 from ..state._producer_state import ProducerEntry, replayed
-from ._clean_start import forget_indexes, sync_segment
-from ._empty_batches import cut_off, fill
-from ._missing_records import Losses
+from ..validation._validation import records_max
+from ._empty_batches import fill_gap, truncate_segment
+from ._epoch_recovery import epochs_of_batches
+from ._missing_records import MissingRecords
+from ._producer_recovery import producers_at
 
 logger = logging.getLogger("trionet.broker.log")
 
 
-class Scanning:
-    """One folder after an unclean stop.
+class RecoveryScan:
+    """Scans one folder after an unclean shutdown.
 
     Args:
         directory: the partition's folder.
-        name: of the partition, for messages.
+        name: the name of the partition, for messages.
         config: its settings.
         recovery_point: everything below had been on the disk.
-        losses: told of what lies below it and is gone.
-        now_ms: the clock.
+        losses: collects what is missing below it.
+        now_ms: the current time.
     """
 
     def __init__(
@@ -40,7 +45,7 @@ class Scanning:
         name: str,
         config: LogConfig,
         recovery_point: int,
-        losses: Losses,
+        losses: MissingRecords,
         now_ms: int,
     ) -> None:
         self._directory = directory
@@ -58,15 +63,14 @@ class Scanning:
         """Scan from the recovery point on.
 
         Args:
-            segments: all of them, at least one; those below the recovery point without gaps.
-            epochs: as they were stored; None: they are not known.
+            segments: all segments, at least one; those below the recovery point without gaps.
+            epochs: as they were stored; None: unknown.
 
         Returns:
-            The segments that are left (at least one), what is known of the producers, and the
-            leader epochs.
+            The remaining segments (at least one), the producers, and the leader epochs.
 
         Raises:
-            MissingRecordsError: records are gone, and the log may not be opened without them.
+            MissingRecordsError: records are missing, and the log may not be opened without them.
             OSError: the folder cannot be read or written.
         """
         first = max(
@@ -109,13 +113,13 @@ class Scanning:
             size = segment.size
             damage = self._scan(segment)
             if damage is not None and segment.end_offset < self._recovery_point:
-                # What is behind had been on the disk, too: newer segments are not touched.
+                # The rest had been on the disk too: keep the newer segments.
                 self._losses.note_cut(segment, size, damage)
             elif damage is not None:
                 self._cut(segment, size, segments[number + 1 :], damage)
                 break
         for segment in kept:
-            sync_segment(segment)
+            segment.sync()
         for segment in kept[:-1]:
             segment.release()
         self._directory.sync()
@@ -127,66 +131,66 @@ class Scanning:
         write_snapshot(self._directory, offset, self._producers)
 
     def _bridge(self, found: list[Segment], kept: list[Segment], following: Segment) -> None:
-        """Fill the gap between what was ``kept`` and a segment that is there."""
+        """Fill the gap between the segments ``kept`` and the next one that exists."""
         last = kept[-1]
         first_offset, end_offset = last.end_offset, following.base_offset
-        self._losses.note_behind(found, end_offset, "consumers pass over them")
+        self._losses.note_end(found, end_offset, "consumers skip them")
         self._losses.check()
-        cut_off(last, last.end_offset, last.size)
+        truncate_segment(last, last.end_offset, last.size)
         epoch = max(self._epochs.latest, 0)
         if last.size:
             self._finish(last, first_offset)
         else:
             kept.pop()
-        filling = fill(self._directory, first_offset, end_offset, epoch, self._now_ms)
+        filling = fill_gap(self._directory, first_offset, end_offset, epoch, self._now_ms)
         self._losses.filled += sum(each.size for each in filling)
         kept.extend(filling)
 
     def _scan(self, segment: Segment) -> str | None:
-        """Index the valid batches of a segment, and shrink it to them.
+        """Index the valid batches of a segment, and set its size to theirs.
 
-        Batches that claim more records than they can hold are part of a log that took them, but not
-        at the end of what is valid: an append of an earlier release that failed may have left them.
+        Batches that claim more records than they can hold are kept where valid ones follow, because
+        an earlier release accepted them. At the end of the valid part they are cut off with the
+        rest: a failed append may have left them.
 
         Returns:
-            What is wrong behind them; None if nothing is there.
+            What is wrong after the valid batches; None if nothing is.
         """
         producers = dict(self._producers)
-        scan, hollow_at = self._scan_up_to(segment, segment.size)
+        scan, implausible_at = self._scan_up_to(segment, segment.size)
         damage = scan.damage
-        if damage is not None and hollow_at is not None:
+        if damage is not None and implausible_at is not None:
             self._producers = producers
-            scan, _ = self._scan_up_to(segment, hollow_at)
+            scan, _ = self._scan_up_to(segment, implausible_at)
         segment.grow(scan.position, scan.next_offset, segment.modified_ms)
         return damage
 
-    def _scan_up_to(self, segment: Segment, size: int) -> tuple[Scan, int | None]:
-        """Index the batches within ``size``; where those begin that claim too much at its end."""
-        forget_indexes(segment)
+    def _scan_up_to(self, segment: Segment, size: int) -> tuple[BatchScan, int | None]:
+        """Index the batches within ``size``; also return where trailing implausible ones start."""
+        segment.drop_indexes()
         epochs = self._epochs
         gaps_allowed = self._config.may_have_gaps
-        scan = Scan(segment.file, size, segment.base_offset, gaps_allowed=gaps_allowed)
-        hollow_at: int | None = None
+        scan = BatchScan(segment.file, size, segment.base_offset, gaps_allowed=gaps_allowed)
+        implausible_at: int | None = None
         for header in scan:
             if header.count <= records_max(header):
-                hollow_at = None
-            elif hollow_at is None:
-                hollow_at = scan.position
+                implausible_at = None
+            elif implausible_at is None:
+                implausible_at = scan.position
             place = BatchPlace(header.base_offset, header.last_offset, scan.position, header.size)
-            segment.note(place, header.max_timestamp, self._config.index_interval_bytes)
+            segment.index_batch(place, header.max_timestamp, self._config.index_interval_bytes)
             if epochs.latest < header.leader_epoch <= EPOCH_MAX:
                 epochs.assign(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:
                 self._producers[header.producer_id] = replayed(
                     self._producers.get(header.producer_id), header
                 )
-        return scan, hollow_at
+        return scan, implausible_at
 
     def _cut(self, segment: Segment, size: int, newer: list[Segment], damage: str) -> None:
-        """End the log behind the valid part of ``segment``, whose file has ``size`` bytes."""
+        """End the log after the valid part of ``segment``, whose file has ``size`` bytes."""
         logger.warning(
-            "%s: cut at offset %d, byte %d of %s: %s; %d bytes are lost, %d newer segments "
-            "with them",
+            "%s: truncated at offset %d, byte %d of %s: %s; dropped %d bytes and %d newer segments",
             self._name,
             segment.end_offset,
             segment.size,
@@ -195,6 +199,6 @@ class Scanning:
             size - segment.size + sum(each.size for each in newer),
             len(newer),
         )
-        # The newer ones go first: if the power fails in between, the damage still ends the log.
+        # Newer segments first: if the power fails in between, the damage still ends the log.
         remove_segments(self._directory, newer[::-1])
         segment.file.truncate(segment.size)

@@ -1,4 +1,4 @@
-"""Reading a log file from start to end and believing nothing: what recovery trusts afterwards."""
+"""Reads a log file from start to end and verifies every batch, for recovery."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from ....protocol.records._crc32c import crc32c
 from ..files._directory import LogFile
 from ._index import ENTRY_MAX
 
-# Memory that a scan takes, whatever sizes the file claims.
+# The memory that a scan uses, whatever sizes the file claims.
 CHUNK_BYTES = 1048576
 
-_OFFSET_MAX = 2**63 - 2  # what follows it has to be one, too
+_OFFSET_MAX = 2**63 - 2  # the offset after it has to be valid too
 
 
 def last_offset_max(base_offset: int) -> int:
-    """The greatest offset that a segment with this base offset can hold."""
+    """The greatest offset that a segment with this base offset can contain."""
     return min(base_offset + ENTRY_MAX, _OFFSET_MAX)
 
 
-class Scan:
+class BatchScan:
     """The valid batches of a file, up to the first bad one.
 
-    Iterate it once; then :attr:`position` is where the valid part ends and :attr:`damage` says what
-    is wrong there (None: nothing, the file ends there).
+    Iterate it once. Afterwards :attr:`position` is the end of the valid part, and :attr:`damage`
+    says what is wrong there (None: nothing, the file ends there).
 
     Args:
         file: the log file.
         size: its length in bytes.
-        base_offset: the offset that is its name.
-        gaps_allowed: compaction may have removed offsets. Otherwise a jump is damage: a batch's
-            offset is the one field that no CRC covers.
+        base_offset: the segment's base offset.
+        gaps_allowed: compaction may have removed offsets. Otherwise a jump is damage, because the
+            CRC does not cover the base offset of a batch.
     """
 
     def __init__(self, file: LogFile, size: int, base_offset: int, *, gaps_allowed: bool) -> None:
@@ -45,7 +45,7 @@ class Scan:
         self._gaps_allowed = gaps_allowed
 
     def __iter__(self) -> Iterator[BatchHeader]:
-        """Each valid batch; :attr:`position` is its start while it is handed out. Blocks."""
+        """Yield each valid batch; meanwhile :attr:`position` is its start. Blocks."""
         while self.position < self._size:
             start = self.position
             chunk = memoryview(self._file.read_at(start, min(CHUNK_BYTES, self._size - start)))
@@ -59,7 +59,7 @@ class Scan:
                 self.damage = self._header_damage(header)
                 if self.damage is None and at + header.size > len(chunk):
                     if at:
-                        break  # It starts the next chunk.
+                        break  # the next chunk starts with it
                     if not self._long_batch_is_whole(header):
                         self.damage = "the CRC does not match"
                 elif self.damage is None and not check_crc(chunk, at, header):
@@ -83,19 +83,19 @@ class Scan:
         if header.base_offset < expected or (
             header.base_offset > expected and not self._gaps_allowed
         ):
-            return f"offset {header.base_offset} where {expected} was expected"
+            return f"offset {header.base_offset} instead of {expected}"
         if header.last_offset_delta < 0 or header.last_offset > self._last_offset_max:
-            return f"a last offset delta of {header.last_offset_delta} is impossible here"
+            return f"a last offset delta of {header.last_offset_delta} is out of range"
         return None
 
     def _long_batch_is_whole(self, header: BatchHeader) -> bool:
-        """CRC of a batch that is longer than a chunk, piece by piece."""
+        """Compute the CRC of a batch that is longer than a chunk, chunk by chunk."""
         value = 0
         at, end = self.position + CRC_START, self.position + header.size
         while at < end:
-            piece = self._file.read_at(at, min(CHUNK_BYTES, end - at))
-            if not piece:
+            chunk = self._file.read_at(at, min(CHUNK_BYTES, end - at))
+            if not chunk:
                 return False
-            value = crc32c(piece, value)
-            at += len(piece)
+            value = crc32c(chunk, value)
+            at += len(chunk)
         return value == header.crc

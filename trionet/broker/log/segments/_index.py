@@ -1,17 +1,17 @@
-"""The two indexes of a segment, kept in RAM as arrays and on the disk as Kafka keeps them.
+"""The two indexes of a segment: arrays in memory, Kafka's files on the disk.
 
-Both are sparse and derived: they can be made again from the log file at any time. In RAM they are
-native arrays, which ``bisect`` searches without touching a file; on the disk big-endian entries:
+Both are sparse and derived: they can be rebuilt from the log file at any time. In memory they are
+native arrays, which ``bisect`` searches without touching a file; on the disk, big-endian entries:
 
-* ``.index``: int32 offset relative to the segment's base, int32 position. The offset is the *last*
-  one of the batch that starts at the position (Kafka: OffsetIndex).
-* ``.timeindex``: int64 timestamp, int32 relative offset. No record up to the offset, the last of
-  the batch which holds the timestamp, is newer than the timestamp (Kafka: TimeIndex).
+* ``.index``: int32 offset relative to the segment's base offset, int32 position. The offset is the
+  *last* one of the batch that starts at the position (Kafka: OffsetIndex).
+* ``.timeindex``: int64 timestamp, int32 relative offset: the last offset of the batch with the
+  timestamp. No record up to it is newer than the timestamp (Kafka: TimeIndex).
 
-Entries are added at the end, one column before the other: an entry exists when its second column
-does. What an append that failed left in the first is dropped by the next, so that both columns grow
-or neither, and a thread that searches while the loop appends sees whole entries only. Entries that
-are taken back leave by a new pair of columns: a thread goes on with the pair that it took.
+Threads search while the loop appends, without a lock. An entry is appended one column after the
+other and exists as soon as its second column does; a value that a failed append left in the first
+column is dropped by the next append. Removing entries replaces the pair of columns, so that a
+thread can go on with the pair that it took.
 """
 
 # Compiled by mypyc.
@@ -27,12 +27,12 @@ from typing import Final
 OFFSET_ENTRY_SIZE: Final = 8
 TIME_ENTRY_SIZE: Final = 12
 
-#: The greatest relative offset and position that an entry can say.
+#: The greatest relative offset and position that an entry can hold.
 ENTRY_MAX: Final = 2**31 - 1
 
 _SWAPPED = sys.byteorder == "little"
-# Shared, never changed: most partitions of a large topic have no entries. Each is told by itself: a
-# pair of them is another object in compiled code whenever it is looked at.
+# Shared and never changed: most partitions of a large topic have no entries. Separate constants,
+# because compiled code creates a new tuple object whenever it reads a pair.
 _NO_OFFSETS: Final = array("i")
 _NO_TIMESTAMPS: Final = array("q")
 
@@ -43,17 +43,17 @@ class OffsetIndex:
     __slots__ = ("_columns",)
 
     def __init__(self) -> None:
-        # Offsets and positions; there are as many entries as offsets.
+        # Positions and offsets; there are as many entries as offsets, which are appended last.
         self._columns = _NO_OFFSETS, _NO_OFFSETS
 
     def __len__(self) -> int:
         return len(self._columns[0])
 
     def append(self, last_offset: int, position: int) -> None:
-        """Note that the batch which ends with ``last_offset`` starts at ``position``.
+        """Append the entry of the batch that ends with ``last_offset`` and starts at ``position``.
 
         Raises:
-            OverflowError: a number has more than 31 bits; nothing was noted.
+            OverflowError: a number has more than 31 bits; nothing was appended.
         """
         offsets, positions = self._columns
         if offsets is _NO_OFFSETS:
@@ -63,28 +63,28 @@ class OffsetIndex:
         offsets.append(last_offset)
 
     def cut(self, count: int) -> None:
-        """Take back all entries but the first ``count``."""
+        """Remove all entries but the first ``count``."""
         offsets, positions = self._columns
         self._columns = offsets[:count], positions[:count]
 
     def count_before(self, position: int) -> int:
-        """How many entries lie before a position."""
+        """The number of entries before a position."""
         offsets, positions = self._columns
         return bisect_left(positions, position, 0, len(offsets))
 
     def floor(self, offset: int) -> tuple[int, int]:
-        """Where to start looking for ``offset``: no batch before this position holds it.
+        """Where to start searching for ``offset``: no batch before this position contains it.
 
         Returns:
-            The last offset of the batch at the position, and the position; (-1, 0) if there is no
-            entry at or before ``offset``.
+            The last offset of the batch at the position, and the position; (-1, 0) if no entry is
+            at or before ``offset``.
         """
         offsets, positions = self._columns
         entry = bisect_right(offsets, offset) - 1
         return (offsets[entry], positions[entry]) if entry >= 0 else (-1, 0)
 
     def last(self) -> tuple[int, int]:
-        """The newest entry, (last offset, position); (-1, 0) without one."""
+        """The last entry, (last offset, position); (-1, 0) without entries."""
         offsets, positions = self._columns
         count = len(offsets)
         return (offsets[count - 1], positions[count - 1]) if count else (-1, 0)
@@ -100,7 +100,7 @@ class OffsetIndex:
 
     @classmethod
     def decode(cls, data: bytes, log_size: int) -> OffsetIndex | None:
-        """Read a file back; None if it cannot be the index of a log file of ``log_size`` bytes."""
+        """Decode a file; None if it cannot be the index of a log file of ``log_size`` bytes."""
         if len(data) % OFFSET_ENTRY_SIZE:
             return None
         entries = _native(array("i", data))
@@ -118,17 +118,17 @@ class TimeIndex:
     __slots__ = ("_columns",)
 
     def __init__(self) -> None:
-        # Timestamps and offsets; there are as many entries as timestamps.
+        # Timestamps and offsets; there are as many entries as timestamps, which are appended last.
         self._columns = _NO_TIMESTAMPS, _NO_OFFSETS
 
     def __len__(self) -> int:
         return len(self._columns[0])
 
     def append_if_newer(self, timestamp: int, offset: int) -> None:
-        """Note the newest timestamp up to ``offset``, unless it was noted before.
+        """Append the greatest timestamp up to ``offset``, unless the last entry is as new.
 
         Raises:
-            OverflowError: a number has too many bits; nothing was noted.
+            OverflowError: a number has too many bits; nothing was appended.
         """
         timestamps, offsets = self._columns
         if timestamps is _NO_TIMESTAMPS:
@@ -139,23 +139,23 @@ class TimeIndex:
             timestamps.append(timestamp)
 
     def cut(self, count: int) -> None:
-        """Take back all entries but the first ``count``."""
+        """Remove all entries but the first ``count``."""
         timestamps, offsets = self._columns
         self._columns = timestamps[:count], offsets[:count]
 
     def count_before(self, offset: int) -> int:
-        """How many entries are of records before an offset."""
+        """The number of entries of records before an offset."""
         timestamps, offsets = self._columns
         return bisect_left(offsets, offset, 0, len(timestamps))
 
     def floor(self, timestamp: int) -> int:
-        """Where to start looking for records of ``timestamp`` or later: none is before this."""
+        """Where to start searching for records of ``timestamp`` or later: none is before this."""
         timestamps, offsets = self._columns
         entry = bisect_right(timestamps, timestamp) - 1
         return offsets[entry] if entry >= 0 else 0
 
     def last(self) -> tuple[int, int]:
-        """The newest entry, (timestamp, relative offset); (-1, 0) without one."""
+        """The last entry, (timestamp, relative offset); (-1, 0) without entries."""
         timestamps, offsets = self._columns
         count = len(timestamps)
         return (timestamps[count - 1], offsets[count - 1]) if count else (-1, 0)
@@ -164,7 +164,7 @@ class TimeIndex:
         """The file's bytes from entry number ``start`` on; none if there are fewer by now."""
         timestamps, offsets = self._columns
         count = max(start, len(timestamps))
-        # Twelve-byte entries: lay both columns out as 32-bit words, three to an entry.
+        # Twelve-byte entries: both columns as 32-bit words, three per entry.
         entries = array("I", bytes(TIME_ENTRY_SIZE * (count - start)))
         halves = array("I", _big_endian(timestamps[start:count]))
         entries[0::3] = halves[0::2]
@@ -174,7 +174,7 @@ class TimeIndex:
 
     @classmethod
     def decode(cls, data: bytes) -> TimeIndex | None:
-        """Read a file back; None when it cannot be a time index."""
+        """Decode a file; None if it cannot be a time index."""
         if len(data) % TIME_ENTRY_SIZE:
             return None
         words = array("I", data)
@@ -191,7 +191,7 @@ class TimeIndex:
 
 
 def _rises(values: array[int], first: int, end: int) -> bool:
-    """Whether the values rise, from at least ``first`` to below ``end``."""
+    """Whether the values rise strictly, from ``first`` or more to less than ``end``."""
     if not values:
         return True
     in_order = all(before < after for before, after in pairwise(values))

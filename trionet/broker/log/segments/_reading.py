@@ -1,6 +1,6 @@
-"""Finding the bytes a fetch asks for, without copying any (Kafka: LocalLog.read).
+"""Finds the file range that a fetch asks for, without copying bytes (Kafka: LocalLog.read).
 
-Thread-safe: each call works on the list of segments as it was when it began.
+Thread-safe: each call works on the list of segments as it was at its start.
 """
 
 # Compiled by mypyc.
@@ -17,22 +17,21 @@ from ....net.wire._transmission import FileRange
 from ....protocol.error_codes import OFFSET_OUT_OF_RANGE
 from ..files._directory import LogFile
 from ..files._page_cache import is_range_cached, warm_range
-from ._segment import Segment
-from ._stored_segment import BatchPlace
+from ._segment import BatchPlace, Segment
 
 _base_offset = attrgetter("base_offset")
 
 
 class LogRead(NamedTuple):
-    """What a read found."""
+    """The result of a read."""
 
     records: FileRange
-    """Whole batches from the asked offset's on, except that the last may be cut short; may be of
-    length 0. Holding it keeps the file readable."""
+    """Whole batches from the requested offset on, except that the last may be cut short; may be
+    empty. Keeps the file readable as long as it is referenced."""
     first_offset: int
-    """The base offset of the first batch, at most the asked offset; that one without a batch."""
+    """The base offset of the first batch, at most the requested offset, which it is if empty."""
     segment_base_offset: int
-    """The segment that the range lies in; ``records.offset`` is a position in it."""
+    """The segment of the range; ``records.offset`` is a position in it."""
 
 
 def read_range(
@@ -44,15 +43,15 @@ def read_range(
     min_one_message: bool,
     cached_only: bool,
 ) -> LogRead | None:
-    """The file range that starts with the batch of ``offset`` and ends before ``up_to``.
+    """Return the file range that starts with the batch of ``offset`` and ends before ``up_to``.
 
     Args:
         segments: all of them, ascending.
-        offset: where to begin; the log is known to contain it or to end with it.
-        max_bytes: the most bytes wanted.
+        offset: the first offset; within the log, or its end.
+        max_bytes: the limit of the range's size.
         up_to: the first offset that must not be in the range.
-        min_one_message: give the first batch whole, even if it is larger than ``max_bytes``.
-        cached_only: give up where the disk would have to be waited for.
+        min_one_message: return the first batch whole, even if it is larger than ``max_bytes``.
+        cached_only: return None instead of waiting for the disk.
 
     Returns:
         None only with ``cached_only``.
@@ -70,18 +69,18 @@ def read_range(
             if place is not None and place.base_offset < up_to:
                 read = _range_from(segment, place, max_bytes, up_to, min_one_message)
                 return None if cached_only and not is_cached(read.records) else read
-            # Compaction removed the end of this segment.
+            # Compaction has removed the end of this segment.
             number += 1
         segment = segments[-1]
         return LogRead(FileRange(segment.file, segment.size, 0), offset, segment.base_offset)
     except FileNotFoundError:
-        raise_from(ApiError(OFFSET_OUT_OF_RANGE, f"offset {offset} has just been removed"), None)
+        raise_from(ApiError(OFFSET_OUT_OF_RANGE, f"offset {offset} has just been deleted"), None)
 
 
 def _range_from(
     segment: Segment, place: BatchPlace, max_bytes: int, up_to: int, min_one_message: bool
 ) -> LogRead:
-    # The size first: an end offset read later is at least as new (see Segment).
+    # The size first: the end offset, read later, is at least as new (see Segment).
     end = segment.size
     if segment.end_offset > up_to:
         last = segment.locate(up_to)
@@ -89,7 +88,7 @@ def _range_from(
             end = last.position
     count = min(max_bytes, end - place.position)
     if count < place.size:
-        # The batch of up_to - 1 may end behind it: then nothing of it may be shown.
+        # The batch of up_to - 1 may end after it: no part of it may be visible then.
         is_whole = place.position + place.size <= end
         count = place.size if min_one_message and is_whole else 0
     records = FileRange(segment.file, place.position, count)
@@ -97,7 +96,7 @@ def _range_from(
 
 
 def is_cached(records: FileRange) -> bool:
-    """Whether sending a range would not wait for the disk; probes, never blocks."""
+    """Whether a range can be sent without waiting for the disk. Probes; never blocks."""
     return is_range_cached(cast(LogFile, records.file), records.offset, records.count)
 
 

@@ -1,8 +1,9 @@
-"""The segments of one log: which there are, and which of the old ones are at hand.
+"""The segments of one log: their files, which of the old ones are kept open, and retention.
 
-The list is replaced, never changed, when a segment comes or goes: a thread that reads goes on with
-the one it took. Old segments are opened when somebody reads them; only the ones used last stay
-open, so that a log costs a bounded number of descriptors and a bounded piece of RAM.
+(Kafka: LogSegments.) The list is replaced, never changed, when a segment is added or removed, so
+that a thread can go on reading the list it took. Old segments are opened when they are read; only
+the most recently used stay open, so that a log uses a bounded number of descriptors and a bounded
+amount of memory.
 """
 
 # Compiled by mypyc.
@@ -12,25 +13,32 @@ from __future__ import annotations
 from bisect import bisect_left
 from operator import attrgetter
 
-from ._segment import Segment
+from ..files._directory import Directory
+from ._log_config import LogConfig
+from ._segment import Segment, file_name, is_offset
 
-# How many old segments of a log keep their file open and their index in RAM for readers.
+# How many old segments of a log stay open, with their index in memory, for readers.
 OLD_SEGMENTS_LOADED_MAX = 4
+
+_OFFSET_DIGITS = 20
+_LEFTOVERS = (".deleted", ".tmp", ".cleaned")
+_INDEXES = ("index", "timeindex", "txnindex")
+_SEGMENT_SUFFIXES = (*_INDEXES, "snapshot", "log")
 
 _base_offset = attrgetter("base_offset")
 
 
 class Segments:
-    """An ordered list of at least one segment, the last of which grows.
+    """An ordered list of at least one segment, the last of which is active.
 
     Attributes:
-        all: the segments, ascending; take it once and use that.
+        all: the segments, ascending. Read it once per operation: the list may be replaced.
     """
 
     def __init__(self, segments: list[Segment]) -> None:
         self.all = segments
-        # The one used last is last. Threads change it without a lock, which an exception between
-        # its release and what it guards would leave locked: each change is one call of the dict.
+        # Ordered by last use. Threads change it without a lock (see _segment): each change is one
+        # call of the dict, hence atomic.
         self._loaded: dict[Segment, None] = {}
         self.release_idle()
 
@@ -39,23 +47,23 @@ class Segments:
 
     @property
     def active(self) -> Segment:
-        """The last of them."""
+        """The last segment, which appends go to."""
         return self.all[-1]
 
     @property
     def size(self) -> int:
-        """The bytes of all of them."""
+        """The size of all segments, in bytes."""
         return sum(segment.size for segment in self.all)
 
     def add(self, segment: Segment) -> None:
-        """Go on with a new active segment."""
+        """Make a segment the active one."""
         finished = self.active
         self.all = [*self.all, segment]
-        # Whoever follows the log closely still reads its end.
+        # Consumers that are close to the end still read it.
         self._keep_loaded(finished)
 
     def remove_below(self, offset: int) -> list[Segment]:
-        """Take away the segments that end at or before ``offset``; the active one stays."""
+        """Remove and return the segments that end at or before ``offset``; never the active one."""
         kept = [each for each in self.all if each.end_offset > offset or each is self.active]
         removed = self.all[: len(self.all) - len(kept)]
         self.all = kept
@@ -64,16 +72,16 @@ class Segments:
         return removed
 
     def note_use(self, base_offset: int) -> None:
-        """Somebody has read the segment with this base offset. Thread-safe."""
+        """Record that the segment with this base offset was read. Thread-safe."""
         segments = self.all
         found = bisect_left(segments, base_offset, key=_base_offset)
         if found < len(segments) - 1 and segments[found].base_offset == base_offset:
             self._keep_loaded(segments[found])
 
     def release_idle(self) -> None:
-        """Close the old segments that are not among those used last. Thread-safe."""
-        # One look at the list: the log may go on with a new segment at any moment, and the last
-        # one of the list, which grew when it was taken, is not idle then either.
+        """Close the old segments that are not among the most recently used. Thread-safe."""
+        # The list is read once: the log may roll at any moment, and the segment that was active
+        # when the list was taken must not be closed then either.
         segments = self.all
         loaded = self._loaded
         for segment in segments[:-1]:
@@ -87,3 +95,69 @@ class Segments:
         for idle in list(loaded)[:-OLD_SEGMENTS_LOADED_MAX]:
             loaded.pop(idle, None)
             idle.release()
+
+
+def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[Segment]:
+    """The segments among the files of a folder, ascending. Removes leftovers of deletions."""
+    named: dict[str, set[int]] = {suffix: set() for suffix in _SEGMENT_SUFFIXES}
+    for name in names:
+        stem, _, suffix = name.partition(".")
+        if name.endswith(_LEFTOVERS):
+            directory.remove(name)
+        elif suffix in named and len(stem) == _OFFSET_DIGITS and is_offset(stem):
+            named[suffix].add(int(stem))
+    for suffix in _INDEXES:
+        for base_offset in named[suffix] - named["log"]:
+            directory.remove(file_name(base_offset, suffix))
+    bases = sorted(named["log"])
+    # The end offset of the last segment is determined later.
+    ends = [*bases[1:], *bases[-1:]]
+    return [
+        Segment.old(directory, base_offset, end_offset, now_ms)
+        for base_offset, end_offset in zip(bases, ends, strict=True)
+    ]
+
+
+def remove_segments(directory: Directory, segments: list[Segment]) -> None:
+    """Remove the files of segments, one segment after the other. Blocks; open files stay readable.
+
+    The caller gives the order: oldest first at the start of a log, newest first at its end, so that
+    a power failure leaves no gap in the middle. The file system may reorder removals, hence the
+    sync after each segment.
+    """
+    for segment in segments:
+        for suffix in _SEGMENT_SUFFIXES:
+            directory.remove(file_name(segment.base_offset, suffix))
+        directory.sync()
+
+
+def start_offset_due(
+    segments: list[Segment], config: LogConfig, start_offset: int, limit: int, now_ms: int
+) -> int | None:
+    """The log start offset that retention calls for now; None: no segment is to be deleted.
+
+    From the oldest on, segments are deleted by age (``retention.ms``), and as long as the rest has
+    at least ``retention.bytes``. Those below the log start offset are always deleted. The active
+    segment may be deleted too, and is replaced by a new one, unless it is empty.
+
+    Args:
+        segments: all segments, ascending.
+        config: the topic's settings.
+        start_offset: the current log start offset.
+        limit: the high watermark; nothing from this offset on is deleted.
+        now_ms: the current time.
+    """
+    rest = sum(segment.size for segment in segments)
+    due = None
+    for segment in segments:
+        rest -= segment.size
+        is_active = segment is segments[-1]
+        if (is_active and not segment.size) or segment.end_offset > limit:
+            break
+        is_deleted = not is_active and segment.end_offset <= start_offset
+        is_old = 0 <= config.retention_ms < now_ms - segment.newest_ms
+        is_too_much = 0 <= config.retention_bytes <= rest
+        if not is_deleted and not (config.removes_old_segments and (is_old or is_too_much)):
+            break
+        due = max(segment.end_offset, start_offset)
+    return due

@@ -1,6 +1,6 @@
-"""Offsets by time, for ListOffsets: the only place where the log looks at records.
+"""Looks up offsets by timestamp, for ListOffsets; the only code that decodes stored records.
 
-Everything here may wait for the disk, read much and decode batches: call it in a thread.
+Everything here may wait for the disk, read a lot and decode batches: call it in a thread.
 Thread-safe.
 """
 
@@ -12,9 +12,7 @@ from typing import NamedTuple
 from ....errors import WireFormatError
 from ....protocol.records._batch import BatchHeader
 from ....protocol.records._records import decode_batch
-from ..recovery._clean_start import read_batch_header
-from ._segment import Segment
-from ._stored_segment import BatchPlace
+from ._segment import BatchPlace, Segment
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -27,9 +25,9 @@ class OffsetAndTimestamp(NamedTuple):
 def first_at_or_after(
     segments: list[Segment], timestamp: int, start_offset: int, up_to: int
 ) -> OffsetAndTimestamp | None:
-    """The first record from ``start_offset`` to before ``up_to`` that is as new as ``timestamp``.
+    """The first record in ``start_offset`` to ``up_to`` (exclusive) as new as ``timestamp``.
 
-    The record with the lowest offset, whatever order the timestamps are in (KIP-79).
+    That is the one with the lowest offset, whatever the order of the timestamps (KIP-79).
 
     Raises:
         ApiError: CORRUPT_MESSAGE.
@@ -43,7 +41,7 @@ def first_at_or_after(
                 return None
             if place.last_offset < start_offset:
                 continue
-            header = read_batch_header(segment, place.position)
+            header = segment.read_header(place.position)
             if header.max_timestamp < timestamp:
                 continue
             for record in _times(segment, place, header):
@@ -53,7 +51,7 @@ def first_at_or_after(
 
 
 def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | None:
-    """The record with the greatest timestamp, the first of them (KIP-734); None without any.
+    """The first record with the greatest timestamp (KIP-734); None without records.
 
     Raises:
         ApiError: CORRUPT_MESSAGE.
@@ -64,12 +62,12 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
         if best is not None and timestamp <= best.timestamp:
             continue
         if offset < start_offset:
-            # Its newest record was deleted: look for the newest that is left.
+            # Its newest record was deleted: find the newest that remains.
             offset = _newest_left(segment, start_offset)
         place = segment.locate(offset) if timestamp >= 0 and offset >= start_offset else None
         if place is None:
             continue
-        header = read_batch_header(segment, place.position)
+        header = segment.read_header(place.position)
         records = [
             record for record in _times(segment, place, header) if record.offset >= start_offset
         ]
@@ -81,43 +79,44 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
 def beginnings_before(
     segments: list[Segment], start_offset: int, end_offset: int, timestamp: float, now_ms: int
 ) -> list[int]:
-    """Where the segments begin that were written last at a time or before it, descending.
+    """The base offsets of the segments last written at ``timestamp`` or before, descending.
 
-    What ListOffsets 0 means by a time (Kafka: UnifiedLog.legacyFetchOffsetsBefore). The end of the
-    log is among them, as of now, unless its last segment is empty.
+    This is what a timestamp means in ListOffsets version 0 (Kafka:
+    UnifiedLog.legacyFetchOffsetsBefore). The log end offset counts as written now, and is included
+    unless the last segment is empty.
 
     Args:
-        segments: all of them, ascending.
-        start_offset: no offset is below it.
-        end_offset: of the log.
-        timestamp: in milliseconds; infinity for all of them, and then no file is asked.
-        now_ms: the clock.
+        segments: all segments, ascending.
+        start_offset: the log start offset; no result is below it.
+        end_offset: the log end offset.
+        timestamp: in milliseconds; infinity means all segments, without looking at any file.
+        now_ms: the current time.
     """
     offsets = [end_offset] if segments[-1].size and now_ms <= timestamp else []
     for segment in reversed(segments):
-        # Once one is old enough, those before it are, whatever their files say.
+        # Once a segment is old enough, those before it are too, whatever their files say.
         if offsets or timestamp == inf or segment.modified_ms <= timestamp:
             offsets.append(max(segment.base_offset, start_offset))
     return offsets
 
 
 def _newest_left(segment: Segment, start_offset: int) -> int:
-    """The last offset of the batch with the greatest timestamp from ``start_offset`` on; or -1."""
+    """The last offset of the batch with the greatest timestamp from ``start_offset`` on, or -1."""
     offset, timestamp = -1, -1
     for place in segment.places_from(start_offset):
         if place.last_offset >= start_offset:
-            header = read_batch_header(segment, place.position)
+            header = segment.read_header(place.position)
             if header.max_timestamp > timestamp:
                 offset, timestamp = place.last_offset, header.max_timestamp
     return offset
 
 
 def _times(segment: Segment, place: BatchPlace, header: BatchHeader) -> list[OffsetAndTimestamp]:
-    """Offset and timestamp of each record of a batch."""
+    """The offset and timestamp of each record of a batch."""
     data = segment.file.read_at(place.position, place.size)
     try:
         return [OffsetAndTimestamp(record[0], record[1]) for record in decode_batch(data)]
     except WireFormatError:
-        # A producer stored what nobody can decode. Its header is all there is to go by, and a
-        # consumer that starts at the batch sees what is wrong with it.
+        # The broker does not decode what producers send. Only the header is left to go by; a
+        # consumer that starts at this batch reports what is wrong with it.
         return [OffsetAndTimestamp(place.base_offset, header.max_timestamp)]

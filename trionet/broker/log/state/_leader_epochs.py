@@ -1,12 +1,12 @@
-"""Which leader epoch began at which offset of a log (Kafka: LeaderEpochFileCache, KIP-101).
+"""The start offset of each leader epoch of a log (Kafka: LeaderEpochFileCache, KIP-101).
 
-A leader epoch is a stretch of a log's life in which nothing that was readable got lost. A consumer
-that comes back asks where the epoch of its last record ends (KIP-320); an end before its position
-means that what it has read is not in the log any more. One broker alone begins another epoch after
-every stop that was not clean, since nobody can tell then what a power cut has taken.
+Within one leader epoch, nothing that was readable is lost. A consumer that returns asks where the
+epoch of its last record ends (KIP-320); an end before its position means that records it has read
+are not in the log any more. A single broker starts a new epoch after every unclean shutdown, since
+it cannot know what a power failure has lost.
 
-Pure; the file is Kafka's ``leader-epoch-checkpoint``: version 0, a count, and ``epoch offset`` a
-line.
+Pure. The file is Kafka's ``leader-epoch-checkpoint``: version 0, a count, and one line per epoch,
+``epoch offset``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 
 UNDEFINED = -1
 
-#: A greater one that is read somewhere is damage. Below 2**31, so that a million more can follow.
+#: A greater epoch in a file or batch is damage. Below 2**31, so that a million more can follow.
 EPOCH_MAX = 2**31 - 2**20
 
 _OFFSET_MAX = 2**63 - 1
@@ -37,40 +37,40 @@ class EpochStart(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """A leader epoch and the offset behind its last record; both -1 where that is not known."""
+    """A leader epoch and the offset after its last record; both -1 if unknown."""
 
     epoch: int
     end_offset: int
 
 
 class LeaderEpochs:
-    """The epochs of one log; epochs and offsets both rise.
+    """The epochs of one log, in rising order of epochs and of start offsets.
 
-    Threads may look something up while the loop changes it: the list is replaced, never changed.
+    Threads may look up epochs while the loop changes them: the list is replaced, never changed.
 
     Args:
         starts: in rising order.
-        is_saved: the file says the same.
+        is_saved: the file has the same content.
     """
 
     def __init__(self, starts: list[EpochStart] | None = None, is_saved: bool = False) -> None:
         self._starts = starts or []
-        self.is_saved = is_saved
+        self.is_saved: bool = is_saved
 
     def __len__(self) -> int:
         return len(self._starts)
 
     @property
     def latest(self) -> int:
-        """The newest epoch; -1 without any."""
+        """The newest epoch; -1 if there is none."""
         starts = self._starts
         return starts[-1].epoch if starts else UNDEFINED
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that the record at ``start_offset`` is the first of ``epoch``.
+        """Record that ``epoch`` starts at ``start_offset``.
 
-        Nothing changes if the epoch is the newest one already. Entries which the new one
-        contradicts, later ones or such without a record, go.
+        Does nothing if it is the newest epoch already. Entries that contradict the new one, because
+        they are later or would have no records, are removed.
         """
         starts = self._starts
         if starts and starts[-1].epoch == epoch and starts[-1].start_offset <= start_offset:
@@ -80,21 +80,21 @@ class LeaderEpochs:
         self.is_saved = False
 
     def at(self, offset: int) -> int:
-        """The epoch of the record at ``offset``; -1 if it is older than all that is known."""
+        """The epoch of the record at ``offset``; -1 if it is older than all known epochs."""
         starts = self._starts
         found = bisect_right(starts, offset, key=_start_offset) - 1
         return starts[found].epoch if found >= 0 else UNDEFINED
 
     def end_of(self, epoch: int, log_end: int) -> EpochEnd:
-        """Where an epoch ends: the answer of OffsetForLeaderEpoch.
+        """Where an epoch ends, for OffsetForLeaderEpoch.
 
         Args:
-            epoch: of a record that somebody has.
-            log_end: the end of the log, which is that of the newest epoch.
+            epoch: the epoch of a record that a client has.
+            log_end: the log end offset, where the newest epoch ends.
 
         Returns:
-            The newest epoch up to the asked one, and the start of the one that followed it. An
-            epoch older than all that are known counts as ended where the oldest begins.
+            The newest epoch up to ``epoch``, and the start offset of the one after it. An epoch
+            older than all known ones counts as ending where the oldest starts.
         """
         starts = self._starts
         if not starts or epoch < 0 or epoch > starts[-1].epoch:
@@ -106,7 +106,7 @@ class LeaderEpochs:
         return EpochEnd(known, starts[later].start_offset)
 
     def remove_below(self, start_offset: int) -> None:
-        """Forget what lies below the log's start; the epoch that holds it then begins there.
+        """Remove epochs below the log start offset; the one that contains it then starts there.
 
         The file may keep it: it is cut again at the next start.
         """
@@ -118,18 +118,18 @@ class LeaderEpochs:
             self._starts = starts[later - 1 :]
 
     def remove_from(self, end_offset: int) -> None:
-        """Forget epochs that begin at or behind the end of a log that was cut."""
+        """Remove epochs that start at or after the end of a truncated log."""
         kept = [each for each in self._starts if each.start_offset < end_offset]
         if len(kept) < len(self._starts):
             self._starts = kept
             self.is_saved = False
 
     def note_saved(self, data: bytes) -> None:
-        """The file holds ``data`` now, which :meth:`encode` gave a while ago."""
+        """Record that the file now contains ``data``, an earlier result of :meth:`encode`."""
         self.is_saved = data == self.encode()
 
     def encode(self) -> bytes:
-        """The file's bytes."""
+        """Encode the file."""
         starts = self._starts
         lines = ["0", str(len(starts)), *(f"{epoch} {offset}" for epoch, offset in starts)]
         return ("\n".join(lines) + "\n").encode()
@@ -139,23 +139,25 @@ class LeaderEpochs:
 
 
 def decode_epochs(data: bytes) -> LeaderEpochs:
-    """Read the file back.
+    """Decode the file.
 
     Raises:
-        ValueError: it is not one, or not whole.
+        ValueError: it is malformed or incomplete.
     """
     lines = data.decode().splitlines()
     if len(lines) < 2 or lines[0] != "0" or lines[1] != str(len(lines) - 2):
-        raise ValueError("version 0, a count and as many lines were expected")
+        raise ValueError("expected version 0, a count and as many lines")
     starts = []
     for line in lines[2:]:
         epoch, _, offset = line.partition(" ")
         if not (epoch.isascii() and epoch.isdigit() and offset.isascii() and offset.isdigit()):
-            raise ValueError(f"{line!r} is no epoch and offset")
+            raise ValueError(f"invalid line {line!r}: expected epoch and offset")
         if int(epoch) > EPOCH_MAX or int(offset) > _OFFSET_MAX:
-            raise ValueError(f"{line[:60]!r} is beyond epoch {EPOCH_MAX} or offset {_OFFSET_MAX}")
+            raise ValueError(
+                f"invalid line {line[:60]!r}: epochs end at {EPOCH_MAX}, offsets at {_OFFSET_MAX}"
+            )
         starts.append(EpochStart(int(epoch), int(offset)))
     for before, after in pairwise(starts):
         if before.epoch >= after.epoch or before.start_offset >= after.start_offset:
-            raise ValueError(f"{tuple(before)} and {tuple(after)} do not rise")
+            raise ValueError(f"{tuple(before)} and {tuple(after)} are not in rising order")
     return LeaderEpochs(starts, is_saved=True)

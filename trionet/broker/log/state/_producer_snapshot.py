@@ -1,20 +1,23 @@
-"""The producer snapshot file: what a partition knew of its producers at one offset.
+"""The producer snapshot file: the producers of a partition at one offset.
 
-Kafka's format (ProducerSnapshot.json, version 1): int16 version, uint32 CRC-32C of all that
-follows, an int32 count, and 46 bytes per batch.
+Kafka's format (ProducerSnapshot.json, version 1): int16 version, uint32 CRC-32C of everything
+after it, an int32 count, and 46 bytes per batch.
 
-Kafka writes the last batch of a producer only: what of its requests were in flight when a broker
-was stopped is unknown to the next one, refused as out of order when it is sent again, and written
-twice in a new epoch. Here all batches kept in memory are written, oldest first, each as an entry of
-its own: Kafka's reader takes the last entry of a producer, so that it reads the file as its own.
+Kafka writes only the last batch of a producer. Batches that were in flight at a shutdown are then
+unknown to the next run: sent again, they are rejected as out of order, and stored twice in a new
+epoch. Here all batches in memory are written, oldest first, each as an entry of its own. Kafka uses
+the last entry of a producer, so that it can still read the file.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 
 from ....errors import WireFormatError
 from ....protocol.records._crc32c import crc32c
+from ..files._directory import Directory
+from ..segments._segment import file_name, is_offset
 from ._producer_state import BATCHES_KEPT, NO_TRANSACTION, ProducerEntry, StoredBatch
 
 _VERSION = 1
@@ -22,14 +25,15 @@ _HEAD = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
 _NO_BATCH = StoredBatch(-1, -1, 0, -1)
+_SUFFIX = ".snapshot"
 
 
 def encode_snapshot(entries: dict[int, ProducerEntry]) -> bytes:
-    """The file's bytes; 46 per batch, so write many of them from a thread."""
+    """Encode the file, 46 bytes per batch; call it in a thread if there are many."""
     body = bytearray(_COUNT.size)
     for producer_id, entry in entries.items():
         for batch in entry.batches[:-1]:
-            # No newer than the last one's, or Kafka's reader might let that one alone expire.
+            # Not newer than that of the last batch, or Kafka might expire only that one.
             timestamp = min(batch.timestamp, entry.timestamp)
             body += _packed(producer_id, entry, batch, timestamp, NO_TRANSACTION)
         last = entry.batches[-1] if entry.batches else _NO_BATCH
@@ -55,22 +59,24 @@ def _packed(
 
 
 def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
-    """Read a snapshot back.
+    """Decode a snapshot.
 
     Raises:
-        WireFormatError: it is cut short, of another version, or its CRC does not match.
+        WireFormatError: it is truncated, has another version, or its CRC does not match.
     """
     if len(data) < _HEAD.size + _COUNT.size:
         raise WireFormatError(f"a producer snapshot of {len(data)} bytes is too short")
     version, crc = _HEAD.unpack_from(data)
     if version != _VERSION:
-        raise WireFormatError(f"producer snapshots of version {version} are not known")
+        raise WireFormatError(f"unsupported version {version} of a producer snapshot")
     body = memoryview(data)[_HEAD.size :]
     if crc32c(body) != crc:
         raise WireFormatError("the CRC of the producer snapshot does not match its content")
     (count,) = _COUNT.unpack_from(body)
     if _COUNT.size + count * _ENTRY.size != len(body):
-        raise WireFormatError(f"a producer snapshot of {count} entries has another size")
+        raise WireFormatError(
+            f"a producer snapshot of {count} entries does not have {len(body)} bytes"
+        )
     entries: dict[int, ProducerEntry] = {}
     for fields in _ENTRY.iter_unpack(body[_COUNT.size :]):
         producer_id, epoch, sequence, offset, delta, timestamp, coordinator, transaction = fields
@@ -80,3 +86,23 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
             batches = (*before.batches, *batches)[-BATCHES_KEPT:]
         entries[producer_id] = ProducerEntry(epoch, batches, timestamp, coordinator, transaction)
     return entries
+
+
+def snapshot_offsets(directory: Directory) -> list[int]:
+    """The offsets of the producer snapshots in a folder, ascending."""
+    return snapshots_among(directory.names())
+
+
+def snapshots_among(names: Iterable[str]) -> list[int]:
+    """The offsets of the producer snapshots among some file names, ascending."""
+    stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
+    return sorted(int(stem) for stem in stems if is_offset(stem))
+
+
+def write_snapshot(directory: Directory, offset: int, producers: dict[int, ProducerEntry]) -> None:
+    """Write the snapshot of ``offset``; durable when this returns. Blocks.
+
+    Raises:
+        OSError: it could not be written; nothing was changed.
+    """
+    directory.replace(file_name(offset, "snapshot"), encode_snapshot(producers))

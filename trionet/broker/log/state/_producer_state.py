@@ -1,12 +1,11 @@
-"""What a partition knows of its idempotent producers (KIP-98; Kafka: ProducerStateManager).
+"""The state of a partition's idempotent producers (KIP-98; Kafka: ProducerStateManager).
 
-Pure: no I/O, no clock. A producer numbers its records per partition; remembering its epoch and its
-last five batches is enough to recognise a batch that was sent again and to refuse one that left a
-gap. Five, because a producer has at most five requests in flight.
+Pure: no I/O, no clock. A producer numbers its records per partition. Its epoch and its last five
+batches are enough to recognise a batch that was sent again, and to reject one that leaves a gap:
+five, because a producer has at most five requests in flight.
 
-Entries are immutable and replaced, never changed: a copy of the map is a picture of that moment
-(snapshots are written from one in a thread), and an append that fails on the disk has changed
-nothing.
+Entries are immutable and replaced, never changed. So a copy of the map is a consistent snapshot,
+which a thread can write, and an append that fails on the disk has changed nothing.
 """
 
 # Compiled by mypyc.
@@ -25,19 +24,19 @@ NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_TRANSACTION: Final = -1
 _SEQUENCE_MAX: Final = 2**31 - 1
-#: Without the checks of its arguments' names, which take longer than the rest.
+#: Creates named tuples without their keyword handling, which takes longer than the rest.
 _tuple: Final = tuple.__new__
 
 
 class StoredBatch(NamedTuple):
-    """One batch of a producer that is in the log."""
+    """One batch of a producer in the log."""
 
     last_sequence: int
     last_offset: int
     offset_delta: int
-    """How many records it has, less one."""
+    """The number of its records, minus one."""
     timestamp: int
-    """The newest timestamp in it."""
+    """Its greatest timestamp."""
 
     @property
     def first_sequence(self) -> int:
@@ -56,32 +55,32 @@ class ProducerEntry(NamedTuple):
     epoch: int
     batches: tuple[StoredBatch, ...]
     timestamp: int
-    """The newest timestamp of its last batch; its idleness is measured from here."""
+    """The greatest timestamp of its last batch; it expires some time after."""
     coordinator_epoch: int = -1
-    """Epoch of the transaction coordinator that ended its last transaction; -1: none did."""
+    """The epoch of the transaction coordinator that ended its last transaction; -1: none."""
     transaction_first_offset: int = NO_TRANSACTION
-    """Where its open transaction starts; -1: none is open."""
+    """The first offset of its open transaction; -1: none is open."""
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of its last record, -1 when no batch is known."""
+        """The sequence number of its last record; -1 if no batch is known."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
 def sequence_after(sequence: int, count: int) -> int:
-    """The sequence number ``count`` steps on; the one after 2**31 - 1 is 0."""
+    """The sequence number ``count`` steps later; 0 follows 2**31 - 1."""
     return (sequence + count) & _SEQUENCE_MAX
 
 
 def sequence_before(sequence: int, count: int) -> int:
-    """The sequence number ``count`` steps back; the one before 0 is 2**31 - 1."""
+    """The sequence number ``count`` steps earlier; 2**31 - 1 precedes 0."""
     return (sequence - count) & _SEQUENCE_MAX
 
 
 def find_duplicate(
     entry: ProducerEntry | None, epoch: int, base_sequence: int, last_sequence: int
 ) -> StoredBatch | None:
-    """The stored batch of which this one is a repetition: same epoch, same sequence numbers."""
+    """The stored batch with the same epoch and sequence numbers, of which this is a duplicate."""
     if entry is not None and entry.epoch == epoch:
         for batch in entry.batches:
             if batch.last_sequence == last_sequence and batch.first_sequence == base_sequence:
@@ -92,13 +91,13 @@ def find_duplicate(
 def check_next(
     entry: ProducerEntry | None, producer_id: int, epoch: int, base_sequence: int
 ) -> None:
-    """Whether a batch that is no duplicate may follow what is stored of its producer.
+    """Check that a batch that is not a duplicate continues what is stored of its producer.
 
     A producer without an entry (never seen, expired, or all its records deleted) may start with any
     sequence number (KIP-360); a new epoch starts at 0.
 
     Raises:
-        ApiError: INVALID_PRODUCER_EPOCH (an older epoch than the stored one),
+        ApiError: INVALID_PRODUCER_EPOCH (older than the stored epoch),
             OUT_OF_ORDER_SEQUENCE_NUMBER.
     """
     if entry is None:
@@ -106,23 +105,24 @@ def check_next(
     if epoch < entry.epoch:
         raise ApiError(
             INVALID_PRODUCER_EPOCH,
-            f"producer {producer_id} sent epoch {epoch}, but epoch {entry.epoch} is in use already",
+            f"producer {producer_id} sent epoch {epoch}, but its current epoch is {entry.epoch}",
         )
     if epoch > entry.epoch:
         if base_sequence != 0 and entry.epoch != NO_EPOCH:
             raise ApiError(
                 OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {producer_id} starts epoch {epoch} with sequence {base_sequence}, not 0",
+                f"producer {producer_id} starts epoch {epoch} with sequence {base_sequence}"
+                " instead of 0",
             )
     elif base_sequence != (expected := sequence_after(entry.last_sequence, 1)):
         raise ApiError(
             OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {producer_id} sent sequence {base_sequence}, {expected} is next",
+            f"producer {producer_id} sent sequence {base_sequence}, expected {expected}",
         )
 
 
 def with_batch(entry: ProducerEntry | None, epoch: int, batch: StoredBatch) -> ProducerEntry:
-    """The entry after ``batch`` was stored; a new epoch forgets the batches of the old one."""
+    """The entry after ``batch`` was stored; a new epoch drops the batches of the old one."""
     if entry is None:
         return ProducerEntry(epoch, (batch,), batch.timestamp)
     kept = entry.batches[1 - BATCHES_KEPT :] if entry.epoch == epoch else ()
@@ -143,18 +143,17 @@ def accept(
     base_offset: int,
     timestamp: int,
 ) -> StoredBatch | None:
-    """Decide on one batch of an idempotent producer that is to be stored at ``base_offset``.
+    """Check one batch of an idempotent producer that would be stored at ``base_offset``.
 
     Args:
-        entries: what is stored; not changed.
-        pending: the entries as they will be when this call's batches are stored; a new batch
-            changes it.
-        header: the batch.
-        base_offset: the offset its first record would get.
-        timestamp: its newest timestamp, as it would be stored.
+        entries: the stored entries; not changed.
+        pending: the entries once the batches of this append are stored; a new batch updates it.
+        header: the header of the batch.
+        base_offset: the offset that its first record would get.
+        timestamp: its greatest timestamp, as it would be stored.
 
     Returns:
-        The stored batch of which this one is a repetition; None: it is new.
+        The stored batch of which this one is a duplicate; None: it is new.
 
     Raises:
         ApiError: as :func:`check_next`.
@@ -171,7 +170,7 @@ def accept(
 
 
 def replayed(entry: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
-    """The entry after a batch that was found in the log; what is stored is believed unchecked."""
+    """The entry after a batch that was found in the log, which is not checked again."""
     if header.is_control:
         # The end of a transaction. A marker of a newer epoch fences the old one (KIP-890).
         entry = entry or ProducerEntry(header.producer_epoch, (), header.max_timestamp)
@@ -192,10 +191,7 @@ def replayed(entry: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
 
 
 def expired(entries: Mapping[int, ProducerEntry], now_ms: int, expiration_ms: int) -> list[int]:
-    """The producers that are idle for so long that they are forgotten.
-
-    Never one with an open transaction.
-    """
+    """The ids of the producers that have expired; never one with an open transaction."""
     newest_ms = now_ms - expiration_ms
     return [
         producer_id

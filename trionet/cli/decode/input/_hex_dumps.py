@@ -1,8 +1,8 @@
-"""Hex dumps: lines of an offset, bytes, and often the same bytes as characters.
+"""Parse hex dumps: lines of an offset, bytes, and often the same bytes as characters.
 
-Those of ``xxd``, ``hexdump -C``, ``od -t x1``, ``tcpdump -X`` and Wireshark differ in their spaces,
-and none says where the characters begin. The next line's offset does: it says how many bytes this
-line has. Only the last line needs a guess.
+The formats of ``xxd``, ``hexdump -C``, ``od -t x1``, ``tcpdump -X`` and Wireshark differ in their
+spacing, and none marks where the characters start. The next line's offset gives the number of bytes
+of a line; only the last line needs a guess.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-#: An offset is set off by a colon, by more than a space, or by its odd width (``od``): anything
-#: else may be one of the groups that the bytes stand in.
+#: An offset is followed by a colon or more than one space, or has an odd width (``od``); otherwise
+#: it could be a group of bytes.
 _LINE: Final = re.compile(
     r"\s*(?:0[xX])?"
     r"(?:(?P<offset>[0-9a-fA-F]{4,16})(?::\s*|\s{2,}|\s*\Z)|(?P<od>[0-9a-fA-F]{6,7})\s)"
@@ -21,15 +21,15 @@ _OCTAL: Final = re.compile(r"[0-7]{7}")
 _CHARACTERS: Final = re.compile(r"\s+(?:\|.*\||>.*<)\s*$")
 _GROUP: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
 
-#: How much a dump may stand for: one line may repeat any number of bytes.
+#: Most bytes of a dump, because one line may stand for any number of repeated bytes.
 DUMP_BYTES_MAX: Final = 256 * 1024 * 1024
 
-#: ``hexdump`` writes this in place of lines that repeat the one before.
+#: ``hexdump`` writes this in place of repeated lines.
 _REPEATED: Final = "*"
 
 
 class TextFormError(ValueError):
-    """The text is not in the form that it was taken for."""
+    """Raised when a text is not in the expected form."""
 
 
 class _Line(NamedTuple):
@@ -38,20 +38,20 @@ class _Line(NamedTuple):
 
 
 def read_dump(text: str) -> bytes | None:
-    """The bytes of a hex dump, or of several one below the other; None if the text is none.
+    """Parse one or more hex dumps; None if the text is not a hex dump.
 
     Raises:
-        TextFormError: it is a dump of words whose order of bytes is the machine's.
+        TextFormError: the dump consists of words in the byte order of an unknown machine.
     """
     data = _read(_lines(text, 16))
-    return _read(_lines(text, 8)) if data is None else data  # od counts in octal by itself
+    return _read(_lines(text, 8)) if data is None else data  # od prints octal offsets by default
 
 
 def _read(lines: list[_Line | None] | None) -> bytes | None:
     if lines is None:
         return None
     out = bytearray()
-    start = 0  # of the dump that a line belongs to, in what was read so far
+    start = 0  # where the current dump starts in the output
     chunk = b""
     repeats = False
     for number, line in enumerate(lines):
@@ -77,7 +77,7 @@ def _read(lines: list[_Line | None] | None) -> bytes | None:
 
 
 def _lines(text: str, base: int) -> list[_Line | None] | None:
-    """A line each, None for a star; None altogether if a line cannot be one of a dump."""
+    """Parse the lines, None for a star; returns None if a line cannot belong to a dump."""
     lines: list[_Line | None] = []
     are_words = False
     for raw in text.splitlines():
@@ -97,8 +97,8 @@ def _lines(text: str, base: int) -> list[_Line | None] | None:
         return None
     if are_words and len(lines) > 1:
         raise TextFormError(
-            "words of two bytes or more in the order of some machine, as hexdump and od -x print "
-            "them; hexdump -C, od -t x1 and xxd print bytes"
+            "a dump of multi-byte words in machine byte order, as printed by hexdump and od -x; "
+            "use hexdump -C, od -t x1 or xxd, which print bytes"
         )
     return lines
 
@@ -128,14 +128,14 @@ def _bytes_of(line: _Line, until: int | None) -> bytes | None:
 
 
 def _guess(rest: str) -> bytes | None:
-    """A line that no other follows: the characters stand behind two spaces or more.
+    """Parse the last line: the characters follow after at least two spaces.
 
-    After eight bytes there may be a wider space in the middle of the line.
+    There may be a wider gap after eight bytes, in the middle of the line.
     """
     columns = re.split(r"\s{2,}", _CHARACTERS.sub("", rest).strip())
     words = columns[0].split()
-    in_middle = len(words) == 8 and all(len(word) == 2 for word in words)
-    if in_middle and len(columns) > 1 and all(map(_is_byte, columns[1].split())):
+    has_gap = len(words) == 8 and all(len(word) == 2 for word in words)
+    if has_gap and len(columns) > 1 and all(map(_is_byte, columns[1].split())):
         words += columns[1].split()
     if not all(map(_GROUP.fullmatch, words)):
         return None

@@ -1,4 +1,4 @@
-"""What the arguments name: files, standard input, and bytes written as text."""
+"""Open the inputs: files, standard input, and bytes given as text."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from typing import Final
 from trionet._util._printable import printable
 from trionet.errors import ConfigError
 
-from ._forms import AUTO, BASE64, RAW
 from ._hex_dumps import TextFormError
-from ._source import Source, source_of
+from ._source import AUTO, BASE64, RAW, Source, source_of
 from ._text_forms import read_text
 
 STANDARD_INPUT: Final = "-"
 
-#: How large a text (hex or base64) may be: it is held whole, unlike raw bytes.
+#: Most bytes of a text (hex or base64), which is held in memory, unlike raw bytes.
 TEXT_BYTES_MAX: Final = 256 * 1024 * 1024
 
-#: How much is looked at to tell text from raw bytes.
-_LOOKED_AT_BYTES: Final = 512
-#: Shorter arguments that are no hex are names of files that are not there.
+#: Bytes examined to tell text from raw bytes.
+_EXAMINED_BYTES: Final = 512
+#: Shorter arguments that are not hex are taken for names of missing files.
 _BASE64_LENGTH_MIN: Final = 12
 
 _TEXT: Final = frozenset(range(0x20, 0x7F)) | set(b"\t\n\r\f")
@@ -33,14 +32,14 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 def open_sources(arguments: Sequence[str], form: str) -> Iterator[Source]:
-    """Open what the arguments name, one after the other; each is closed when the next one comes.
+    """Yield the sources in order; each is closed before the next one is opened.
 
     Args:
-        arguments: names of files, ``-``, or bytes as text; words of text belong together.
+        arguments: file names, ``-``, or bytes as text; adjacent words of text belong together.
         form: one of ``FORMATS``.
 
     Raises:
-        ConfigError: an argument is neither, or a text is in no form that is known.
+        ConfigError: an argument is neither a file nor text in a known form.
         OSError: a file cannot be read.
     """
     for is_text, words in groupby(arguments or [STANDARD_INPUT], lambda each: not _is_file(each)):
@@ -53,7 +52,7 @@ def open_sources(arguments: Sequence[str], form: str) -> Iterator[Source]:
 
 
 def _is_file(argument: str) -> bool:
-    # An argument of many megabytes is an error of the system, not a name.
+    # The system rejects names of many megabytes with an error.
     try:
         return argument == STANDARD_INPUT or (argument != "" and Path(argument).exists())
     except (OSError, ValueError):
@@ -63,12 +62,12 @@ def _is_file(argument: str) -> bool:
 def _of_words(words: list[str], form: str) -> Source:
     text = " ".join(words)
     shown = printable(text if len(text) <= 40 else f"{text[:40]}...")
-    if form == RAW or (form == AUTO and _is_lost_file(text)):
+    if form == RAW or (form == AUTO and _looks_like_file_name(text)):
         raise ConfigError(f"{shown}: no such file, and neither hex nor base64")
     return _of_text("argument", text, form, about=shown)
 
 
-def _is_lost_file(text: str) -> bool:
+def _looks_like_file_name(text: str) -> bool:
     folder = os.path.dirname(text)
     if folder and Path(folder).is_dir():
         return True
@@ -93,14 +92,14 @@ def _opened(name: str, form: str) -> Iterator[Source]:
             yield _of_bytes(Source(name, file), form)
         return
     if sys.stdin is None:  # a shell's <&-
-        raise ConfigError("standard input is closed; name a file, or give hex or base64")
+        raise ConfigError("standard input is closed; give a file, hex or base64")
     if sys.stdin.isatty():
-        print("trionet decode: reads what you paste; end it with Ctrl-D", file=sys.stderr)
+        print("trionet decode: paste the input and end it with Ctrl-D", file=sys.stderr)
     yield _of_bytes(Source("standard input", sys.stdin.buffer), form)
 
 
 def _of_bytes(source: Source, form: str) -> Source:
-    # Raw frames and segments begin with a zero, unless they are larger than 16 MB.
+    # Raw frames and segments start with a zero byte unless a frame exceeds 16 MB.
     if form == RAW:
         return source
     if form == AUTO and (source.peek(1) in {b"", b"\0"} or not _is_text(source)):
@@ -108,13 +107,13 @@ def _of_bytes(source: Source, form: str) -> Source:
     raw = source.read(TEXT_BYTES_MAX)
     if source.peek(1):
         raise ConfigError(
-            f"{source.name}: a text may have at most {TEXT_BYTES_MAX} bytes; make raw bytes of it "
-            "first, as `xxd -r` does, or say --format raw if it is not text"
+            f"{source.name}: text input is limited to {TEXT_BYTES_MAX} bytes; convert it to raw "
+            "bytes first, for instance with `xxd -r`, or use --format raw if it is not text"
         )
     text = raw.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "replace")
     return _of_text(source.name, text, form, printable(source.name))
 
 
 def _is_text(source: Source) -> bool:
-    head = source.peek(_LOOKED_AT_BYTES).removeprefix(_BYTE_ORDER_MARK)
+    head = source.peek(_EXAMINED_BYTES).removeprefix(_BYTE_ORDER_MARK)
     return _TEXT.issuperset(head)

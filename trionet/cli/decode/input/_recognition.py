@@ -1,4 +1,4 @@
-"""What raw bytes are: frames, one message without its size in front, or record batches."""
+"""Detect what raw bytes contain: frames, one message without a size prefix, or record batches."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from trionet.protocol.records.message_sets._message_set import (
 )
 
 from ..messages._whole import fits_request, fits_response
-from ._forms import Kind
+from ._source import Kind
 
-#: How far recognition looks ahead.
-LOOKED_AT_BYTES: Final = 1024 * 1024
+#: Bytes examined at most.
+EXAMINED_BYTES: Final = 1024 * 1024
 
-#: The shortest request has a header of API key, version, correlation id and client id.
+#: The shortest request consists of API key, version, correlation id and client id.
 _REQUEST_BYTES_MIN: Final = 10
 #: The shortest response is a correlation id.
 _RESPONSE_BYTES_MIN: Final = 4
 
-#: Base offsets below this are less than any frame's size in their first four bytes.
+#: The first four bytes of smaller base offsets are less than any frame's size.
 _BASE_OFFSET_MAX: Final = _RESPONSE_BYTES_MIN << 32
-#: A message of a message set is at least its CRC, magic, attributes and two lengths.
+#: The shortest message of a message set: CRC, magic, attributes and two lengths.
 _MESSAGE_BYTES_MIN: Final = 14
 
 _size: Final = Struct(">i").unpack_from
@@ -43,28 +43,28 @@ _prefix: Final = Struct(">qi").unpack_from
 
 
 def recognise(peek: Callable[[int], bytes], response: int | None) -> Kind:
-    """What the bytes are that ``peek(count)`` shows the first of.
+    """Detect the kind of the bytes that ``peek(count)`` returns.
 
-    It looks no further than it needs to, so that a pipe is read as it fills.
+    Examines no more than necessary, so that a pipe is decoded as it fills.
 
     Args:
-        peek: gives the first bytes, fewer only if there are no more.
-        response: the API key of the responses that they are, if they are said to be responses.
+        peek: returns the first bytes, fewer only at the end of the input.
+        response: the API key if the bytes are known to be responses.
     """
     head = peek(4)
     if len(head) == 4:
         (size,) = _size(head)
-        if _REQUEST_BYTES_MIN <= size <= LOOKED_AT_BYTES:
+        if _REQUEST_BYTES_MIN <= size <= EXAMINED_BYTES:
             first = peek(4 + size)
             if len(first) == 4 + size and _request_likeness(first, 4) == 2:
                 return Kind.FRAMES
-    return _of_head(peek(LOOKED_AT_BYTES), response)
+    return _of_head(peek(EXAMINED_BYTES), response)
 
 
 def _of_head(head: bytes, response: int | None) -> Kind:
     if response is None and _starts_with_whole_batch(head):
         return Kind.BATCHES
-    if len(head) < LOOKED_AT_BYTES and _is_message(head, response):
+    if len(head) < EXAMINED_BYTES and _is_message(head, response):
         return Kind.BARE
     if response is None and _starts_batch(head):
         return Kind.BATCHES
@@ -72,7 +72,7 @@ def _of_head(head: bytes, response: int | None) -> Kind:
     framed, bare = _request_likeness(head, 4), _request_likeness(head, 0)
     if size >= _RESPONSE_BYTES_MIN and (4 + size <= len(head) or framed >= max(bare, 1)):
         return Kind.FRAMES
-    if len(head) < LOOKED_AT_BYTES and (response is not None or bare):
+    if len(head) < EXAMINED_BYTES and (response is not None or bare):
         return Kind.BARE
     return Kind.FRAMES
 
@@ -88,7 +88,7 @@ def _is_message(data: bytes, response: int | None) -> bool:
 
 
 def _request_likeness(data: bytes, pos: int) -> int:
-    """2 for a request of a client with a name, 1 for one of a known API, 0 for anything else."""
+    """Return 2 for a request with a client id, 1 for one of a known API, 0 for anything else."""
     try:
         key, version, _, client_id, _ = decode_request_header(data, pos)
     except WireFormatError:
@@ -99,7 +99,7 @@ def _request_likeness(data: bytes, pos: int) -> int:
 
 
 def length_min(magic: int) -> int:
-    """What the length in the first 12 bytes of a batch, or of a message, is at least."""
+    """Return the least length that the prefix of a batch or message may have."""
     return HEADER_SIZE - PREFIX_SIZE if magic == MAGIC else _MESSAGE_BYTES_MIN
 
 
@@ -112,7 +112,7 @@ def _starts_batch(head: bytes) -> bool:
 
 
 def _starts_with_whole_batch(head: bytes) -> bool:
-    """Whether there is a batch, and its checksum is right: nothing else looks like this."""
+    """Whether the bytes start with a complete batch with a valid checksum, which is conclusive."""
     if len(head) <= MAGIC_AT:
         return False
     try:

@@ -1,24 +1,41 @@
-"""Where bytes come from: files and pipes of any size, of which little is held, and short texts."""
+"""Sources of bytes: files and pipes of any size, and short texts; their encodings and kinds."""
 
 from __future__ import annotations
 
 import io
+from enum import Enum
 from typing import BinaryIO, Final
 
-#: How much of what is passed over is held at once.
+#: Encodings of the bytes.
+AUTO: Final = "auto"
+HEX: Final = "hex"
+BASE64: Final = "base64"
+RAW: Final = "raw"
+FORMATS: Final = (AUTO, HEX, BASE64, RAW)
+
+
+class Kind(Enum):
+    """What raw bytes contain."""
+
+    FRAMES = "size-prefixed frames"
+    BARE = "one message without a size prefix"
+    BATCHES = "record batches"
+
+
+#: Chunk size for skipping.
 _SKIPPED_BYTES: Final = 64 * 1024
 
 
 class Source:
-    """Bytes to be read forwards, with a look ahead.
+    """A forward reader of bytes with look-ahead.
 
     Args:
-        name: what messages call it.
-        file: what to read; closed by whoever opened it.
-        form: the form in which the bytes were written.
+        name: its name in messages.
+        file: the file to read; the caller closes it.
+        form: the encoding the bytes were given in.
 
     Attributes:
-        offset: how many bytes were read or skipped.
+        offset: number of bytes read or skipped.
     """
 
     def __init__(self, name: str, file: BinaryIO, form: str = "raw") -> None:
@@ -29,14 +46,14 @@ class Source:
         self._ahead = b""
 
     def peek(self, count: int) -> bytes:
-        """The next ``count`` bytes, or as many as there are, which stay to be read."""
+        """Return the next ``count`` bytes without consuming them; fewer at the end."""
         missing = count - len(self._ahead)
         if missing > 0:
             self._ahead += self._file.read(missing)
         return self._ahead[:count]
 
     def read(self, count: int) -> bytes:
-        """The next ``count`` bytes, or as many as there are."""
+        """Read the next ``count`` bytes; fewer at the end."""
         data, self._ahead = self._ahead[:count], self._ahead[count:]
         if len(data) < count:
             data += self._file.read(count - len(data))
@@ -44,7 +61,7 @@ class Source:
         return data
 
     def skip(self, count: int) -> int:
-        """Pass over ``count`` bytes, or as many as there are; returns how many there were."""
+        """Skip ``count`` bytes. Returns how many there were, fewer at the end."""
         left = count
         while left:
             passed = len(self.read(min(left, _SKIPPED_BYTES)))
@@ -55,5 +72,5 @@ class Source:
 
 
 def source_of(name: str, data: bytes, form: str) -> Source:
-    """A source of bytes that are already there."""
+    """Return a source of bytes in memory."""
     return Source(name, io.BytesIO(data), form)

@@ -1,4 +1,4 @@
-"""Sources cut into frames, messages and batches, one in memory at a time."""
+"""Split sources into frames, messages and batches, holding one in memory at a time."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ from typing import Final, NamedTuple
 from trionet.protocol.records._batch import HEADER_SIZE, MAGIC, PREFIX_SIZE
 from trionet.protocol.records.message_sets._message_set import MAGIC_AT
 
-from ._forms import Kind
 from ._recognition import length_min
-from ._source import Source
+from ._source import Kind, Source
 
-#: The longest frame or batch that is read; longer ones are named and passed over.
-PIECE_BYTES_MAX: Final = 256 * 1024 * 1024
+#: The largest frame or batch that is read; larger ones are reported and skipped.
+ENTRY_BYTES_MAX: Final = 256 * 1024 * 1024
 
 _SIZE_BYTES: Final = 4
 _size: Final = Struct(">i").unpack_from
 _batch_size: Final = Struct(">8xi").unpack_from
-#: The first bytes that batches and messages of all formats have.
+#: Size of the header that batches and messages of all formats share.
 _COMMON_BYTES: Final = MAGIC_AT + 1
 
 
-class Piece(NamedTuple):
-    """A frame, a message or a batch, as much as there is of it.
+class RawEntry(NamedTuple):
+    """The bytes of a frame, a message or a batch, possibly incomplete.
 
     Attributes:
         offset: where it starts in its source, the size prefix included.
         start: where ``data`` starts in its source.
         data: its bytes, without a size prefix.
-        missing: how many bytes it should have beyond ``data``.
-        problem: why it cannot be read, if it cannot.
+        missing: number of bytes missing after ``data``.
+        problem: why it cannot be read; empty if it can.
     """
 
     offset: int
@@ -41,83 +40,87 @@ class Piece(NamedTuple):
     problem: str = ""
 
 
-def pieces(source: Source, kind: Kind) -> Iterator[Piece]:
-    """What a source holds, in order; it ends behind a piece with an impossible size."""
+def split(source: Source, kind: Kind) -> Iterator[RawEntry]:
+    """Yield the parts of a source in order; stops after one with an impossible size."""
     if kind is Kind.FRAMES:
         return _frames(source)
     return _batches(source) if kind is Kind.BATCHES else _bare(source)
 
 
-def _bare(source: Source) -> Iterator[Piece]:
+def _bare(source: Source) -> Iterator[RawEntry]:
     start = source.offset
-    data = source.read(PIECE_BYTES_MAX)
+    data = source.read(ENTRY_BYTES_MAX)
     if source.peek(1):
-        yield Piece(start, start, data, problem=_too_long("message", source))
+        yield RawEntry(start, start, data, problem=_too_long("message", source))
     elif data:
-        yield Piece(start, start, data)
+        yield RawEntry(start, start, data)
 
 
 def _too_long(what: str, source: Source) -> str:
     rest = source.skip(1 << 62)
-    return f"a {what} longer than {PIECE_BYTES_MAX} bytes is not read ({rest} more are there)"
+    return f"{what} exceeds {ENTRY_BYTES_MAX} bytes and was skipped ({rest} more bytes)"
 
 
-def _frames(source: Source) -> Iterator[Piece]:
+def _frames(source: Source) -> Iterator[RawEntry]:
     while prefix := source.peek(_SIZE_BYTES):
         offset = source.offset
         source.read(_SIZE_BYTES)
         if len(prefix) < _SIZE_BYTES:
-            yield Piece(offset, offset, prefix, _SIZE_BYTES - len(prefix), "the size is cut short")
+            yield RawEntry(
+                offset, offset, prefix, _SIZE_BYTES - len(prefix), "the size prefix is truncated"
+            )
             return
         (size,) = _size(prefix)
         if size < 0:
-            problem = f"a frame cannot have {size} bytes; nothing behind it can be found"
-            yield Piece(offset, offset, prefix, problem=problem)
+            problem = f"invalid frame size {size}; cannot continue after it"
+            yield RawEntry(offset, offset, prefix, problem=problem)
             return
-        if size > PIECE_BYTES_MAX:
-            yield _passed_over(source, offset, "frame", size)
+        if size > ENTRY_BYTES_MAX:
+            yield _skipped(source, offset, "frame", size)
             continue
         data = source.read(size)
-        yield Piece(offset, offset + _SIZE_BYTES, data, size - len(data))
+        yield RawEntry(offset, offset + _SIZE_BYTES, data, size - len(data))
 
 
-def _passed_over(source: Source, offset: int, what: str, size: int) -> Piece:
+def _skipped(source: Source, offset: int, what: str, size: int) -> RawEntry:
     passed = source.skip(size)
-    problem = f"a {what} of {size} bytes is not read; at most {PIECE_BYTES_MAX}"
-    return Piece(offset, offset, b"", size - passed, problem)
+    problem = f"{what} of {size} bytes skipped: exceeds {ENTRY_BYTES_MAX} bytes"
+    return RawEntry(offset, offset, b"", size - passed, problem)
 
 
-def _batches(source: Source) -> Iterator[Piece]:
+def _batches(source: Source) -> Iterator[RawEntry]:
     while head := source.peek(HEADER_SIZE):
         offset = source.offset
         if not any(head) and _only_zeros(source):
             return
         if len(head) < _COMMON_BYTES:
             data = source.read(len(head))
-            yield Piece(offset, offset, data, _COMMON_BYTES - len(data), "its header is cut short")
+            yield RawEntry(
+                offset, offset, data, _COMMON_BYTES - len(data), "the header is truncated"
+            )
             return
         (length,) = _batch_size(head)
         magic = head[MAGIC_AT]
         if magic > MAGIC or length < length_min(magic):
-            yield Piece(offset, offset, b"", problem=_no_batch(magic, length))
+            yield RawEntry(offset, offset, b"", problem=_no_batch(magic, length))
             return
         size = PREFIX_SIZE + length
-        if size > PIECE_BYTES_MAX:
-            yield _passed_over(source, offset, "batch", size)
+        if size > ENTRY_BYTES_MAX:
+            yield _skipped(source, offset, "batch", size)
             continue
         data = source.read(size)
-        yield Piece(offset, offset, data, size - len(data))
+        yield RawEntry(offset, offset, data, size - len(data))
 
 
 def _no_batch(magic: int, length: int) -> str:
-    what = f"magic {magic} is unknown" if magic > MAGIC else f"it cannot have length {length}"
-    return f"no batch starts here: {what}; nothing behind it can be found"
+    what = f"unknown magic {magic}" if magic > MAGIC else f"invalid length {length}"
+    return f"no batch starts here: {what}; cannot continue after it"
 
 
 def _only_zeros(source: Source) -> bool:
-    """Whether the rest was never written: a segment that is in use may be longer than its batches.
+    """Whether the rest is zeros: a segment in use may be preallocated beyond its batches.
 
-    Otherwise what was read to see it is gone, which does not matter: no batch can start with zeros.
+    Consumes zeros even if other bytes follow, which is single_line: no batch starts with zeros.
     """
     while chunk := source.peek(HEADER_SIZE * 1024):
         if any(chunk):

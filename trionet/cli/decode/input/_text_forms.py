@@ -1,4 +1,4 @@
-"""Bytes that somebody has written as text: hex in all its dresses, escapes, and base64."""
+"""Parse bytes written as text: hex in many notations, escapes, and base64."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import binascii
 import re
 from typing import Final
 
-from ._forms import BASE64, HEX
 from ._hex_dumps import TextFormError, read_dump
+from ._source import BASE64, HEX
 
-#: What people put between or around hex digits: white space, 0x, \x, and the signs of lists.
-_DRESS: Final = re.compile(r"0[xX]|\\x|[\s:,;.\-_{}\[\]()<>\"']+")
+#: What may separate or surround hex digits: white space, 0x, \x, and the punctuation of lists.
+_DECORATION: Final = re.compile(r"0[xX]|\\x|[\s:,;.\-_{}\[\]()<>\"']+")
 _HEX: Final = re.compile(r"[0-9a-fA-F]*")
-#: What a program of C has around the digits, as ``xxd -i`` and Wireshark print it.
+#: A C array, as printed by ``xxd -i`` and Wireshark.
 _ARRAY: Final = re.compile(r"\{([^{}]*\b0[xX][^{}]*)\}")
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\x[0-9a-fA-F]{2}")
@@ -23,14 +23,14 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
 def read_text(text: str, form: str | None = None) -> tuple[bytes, str]:
-    """The bytes that a text stands for, and the name of its form.
+    """Parse a text to bytes. Returns also the name of its form.
 
     Args:
         text: hex, a hex dump, escapes, or base64.
-        form: ``HEX`` or ``BASE64`` if it is known.
+        form: ``HEX`` or ``BASE64`` if known.
 
     Raises:
-        TextFormError: it is none of these; says what was met.
+        TextFormError: the text is none of these.
     """
     if form == BASE64:
         return _read_base64(text), "base64"
@@ -38,50 +38,51 @@ def read_text(text: str, form: str | None = None) -> tuple[bytes, str]:
         data = read(text)
         if data is not None:
             return data, name
-    # Base64 of more than a few bytes has other letters: half a byte is missing, or there is one too
-    # many.
-    if form == HEX or _HEX.fullmatch(_DRESS.sub("", text)):
-        raise TextFormError(_what_is_no_hex(text))
+    # Base64 of more than a few bytes has other letters: this is hex with an odd number of digits.
+    if form == HEX or _HEX.fullmatch(_DECORATION.sub("", text)):
+        raise TextFormError(_hex_error(text))
     try:
         return _read_base64(text), "base64"
     except TextFormError:
         raise TextFormError(
-            f"neither hex nor base64: {_what_is_no_hex(text)}; --format raw takes bytes as they are"
+            f"neither hex nor base64: {_hex_error(text)}; use --format raw for raw bytes"
         ) from None
 
 
 def _read_hex(text: str) -> bytes | None:
     arrays = _ARRAY.findall(_COMMENT.sub("", text))
-    digits = _DRESS.sub("", "".join(arrays) or text)
+    digits = _DECORATION.sub("", "".join(arrays) or text)
     if len(digits) % 2 or not _HEX.fullmatch(digits):
         return None
     return bytes.fromhex(digits)
 
 
 def _read_escapes(text: str) -> bytes | None:
-    r"""What ``\x00\x1akafka`` stands for, as Python, C and shells write it."""
+    r"""Parse escapes such as ``\x00\x1akafka``, as in Python, C and shells."""
     if not _ESCAPED.search(text) or not text.isascii():
         return None
     quoted = _QUOTED.findall(text)
-    pieces = quoted or [f'"{line.strip()}"' for line in text.splitlines()]
+    literals = quoted or [f'"{line.strip()}"' for line in text.splitlines()]
     try:
-        return b"".join(ast.literal_eval(f"b{piece}") for piece in pieces)
-    except (ValueError, SyntaxError):  # also for what would not be a literal
+        return b"".join(ast.literal_eval(f"b{literal}") for literal in literals)
+    except (ValueError, SyntaxError):  # also raised for text that is not a literal
         return None
 
 
 def _read_base64(text: str) -> bytes:
     words = text.split()
     if not words or not all(map(_BASE64.fullmatch, words)):
-        raise TextFormError("base64 has letters, digits, + and / (or - and _), and = at its end")
-    # Padding before the end means that several were encoded one by one, as lines of a log.
+        raise TextFormError(
+            "base64 consists of letters, digits, + and / (or - and _), with = at the end"
+        )
+    # Padding before the end means that several values were encoded separately, as lines of a log.
     several = any(word.endswith("=") for word in words[:-1])
     if not several and len(set(map(len, words[:-1]))) > 1:
-        raise TextFormError("base64 has the same length in all its lines but the last")
+        raise TextFormError("all lines of base64 except the last must have the same length")
     try:
         return b"".join(map(_decode_word, words if several else ["".join(words)]))
     except binascii.Error as error:
-        raise TextFormError(f"not base64: {error}") from None
+        raise TextFormError(f"invalid base64: {error}") from None
 
 
 def _decode_word(word: str) -> bytes:
@@ -89,9 +90,9 @@ def _decode_word(word: str) -> bytes:
     return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
 
 
-def _what_is_no_hex(text: str) -> str:
-    digits = _DRESS.sub("", text)
+def _hex_error(text: str) -> str:
+    digits = _DECORATION.sub("", text)
     wrong = re.search(r"[^0-9a-fA-F]", digits)
     if wrong:
-        return f"{wrong[0]!a} is no hex digit"
-    return f"{len(digits)} hex digits are not whole bytes" if digits else "there is nothing"
+        return f"{wrong[0]!a} is not a hex digit"
+    return f"odd number of hex digits ({len(digits)})" if digits else "the input is empty"

@@ -1,7 +1,7 @@
-"""How many records of one entry are shown: a few kilobytes of gzip may hold millions of them.
+"""Limits of the records shown per entry: a few kilobytes of gzip may hold millions of records.
 
-What is not shown is not read either. A frame may hold many batches, so the limits are the entry's,
-not the batch's.
+Records beyond the limit are not decoded. The limits apply per entry, because a frame may hold many
+batches.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from trionet.protocol.records.message_sets._message_set import (
     read_message_header,
 )
 
-#: How many records of an entry are shown; each of their headers counts as one, too.
+#: Most records shown per entry; each header counts as a record.
 RECORDS_SHOWN_MAX: Final = 100_000
 
-#: How far a compressed message of format 0 or 1 may grow: its messages are read all at once.
+#: Most bytes a compressed message of format 0 or 1 may expand to; they are decoded at once.
 MESSAGES_BYTES_MAX: Final = 32 * 1024 * 1024
 
-#: A record has seven bytes or more, of which the first is the size of the rest; a header has two.
+#: A record has at least seven bytes, the first of which is the size of the rest; a header has two.
 _RECORD_SIZE_MIN: Final = 6
-_BYTES_OF_ONE_MIN: Final = 2
+_ITEM_BYTES_MIN: Final = 2
 _VARINT_BITS_MAX: Final = 63
 
 
@@ -41,10 +41,10 @@ class Allowance:
         self._inflated_bytes = INFLATED_BYTES_MAX
 
     def records_of_batch(self, data: bytes, header: BatchHeader) -> list[Record]:
-        """The first records of a whole batch, as many as may be shown.
+        """Decode the first records of a complete batch, as many as may be shown.
 
         Raises:
-            WireFormatError: one of them is malformed, or they grow too far.
+            WireFormatError: a record is malformed, or decompression exceeds the limit.
         """
         if self._is_used_up():
             return []
@@ -53,7 +53,7 @@ class Allowance:
             body = decompress(header.codec, body, INFLATED_BYTES_MAX)
             self._inflated_bytes -= len(body)
         count = header.count
-        if len(body) > self._records * _BYTES_OF_ONE_MIN:
+        if len(body) > self._records * _ITEM_BYTES_MIN:
             count, end = _first(body, count, self._records)
             body = body[:end]
         plain = header._replace(
@@ -66,18 +66,18 @@ class Allowance:
         return records
 
     def records_of_message(self, data: bytes) -> tuple[list[Record], int]:
-        """A message of format 0 or 1, or those in it; and how many of them may not be shown.
+        """Decode a message of format 0 or 1, or those it contains. Returns also the number omitted.
 
         Raises:
-            WireFormatError: one of them is malformed, or they grow too far.
+            WireFormatError: a message is malformed, or decompression exceeds the limit.
         """
         if self._is_used_up():
             return [], 1
         header = read_message_header(data)
-        # The fields are of use where the checksum is wrong, too; the caller tells of that.
+        # Decode even if the checksum is wrong, which the caller reports.
         crc = crc32(memoryview(data)[CRC_START:]).to_bytes(4, "big")
-        right = b"".join((data[:PREFIX_SIZE], crc, data[CRC_START:]))
-        records, _ = decode_message_set(right, inflated_bytes_max=MESSAGES_BYTES_MAX)
+        corrected = b"".join((data[:PREFIX_SIZE], crc, data[CRC_START:]))
+        records, _ = decode_message_set(corrected, inflated_bytes_max=MESSAGES_BYTES_MAX)
         if header.codec != NONE:
             self._inflated_bytes -= sum(
                 OVERHEAD[header.magic] + len(key or b"") + len(value or b"")
@@ -92,9 +92,9 @@ class Allowance:
 
 
 def _first(body: bytes, count: int, limit: int) -> tuple[int, int]:
-    """How many records may be shown, and where they end, by their sizes and numbers of headers.
+    """Return how many records may be shown and where they end, by their sizes and header counts.
 
-    One that is malformed is the last of them, so that whoever reads them says what is wrong.
+    A malformed record counts as the last one, so that decoding it raises the error.
     """
     pos = number = 0
     try:
@@ -112,7 +112,7 @@ def _first(body: bytes, count: int, limit: int) -> tuple[int, int]:
 
 
 def _header_count(body: bytes, pos: int) -> int:
-    _, pos = _read_varint(body, pos + 1)  # the timestamp, behind the attributes
+    _, pos = _read_varint(body, pos + 1)  # the timestamp, after the attributes
     _, pos = _read_varint(body, pos)  # the offset
     for _ in ("key", "value"):
         length, pos = _read_varint(body, pos)
@@ -127,6 +127,6 @@ def _read_varint(body: bytes, pos: int) -> tuple[int, int]:
         shift += 7
         pos += 1
         if shift > _VARINT_BITS_MAX:
-            raise WireFormatError("a varint is longer than ten bytes")
+            raise WireFormatError("varint longer than ten bytes")
     value |= byte << shift
     return (value >> 1) ^ -(value & 1), pos + 1

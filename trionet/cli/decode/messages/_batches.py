@@ -1,4 +1,4 @@
-"""Record batches and their records as trees."""
+"""Decode record batches and their records to trees."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from ._tree import PROBLEM, Blob, Meant, Tree
 
 
 def record_batches(data: Bytes, allowance: Allowance) -> list[Tree]:
-    """The batches in a ``records`` field.
+    """Decode the batches in a ``records`` field.
 
-    The last one may be cut short, in which nothing is wrong: a fetch ends anywhere (KIP-74).
+    The last one may be truncated without being an error: a fetch may end anywhere (KIP-74).
     """
     return list(_each_batch(memoryview(data), allowance))
 
@@ -43,7 +43,7 @@ def _each_batch(view: memoryview, allowance: Allowance) -> Iterator[Tree]:
             return
         size = PREFIX_SIZE + int.from_bytes(rest[8:12], "big", signed=True)
         if size <= MAGIC_AT:
-            yield {PROBLEM: f"a batch cannot have {size} bytes", "bytes": Blob(bytes(rest))}
+            yield {PROBLEM: f"invalid batch size {size}", "bytes": Blob(bytes(rest))}
             return
         missing = max(size - len(rest), 0)
         batch, problem = batch_tree(bytes(rest[:size]), missing, allowance)
@@ -56,36 +56,36 @@ def _each_batch(view: memoryview, allowance: Allowance) -> Iterator[Tree]:
 
 
 def batch_tree(data: bytes, missing: int, allowance: Allowance) -> tuple[dict[str, Tree], str]:
-    """A batch, and what is wrong with it, which is nothing where it is empty.
+    """Decode a batch. Returns also what is wrong with it, empty if nothing.
 
     Args:
-        data: the batch, or the beginning of one.
-        missing: how many bytes of it are not there.
-        allowance: how many of its records may be shown.
+        data: the batch, or the start of one.
+        missing: number of missing bytes at its end.
+        allowance: limits the records shown.
     """
     if len(data) <= MAGIC_AT:
-        return {}, "the header is cut short"
+        return {}, "the header is truncated"
     if data[MAGIC_AT] < MAGIC:
         return message_tree(data, missing, allowance)
     if data[MAGIC_AT] > MAGIC:
-        return {"magic": data[MAGIC_AT]}, f"magic {data[MAGIC_AT]} is unknown"
+        return {"magic": data[MAGIC_AT]}, f"unknown magic {data[MAGIC_AT]}"
     try:
         header = read_header(data)
     except WireFormatError as error:
         return {}, str(error)
     tree = _header_tree(header)
     if missing:
-        return tree, f"cut short: {missing} of {header.size} bytes are missing"
-    right = check_crc(data, 0, header)
-    tree["crc_right"] = right
+        return tree, f"truncated: {missing} of {header.size} bytes are missing"
+    is_crc_correct = check_crc(data, 0, header)
+    tree["crc_right"] = is_crc_correct
     try:
         records = allowance.records_of_batch(data, header)
     except WireFormatError as error:
-        return tree, f"{error}{'' if right else ' (and its CRC is wrong)'}"
+        return tree, f"{error}{'' if is_crc_correct else ' (and the CRC is wrong)'}"
     tree["records"] = [_record_tree(record, header.is_control) for record in records]
     if header.count > len(records):
         tree["records_left_out"] = header.count - len(records)
-    return tree, "" if right else "the CRC is wrong"
+    return tree, "" if is_crc_correct else "the CRC is wrong"
 
 
 def _header_tree(header: BatchHeader) -> dict[str, Tree]:
@@ -120,7 +120,7 @@ def _record_tree(record: Record, is_control: bool) -> Tree:
     tree["key"] = None if key is None else Blob(key)
     tree["value"] = None if value is None else Blob(value)
     if headers:
-        # A list: a key may come several times.
+        # A list, because keys may repeat.
         tree["headers"] = [
             {"key": name, "value": None if held is None else Blob(held)} for name, held in headers
         ]
@@ -128,7 +128,7 @@ def _record_tree(record: Record, is_control: bool) -> Tree:
 
 
 def _control_tree(key: bytes | None, value: bytes | None) -> dict[str, Tree] | None:
-    """A control record's type, and what a transaction's marker says; None if it is none."""
+    """Decode a control record: its type and a transaction marker's fields; None if invalid."""
     try:
         number = control_type(key)
         marker = read_marker(key, value)

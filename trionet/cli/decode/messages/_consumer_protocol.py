@@ -1,7 +1,7 @@
-"""What consumers write into the bytes of a group's requests: subscriptions and assignments.
+"""Decode the consumer protocol embedded in group requests: subscriptions and assignments.
 
-The broker passes them on unread. They begin with a version, and a reader of an older one takes the
-fields that it knows (Kafka: ConsumerProtocol), so what a newer version adds is left out here too.
+The broker passes these bytes on unread. They start with a version, and a reader decodes a newer
+version as the newest it knows (Kafka: ConsumerProtocol), so added fields are omitted here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ._whole import end_of
 SUBSCRIPTION: Final = "subscription"
 ASSIGNMENT: Final = "assignment"
 
-#: Struct and field to what is in it, if the group's members are consumers.
+#: The fields that embed the protocol if the members of the group are consumers.
 EMBEDDED: Final = {
     "JoinGroupRequestProtocol.metadata": SUBSCRIPTION,
     "JoinGroupResponseMember.metadata": SUBSCRIPTION,
@@ -33,7 +33,7 @@ _VERSION: Final = Struct(">h")
 
 
 def embedded(what: str, data: bytes) -> tuple[int, Message, Encode] | None:
-    """The version, the message and its encoder; None if the bytes are something else."""
+    """Return the version, the message and its encoder; None if the bytes are something else."""
     module = import_module(f"trionet.protocol.messages.consumer_protocol_{what}")
     codecs: Codecs[Message] = module.MESSAGES
     newest = max(codecs)

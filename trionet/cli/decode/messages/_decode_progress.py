@@ -1,7 +1,7 @@
-"""How far the decoding of a malformed message got.
+"""Find out how far the decoding of a malformed message got.
 
-The decoders keep no record of it, but what they have read is in their variables, which an error's
-traceback holds: the message, its structs and lists so far, and the position.
+The decoders do not record it, but an error's traceback holds their local variables: the message,
+its structs and lists so far, and the position.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from trionet.protocol._wire import Message
 _DECODERS: Final = "trionet.protocol.messages."
 
 
-class Stumble(NamedTuple):
-    """Where a decoder gave up.
+class DecodeProgress(NamedTuple):
+    """How far a decoder got before it failed.
 
     Attributes:
-        message: what it had read, with fields that are not set; None if nothing is known.
-        pos: the position that it had reached in its bytes; None if that is not known.
-        after: the path of the last field that it had read, as in ``topics[0].name``.
+        message: the message with the fields decoded so far; None if unknown.
+        pos: the position reached in the bytes; None if unknown.
+        after: path of the last field decoded, as in ``topics[0].name``.
     """
 
     message: Message | None = None
@@ -29,17 +29,17 @@ class Stumble(NamedTuple):
     after: str = ""
 
 
-def stumble(error: BaseException) -> Stumble:
-    """How far the decoder got that raised ``error``."""
+def decode_progress(error: BaseException) -> DecodeProgress:
+    """Return how far the decoder that raised ``error`` got."""
     frames = list(_decoder_frames(error))
     if not frames:
-        return Stumble()
+        return DecodeProgress()
     message = frames[0].f_locals.get("message")
     pos = frames[-1].f_locals.get("pos")
     if not isinstance(message, Message):
-        return Stumble()
+        return DecodeProgress()
     _attach_unfinished(frames[0], message)
-    return Stumble(message, pos if isinstance(pos, int) else None, _last_path(message))
+    return DecodeProgress(message, pos if isinstance(pos, int) else None, _last_path(message))
 
 
 def _decoder_frames(error: BaseException) -> Iterator[FrameType]:
@@ -51,9 +51,9 @@ def _decoder_frames(error: BaseException) -> Iterator[FrameType]:
 
 
 def _attach_unfinished(frame: FrameType, message: Message) -> None:
-    """Put structs that were being read into the lists that they were to be appended to.
+    """Append structs that were being decoded to the lists they belong to.
 
-    A decoder makes a list before the structs in it, so the list is the variable before.
+    A decoder creates a list before the structs in it, so the list is the preceding variable.
     """
     target: list[object] | None = None
     for value in list(frame.f_locals.values()):

@@ -1,8 +1,9 @@
-"""Which fields a version of a message has.
+"""Find the fields that a version of a message has.
 
-A message class has the fields of all versions, and a decoder sets those that its version lacks to
-their defaults. The encoder of the version knows: it stumbles over a value that no field can carry,
-but not where there is no such field.
+A message class has the fields of all versions, and a decoder sets those its version lacks to their
+defaults. Which ones those are is found by probing the version's encoder: it rejects an unencodable
+value only in fields that the version has. A table of fields per version would say it directly, but
+codecs of the hot paths are generated as code without one.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from trionet.errors import LocalProtocolError
 from trionet.protocol._codec import Encode
 from trionet.protocol._wire import Message
 
-#: What an encoder says of a field that is set, but that its version lacks.
-_LACKING: Final = "no such field"
+#: An encoder's error about a field that is set but does not exist in its version.
+_NO_SUCH_FIELD: Final = "no such field"
 
 
 class _Unencodable:
-    """What no field can carry, not even a boolean."""
+    """A value that no field can encode, not even a boolean."""
 
     def __bool__(self) -> bool:
-        raise TypeError("neither true nor false")
+        raise TypeError("has no truth value")
 
 
 _UNENCODABLE: Final = _Unencodable()
-#: What looks as if it were set to encoders that ask whether an array is empty.
+#: A value that counts as set for encoders that test whether an array is empty.
 _SET: Final = object()
 
 
@@ -33,8 +34,9 @@ class Fields:
     """The fields of the structs of one message at one version.
 
     Args:
-        encode: the encoder of that version; None to take all fields that are set.
-        message: a whole message that the structs belong to. Its fields are changed for a moment.
+        encode: the encoder of that version; None for all fields that are set.
+        message: the complete message that contains the structs. Probing changes its fields
+            temporarily.
     """
 
     def __init__(self, encode: Encode | None, message: Message) -> None:
@@ -43,7 +45,7 @@ class Fields:
         self._known: dict[type[Message], tuple[str, ...]] = {}
 
     def of(self, struct: Message) -> tuple[str, ...]:
-        """The fields of a struct, in their order."""
+        """Return the fields of a struct, in order."""
         if self._encode is None:
             return tuple(name for name in _named(struct) if hasattr(struct, name))
         known = self._known.get(type(struct))
@@ -53,12 +55,12 @@ class Fields:
         return known
 
     def _has(self, struct: Message, name: str) -> bool:
-        return bool(complaint := self._complaint(struct, name, _UNENCODABLE)) and not any(
-            _LACKING in each for each in (complaint, self._complaint(struct, name, _SET))
+        return bool(found := self._error(struct, name, _UNENCODABLE)) and not any(
+            _NO_SUCH_FIELD in each for each in (found, self._error(struct, name, _SET))
         )
 
-    def _complaint(self, struct: Message, name: str, value: object) -> str:
-        """What the encoder says of a value in place of the field's."""
+    def _error(self, struct: Message, name: str, value: object) -> str:
+        """Return the encoder's error about a value in place of the field's, empty if none."""
         assert self._encode is not None
         own = getattr(struct, name)
         try:

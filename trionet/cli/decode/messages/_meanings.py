@@ -1,4 +1,4 @@
-"""What numbers and bytes of a field stand for, by the field's name."""
+"""Meanings of numbers, by the name of their field."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ._tree import Meant, Tree
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-#: What bit 3 of the attributes of batches and messages says.
+#: Bit 3 of the attributes of batches and messages.
 TIMESTAMP_TYPES: Final = {0: "CREATE_TIME", 1: "LOG_APPEND_TIME"}
 
-#: Fields that hold a time, though their name has no ``timestamp`` in it.
+#: Timestamp fields whose name does not contain ``timestamp``.
 _TIMES: Final = {"log_append_time_ms", "transaction_start_time_ms"}
 
 #: Kafka: ListOffsetsRequest; KIP-734, KIP-405, KIP-1005 and KIP-1023 for the later ones.
-_OFFSETS_OF_TIMES: Final = {
+_SPECIAL_TIMESTAMPS: Final = {
     -1: "LATEST",
     -2: "EARLIEST",
     -3: "MAX_TIMESTAMP",
@@ -27,10 +27,10 @@ _OFFSETS_OF_TIMES: Final = {
     -6: "EARLIEST_PENDING_UPLOAD",
 }
 
-#: Struct and field, or the field of any struct, to the names of its numbers.
+#: Names of numbers by struct and field, or by the field of any struct.
 _NAMES: Final[dict[str, dict[int, str]]] = {
     "isolation_level": {0: "READ_UNCOMMITTED", 1: "READ_COMMITTED"},
-    "ListOffsetsPartition.timestamp": _OFFSETS_OF_TIMES,
+    "ListOffsetsPartition.timestamp": _SPECIAL_TIMESTAMPS,
     "FindCoordinatorRequest.key_type": {0: "GROUP", 1: "TRANSACTION", 2: "SHARE"},
     "DescribeConfigsResource.resource_type": {
         2: "TOPIC",
@@ -45,7 +45,7 @@ _NAMES["AlterConfigsResource.resource_type"] = _NAMES["DescribeConfigsResource.r
 
 
 def meaning(struct: str, field: str, value: int) -> Tree:
-    """A number with what it stands for; as it is where it stands for itself."""
+    """Return a number with its meaning, or unchanged if it has none."""
     if field == "error_code" or field.endswith("_error_code"):
         return Meant(value, error_codes.name_of(value))
     if field == "api_key":
@@ -59,7 +59,7 @@ def meaning(struct: str, field: str, value: int) -> Tree:
 
 
 def moment(milliseconds: int) -> Tree:
-    """A time with its date; as it is if it is none (Kafka: NO_TIMESTAMP), or beyond all years."""
+    """Return a timestamp with its date; unchanged if negative (NO_TIMESTAMP) or out of range."""
     if milliseconds < 0:
         return milliseconds
     try:

@@ -1,4 +1,4 @@
-"""Messages of the formats before record batches (magic 0 and 1) as trees."""
+"""Decode messages of the formats before record batches (magic 0 and 1) to trees."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ._tree import Blob, Meant, Tree
 
 
 def message_tree(data: bytes, missing: int, allowance: Allowance) -> tuple[dict[str, Tree], str]:
-    """A message, and what is wrong with it, which is nothing where it is empty.
+    """Decode a message. Returns also what is wrong with it, empty if nothing.
 
     Args:
-        data: the message with its offset and size, or the beginning of one.
-        missing: how many bytes of it are not there.
-        allowance: how many of the messages in a compressed one may be shown.
+        data: the message with its offset and size, or the start of one.
+        missing: number of missing bytes at its end.
+        allowance: limits the inner messages shown.
     """
     try:
         header = read_message_header(data)
@@ -30,20 +30,20 @@ def message_tree(data: bytes, missing: int, allowance: Allowance) -> tuple[dict[
         return {}, str(error)
     tree = _header_tree(header)
     if missing:
-        return tree, f"cut short: {missing} of {header.size} bytes are missing"
-    right = check_message_crc(data, 0, header)
-    tree["crc_right"] = right
+        return tree, f"truncated: {missing} of {header.size} bytes are missing"
+    is_crc_correct = check_message_crc(data, 0, header)
+    tree["crc_right"] = is_crc_correct
     try:
         records, left_out = allowance.records_of_message(data)
     except WireFormatError as error:
-        return tree, f"{error}{'' if right else ' (and its CRC is wrong)'}"
+        return tree, f"{error}{'' if is_crc_correct else ' (and the CRC is wrong)'}"
     if header.codec == NONE:
         tree.update(_key_and_value(records[0]) if records else {})
     else:
         tree["messages"] = [_inner_tree(record, header) for record in records]
     if left_out:
         tree["messages_left_out"] = left_out
-    return tree, "" if right else "the CRC is wrong"
+    return tree, "" if is_crc_correct else "the CRC is wrong"
 
 
 def _header_tree(header: MessageHeader) -> dict[str, Tree]:

@@ -1,4 +1,4 @@
-"""One request or response to its header and body, as far as they can be read."""
+"""Decode a request or response to its header and body, as far as possible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trionet.protocol._codec import ApiVersionCodec, Encode
 from trionet.protocol._header import decode_request_header, skip_tags
 from trionet.protocol._wire import MALFORMED, read_varint, tag_head
 
-from ._decode_progress import stumble
+from ._decode_progress import decode_progress
 from ._message_trees import message_tree, tags_tree
 from ._tree import Tree, first_problem
 from ._whole import Decode, end_of
@@ -19,13 +19,13 @@ _correlation_id: Final = Struct(">i").unpack_from
 
 
 class Reading(NamedTuple):
-    """What was read of a message.
+    """A decoded message.
 
     Attributes:
         header: the fields of its header.
-        body: its fields; None if none could be read.
-        problem: what is wrong with it; empty if nothing is.
-        pos: where in its bytes that was met.
+        body: its fields; None if none could be decoded.
+        problem: what is wrong with it; empty if nothing.
+        pos: position of the problem in its bytes.
     """
 
     header: dict[str, Tree]
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
 
 
 def read_request(codec: ApiVersionCodec | None, data: bytes) -> Reading:
-    """Read a request; without a codec only the part of its header that all of them share.
+    """Decode a request; without a codec, only the part of the header common to all APIs.
 
     Raises:
         WireFormatError: the header is malformed.
@@ -48,11 +48,11 @@ def read_request(codec: ApiVersionCodec | None, data: bytes) -> Reading:
 
 
 def read_response(codec: ApiVersionCodec, data: bytes) -> Reading:
-    """Read a response."""
+    """Decode a response."""
     try:
         header: dict[str, Tree] = {"correlation_id": _correlation_id(data)[0]}
     except error:
-        return Reading({}, problem="the response header ends too early", pos=len(data))
+        return Reading({}, problem="the response header is truncated", pos=len(data))
     return _read(header, data, 4, codec.response_header_version == 1, codec, is_request=False)
 
 
@@ -69,7 +69,7 @@ def _read(
         try:
             tags, pos = _read_tags(data, pos)
         except WireFormatError as failure:
-            return Reading(header, problem=f"the header's tag section: {failure}", pos=pos)
+            return Reading(header, problem=f"tagged fields of the header: {failure}", pos=pos)
         if tags:
             header["unknown_tags"] = tags_tree(tags)
     if is_request:
@@ -80,8 +80,8 @@ def _read(
 
 
 def _read_tags(data: bytes, pos: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    """The tags of a header, which are all unknown, and the position after them."""
-    after = skip_tags(data, pos)  # they are well-formed, and not too many
+    """Return the tagged fields of a header, all of them unknown, and the position after them."""
+    after = skip_tags(data, pos)  # raises if they are malformed or too many
     count, pos = read_varint(data, pos + 1, data[pos])
     tags = []
     tag = -1
@@ -98,13 +98,13 @@ def _read_body(
     try:
         message = decode(data, pos)
     except (WireFormatError, *MALFORMED) as failure:
-        met = stumble(failure)
-        body = None if met.message is None else message_tree(met.message, None)
-        after = f", after {met.after}" if met.after else ""
-        at = pos if met.pos is None else min(met.pos, len(data))
+        progress = decode_progress(failure)
+        body = None if progress.message is None else message_tree(progress.message, None)
+        after = f", after {progress.after}" if progress.after else ""
+        at = pos if progress.pos is None else min(progress.pos, len(data))
         return body, f"{failure}{after}", at
     body = message_tree(message, encode)
     end = end_of(decode, data, pos)
     if end < len(data):
-        return body, f"{len(data) - end} more bytes follow the message", end
+        return body, f"{len(data) - end} bytes left over after the message", end
     return body, first_problem(body), pos

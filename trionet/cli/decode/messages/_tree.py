@@ -1,7 +1,7 @@
-"""The values between reading and showing: plain Python, and two that say more than it does.
+"""Trees of decoded values: plain Python values, numbers with a meaning, and bytes.
 
-Whatever is shown of bytes came from a stranger. Nothing here is fit for a terminal: ``lines`` and
-``documents`` see to that.
+The values come from untrusted input and are not safe for a terminal; ``lines`` and ``documents``
+escape them.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 
 class Meant(NamedTuple):
-    """A number that stands for something.
+    """A number with a meaning.
 
     Attributes:
         value: the number in the bytes.
-        meaning: what it stands for, as in ``NOT_LEADER_OR_FOLLOWER``.
-        kind: ``name`` or ``time``, what the meaning is.
+        meaning: its meaning, such as ``NOT_LEADER_OR_FOLLOWER``.
+        kind: what the meaning is: ``name`` or ``time``.
     """
 
     value: int
@@ -24,25 +24,25 @@ class Meant(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """Bytes that have no structure here."""
+    """Bytes without a known structure."""
 
     data: bytes
 
 
-#: What a field holds; a dict is a struct, its fields in their order.
+#: The value of a field; a dict is a struct with its fields in order.
 Tree: TypeAlias = "bool | int | float | str | Meant | Blob | list[Tree] | dict[str, Tree] | None"
 
 
-#: The field that says what is wrong with the batch or message that it is in.
+#: The field that describes the problem of the batch or message containing it.
 PROBLEM: Final = "problem"
 
 
 class Problem(NamedTuple):
-    """What is wrong with a piece of the input.
+    """What is wrong with an entry.
 
     Attributes:
-        text: what was met, and where it helps what to do.
-        offset: the byte of the input where it was met.
+        text: the problem, and what to do about it if anything.
+        offset: its position in the input.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Problem(NamedTuple):
 
 
 def first_problem(tree: Tree) -> str:
-    """What is wrong inside a tree, with where it is; empty if nothing is."""
+    """Return the first problem in a tree with its path; empty if there is none."""
     path = _path_to_problem(tree)
     return path.removeprefix(".")
 
@@ -72,18 +72,18 @@ def _path_to_problem(tree: Tree) -> str:
 
 
 class Entry(NamedTuple):
-    """A frame or a record batch, as far as it could be read.
+    """A frame or a record batch, as far as it could be decoded.
 
     Attributes:
-        number: its place among the pieces of all inputs, from 1.
+        number: its number among the entries of all inputs, from 1.
         source: the name of its input.
         offset: where it starts in its input, the size prefix included.
-        size: how many bytes of it there are, the size prefix included.
+        size: its size in bytes, the size prefix included.
         kind: ``request``, ``response``, ``batch``, or ``unknown``.
-        about: what it is: API, version, and what else is known without its fields.
-        header: the fields of its header; None if it has none, or none that can be read.
-        body: its fields; None if none could be read.
-        problem: what is wrong with it; None if nothing is.
+        about: its API, version, and other properties that are not fields.
+        header: the fields of its header; None if there are none or they cannot be decoded.
+        body: its fields; None if none could be decoded.
+        problem: what is wrong with it; None if nothing.
     """
 
     number: int

@@ -1,7 +1,7 @@
-"""Whether bytes are a whole message of an API version, no more and no less.
+"""Check whether bytes are exactly one message of an API version.
 
-Decoders pass over bytes behind a message, as brokers do. A message fills its frame if it no longer
-decodes with the last byte gone: every field has at least one byte.
+Decoders ignore bytes after a message, as brokers do. A message fills its frame if it fails to
+decode without the last byte, because every field has at least one byte.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def decodes(decode: Decode, data: bytes, pos: int) -> bool:
 
 
 def end_of(decode: Decode, data: bytes, pos: int) -> int:
-    """Where the message ends that starts at ``pos``, and decodes."""
+    """Return the end of the valid message that starts at ``pos``."""
     if not decodes(decode, data[:-1], pos):
         return len(data)
-    low, high = pos, len(data) - 1  # it decodes up to high
+    low, high = pos, len(data) - 1  # invariant: it decodes with ``high`` bytes
     while low < high:
         middle = (low + high) // 2
         if decodes(decode, data[:middle], pos):

@@ -1,22 +1,43 @@
-"""Entries as JSON: one document each."""
+"""Format entries as JSON documents, with bytes as text or hex, truncated."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ..messages._tree import Blob, Entry, Meant, Tree
-from ._bytes_shown import cut, text_of
+
+#: Most bytes shown of a value, and characters of a text; ``--full`` shows all.
+BYTES_SHOWN: Final = 200
+
+
+def text_of(data: bytes) -> str | None:
+    """Decode bytes to text if all of it is printable, newlines and tabs included."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if all(each.isprintable() or each in "\n\r\t" for each in text) else None
+
+
+def truncate(data: bytes, limit: int | None) -> bytes:
+    """Return the start of bytes, without splitting a UTF-8 character."""
+    if limit is None or len(data) <= limit:
+        return data
+    end = limit
+    while end > limit - 3 and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return data[:end]
 
 
 def document(entry: Entry, bytes_shown: int | None) -> dict[str, Any]:
-    """An entry as what ``json`` writes.
+    """Return an entry as a JSON document.
 
-    A number that stands for something is followed by what it stands for, as ``error_code`` by
-    ``error_code_name``; bytes are an object of their length and their ``text``, or ``hex``.
+    A number with a meaning is followed by it, as ``error_code`` by ``error_code_name``; bytes are
+    an object of their length and their ``text`` or ``hex``.
 
     Args:
-        entry: what to show.
-        bytes_shown: how much of bytes is given; None for all.
+        entry: the entry.
+        bytes_shown: most bytes shown of a value; None for all.
     """
     problem = entry.problem
     return {
@@ -52,7 +73,7 @@ def _value(tree: Tree, bytes_shown: int | None) -> Any:
 
 
 def _blob(data: bytes, bytes_shown: int | None) -> dict[str, Any]:
-    shown = cut(data, bytes_shown)
+    shown = truncate(data, bytes_shown)
     text = text_of(shown)
     fields: dict[str, Any] = {"bytes": len(data)}
     fields.update({"hex": shown.hex()} if text is None else {"text": text})

@@ -1,4 +1,4 @@
-"""Entries as lines for people: one field a line, small structs and arrays on one."""
+"""Format entries as text: one field per line, small structs and arrays on one line."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Final, NamedTuple
 from trionet._util._printable import printable, quoted
 
 from ..messages._tree import PROBLEM, Blob, Entry, Meant, Tree
-from ._bytes_shown import cut, text_of
+from ._documents import text_of, truncate
 
-#: What is no longer than this stands on one line.
+#: Values that fit this width are written on one line.
 COLUMNS: Final = 120
 
-#: Structs of an array with more fields than this have a line each.
+#: Structs in an array with more fields than this get a line each.
 _INLINE_FIELDS: Final = 3
 
 _INDENT: Final = "  "
 
 
 class Part(NamedTuple):
-    """A stretch of a line.
+    """A part of a line.
 
     Attributes:
-        text: what stands there, safe to print.
-        style: what it is: ``title``, ``name``, ``number``, ``text``, ``meaning``, ``problem``, or
+        text: safe to print.
+        style: its role: ``title``, ``name``, ``number``, ``text``, ``meaning``, ``problem``, or
             empty.
     """
 
@@ -36,15 +36,15 @@ Line = list[Part]
 
 
 def entry_lines(entry: Entry, bytes_shown: int | None) -> Iterator[Line]:
-    """The lines of an entry, an empty one at their end.
+    """Yield the lines of an entry, ending with an empty one.
 
     Args:
-        entry: what to show.
-        bytes_shown: how much of bytes and texts is shown; None for all.
+        entry: the entry.
+        bytes_shown: most bytes or characters shown of a value; None for all.
     """
     yield [Part(_title(entry), "title"), Part(f", {entry.size} bytes at {entry.offset}")]
     if entry.about.get("ambiguous"):
-        text = "several versions fit, and differ; --response API:VERSION chooses one"
+        text = "several versions fit but decode differently; choose one with --response API:VERSION"
         yield [Part(f"{_INDENT}{text}", "problem")]
     lines = _Lines(bytes_shown)
     for name, fields in (("header", entry.header), ("body", entry.body)):
@@ -55,8 +55,8 @@ def entry_lines(entry: Entry, bytes_shown: int | None) -> Iterator[Line]:
         elif fields is not None:
             yield [Part(_INDENT), Part(name, "name"), Part(": no fields")]
     if entry.problem is not None:
-        what = "cut short" if entry.problem.text.startswith("cut short") else "malformed"
-        text = entry.problem.text.removeprefix("cut short: ")
+        what = "truncated" if entry.problem.text.startswith("truncated") else "malformed"
+        text = entry.problem.text.removeprefix("truncated: ")
         yield [
             Part(f"{_INDENT}{what} at byte {entry.problem.offset}: {printable(text)}", "problem")
         ]
@@ -69,7 +69,7 @@ def _title(entry: Entry) -> str:
     if "api" in about:
         title += f" {about['api']} v{about['version']} (key {about['api_key']})"
     if "answers" in about:
-        title += f", answers #{about['answers']}"
+        title += f", response to #{about['answers']}"
     fitting = about.get("fitting_versions")
     if isinstance(fitting, list):
         title += f", fits versions {', '.join(map(str, fitting))}"
@@ -85,13 +85,13 @@ class _Lines:
             yield from self.field(name, value, depth)
 
     def field(self, name: str, value: Tree, depth: int) -> Iterator[Line]:
-        """A field on its line, or on several."""
+        """Yield a field on one line or several."""
         if name == PROBLEM and isinstance(value, str):
             yield [Part(f"{_INDENT * depth}{PROBLEM}: {printable(value)}", "problem")]
             return
         head = [Part(_INDENT * depth), Part(name, "name"), Part(": ")]
-        room = COLUMNS - _width(head)
-        if (short := self._short(value, room)) is not None:
+        width = COLUMNS - _width(head)
+        if (short := self._short(value, width)) is not None:
             yield head + short
         elif isinstance(value, dict):
             yield head[:2]
@@ -117,7 +117,7 @@ class _Lines:
                 yield from self.field("-", item, depth)
 
     def _wrapped(self, items: list[Tree], depth: int) -> Iterator[Line]:
-        """Items that are no structs, as many on a line as have room."""
+        """Yield items that are not structs, as many per line as fit."""
         line: Line = [Part(_INDENT * depth)]
         for item in items:
             parts = self._scalar(item)
@@ -127,35 +127,36 @@ class _Lines:
             line += parts if len(line) == 1 else [Part(", "), *parts]
         yield line
 
-    def _short(self, value: Tree, room: int, *, bare: bool = False) -> Line | None:
-        """A struct or an array on one line; None if it has no room there."""
+    def _short(self, value: Tree, width: int, *, bare: bool = False) -> Line | None:
+        """Format a struct or an array on one line; None if it does not fit."""
         match value:
             case dict():
                 parts = self._joined(
-                    (([Part(name, "name"), Part(": ")], item) for name, item in value.items()), room
+                    (([Part(name, "name"), Part(": ")], item) for name, item in value.items()),
+                    width,
                 )
                 return parts if parts is None or bare else [Part("{"), *parts, Part("}")]
             case list():
                 if any(isinstance(item, dict) and len(item) > _INLINE_FIELDS for item in value):
-                    return None  # the same field of each is easier to find below one another
-                parts = self._joined((([], item) for item in value), room)
+                    return None  # easier to compare when the fields are aligned vertically
+                parts = self._joined((([], item) for item in value), width)
                 return None if parts is None else [Part("["), *parts, Part("]")]
             case _:
                 scalar = self._scalar(value)
-                return scalar if _width(scalar) <= room else None
+                return scalar if _width(scalar) <= width else None
 
-    def _joined(self, items: Iterable[tuple[Line, Tree]], room: int) -> Line | None:
+    def _joined(self, items: Iterable[tuple[Line, Tree]], width: int) -> Line | None:
         parts: Line = []
-        room -= 2
+        width -= 2
         for head, item in items:
             start = [*([Part(", ")] if parts else []), *head]
-            room -= _width(start)
-            short = self._short(item, room) if room > 0 else None
+            width -= _width(start)
+            short = self._short(item, width) if width > 0 else None
             if short is None:
                 return None
-            room -= _width(short)
+            width -= _width(short)
             parts += [*start, *short]
-        return parts if room >= 0 else None
+        return parts if width >= 0 else None
 
     def _scalar(self, value: Tree) -> Line:
         match value:
@@ -179,7 +180,7 @@ class _Lines:
         return [Part(f"{shown}…", "text"), Part(f" ({len(text)} characters)")]
 
     def _blob(self, data: bytes) -> Line:
-        shown = cut(data, self._bytes_shown)
+        shown = truncate(data, self._bytes_shown)
         text = text_of(shown)
         part = f"0x{shown.hex()}" if text is None else quoted(text)
         if len(shown) == len(data):

@@ -1,6 +1,6 @@
-"""Lines and documents to standard output: in colours on a terminal, plain elsewhere.
+"""Write entries to standard output, in colour on a terminal.
 
-Each entry is written out at once: what comes through a pipe may pause for long.
+Output is flushed after each entry, because a pipe may pause for long.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _STYLES: Final = {
 
 
 def write_documents(entries: Iterable[Entry], bytes_shown: int | None) -> bool:
-    """Write JSON, a line each; returns whether all is well."""
-    well = True
+    """Write entries as JSON lines. Returns whether all of them are valid."""
+    is_valid = True
     for entry in entries:
-        well = well and entry.problem is None
+        is_valid = is_valid and entry.problem is None
         print(json.dumps(document(entry, bytes_shown)), flush=True)
-    return well
+    return is_valid
 
 
 def write_lines(entries: Iterable[Entry], bytes_shown: int | None) -> bool:
-    """Write what people read; returns whether all is well."""
-    well = True
+    """Write entries as text. Returns whether all of them are valid."""
+    is_valid = True
     write = _line_writer()
     for entry in entries:
-        well = well and entry.problem is None
+        is_valid = is_valid and entry.problem is None
         for line in entry_lines(entry, bytes_shown):
             write(line)
         sys.stdout.flush()
-    return well
+    return is_valid
 
 
 def _line_writer() -> Callable[[Line], None]:

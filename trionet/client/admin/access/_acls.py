@@ -1,4 +1,4 @@
-"""Access control entries: who may do what with which resource."""
+"""Access control lists."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from ....protocol.messages.delete_acls import (
 )
 from ....protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from ..._api_errors import api_error
+from ..._argument_checks import items
 from ..._node import Node
-from ..calls._argument_checks import items
-from ..calls._conversions import AdminCalls, check, failure
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import check, failure
+from ..calls._enums import AclOperation, WireEnum
 from ..calls._nodes import CONTROLLER_CODES
-from ..calls._results import Results
-from ..calls._wire_enum import WireEnum
-from ._acl_operation import AclOperation
 
 
 class ResourceType(WireEnum):
-    """What access is about, by Kafka's numbers."""
+    """The type of a resource, with Kafka's numbers."""
 
     UNKNOWN = 0
     ANY = 1
@@ -40,24 +39,24 @@ class ResourceType(WireEnum):
 
 
 class PatternType(WireEnum):
-    """How the name of a resource is meant (KIP-290)."""
+    """How the name of a resource is matched (KIP-290)."""
 
     UNKNOWN = 0
     ANY = 1
-    """In a filter: however it is meant."""
+    """In a filter: any pattern type."""
 
     MATCH = 2
-    """In a filter: whatever holds for a resource of this name."""
+    """In a filter: all bindings that apply to a resource with this name."""
 
     LITERAL = 3
-    """The name itself; ``*`` is every name."""
+    """Exactly this name; ``*`` for every name."""
 
     PREFIXED = 4
-    """All names that begin with it."""
+    """All names with this prefix."""
 
 
 class AclPermission(WireEnum):
-    """What an entry says."""
+    """Whether an operation is allowed or denied."""
 
     UNKNOWN = 0
     ANY = 1
@@ -67,16 +66,16 @@ class AclPermission(WireEnum):
 
 @attrs.frozen(kw_only=True)
 class AclBinding:
-    """An entry: somebody may, or may not, do something.
+    """An access control entry on a resource.
 
     Attributes:
-        resource_type: what it is about.
-        resource_name: its name, ``*`` for all; ``kafka-cluster`` for the cluster.
-        pattern_type: how the name is meant.
-        principal: who, such as ``User:alice``.
-        host: from where; ``*`` for anywhere.
-        operation: does what.
-        permission: may, or may not.
+        resource_type: the type of the resource.
+        resource_name: its name; ``*`` for all; ``kafka-cluster`` for the cluster.
+        pattern_type: how the name is matched.
+        principal: the principal, such as ``User:alice``.
+        host: the host the principal connects from; ``*`` for any.
+        operation: the operation.
+        permission: whether it is allowed or denied.
     """
 
     resource_type: ResourceType
@@ -90,16 +89,16 @@ class AclBinding:
 
 @attrs.frozen(kw_only=True)
 class AclFilter:
-    """Which entries are meant; without anything, all.
+    """Selects access control entries; the default selects all.
 
     Attributes:
-        resource_type: about what.
-        resource_name: of which name; None for any.
-        pattern_type: how names are meant.
-        principal: of whom; None for anybody.
-        host: from where; None for anywhere.
-        operation: doing what.
-        permission: may, or may not.
+        resource_type: the type of the resource.
+        resource_name: its name; None for any.
+        pattern_type: how the name is matched.
+        principal: the principal; None for any.
+        host: the host; None for any.
+        operation: the operation.
+        permission: whether it is allowed or denied.
     """
 
     resource_type: ResourceType = ResourceType.ANY
@@ -112,53 +111,52 @@ class AclFilter:
 
 
 class AclCalls(AdminCalls):
-    """Calls about access control entries."""
+    """Calls for access control lists."""
 
-    async def create_acls(self, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:
-        """Make entries; one that is there already stays.
+    async def create(self, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:
+        """Create access control entries; existing ones stay.
 
         Args:
             bindings: the entries.
 
         Returns:
-            By entry, None or why it was not made.
+            None or the error by entry; SECURITY_DISABLED if the broker has no authorizer.
 
         Raises:
-            TrionetError: the request as a whole failed; SECURITY_DISABLED without an authorizer
-                is told of each entry.
+            TrionetError: the request as a whole failed.
 
-        Cancellation: entries may be made.
+        Cancellation: entries may have been created.
         """
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[AclBinding]
         ) -> dict[AclBinding, TrionetError | None]:
-            answer: CreateAclsResponse = await self._calls.client.request(
+            response: CreateAclsResponse = await self._calls.client.request(
                 node, CreateAclsRequest(creations=[_creation(key) for key in keys])
             )
             return {
                 key: failure(each.error_code, str(key), each.error_message)
-                for key, each in zip(keys, answer.results, strict=False)
+                for key, each in zip(keys, response.results, strict=False)
             }
 
-        return await self._calls.each(
-            items(bindings, AclBinding), self._calls.at_controller, ask, CONTROLLER_CODES
+        return await self._calls.for_each(
+            items(bindings, AclBinding), self._calls.at_controller, send, CONTROLLER_CODES
         )
 
-    async def describe_acls(self, which: AclFilter | None = None) -> list[AclBinding]:
-        """Read entries.
+    async def describe(self, which: AclFilter | None = None) -> list[AclBinding]:
+        """Return the access control entries that match a filter.
 
         Args:
-            which: None for all.
+            which: the filter; None for all entries.
 
         Raises:
-            ApiError: SECURITY_DISABLED: there is no authorizer.
+            ApiError: SECURITY_DISABLED if the broker has no authorizer.
             TrionetError: the request failed.
         """
         [which] = items([AclFilter() if which is None else which], AclFilter)
 
-        def described(answer: DescribeAclsResponse) -> list[AclBinding]:
-            check(answer.error_code, "the entries", answer.error_message)
+        def described(response: DescribeAclsResponse) -> list[AclBinding]:
+            check(response.error_code, "the ACLs", response.error_message)
             return [
                 AclBinding(
                     resource_type=ResourceType(resource.resource_type),
@@ -169,7 +167,7 @@ class AclCalls(AdminCalls):
                     operation=AclOperation(each.operation),
                     permission=AclPermission(each.permission_type),
                 )
-                for resource in answer.resources
+                for resource in response.resources
                 for each in resource.acls
             ]
 
@@ -182,39 +180,38 @@ class AclCalls(AdminCalls):
             operation=which.operation,
             permission_type=which.permission,
         )
-        return await self._calls.ask_any(body, described, version_min=1)
+        return await self._calls.call_any(body, described, version_min=1)
 
-    async def delete_acls(
+    async def delete(
         self, filters: Iterable[AclFilter]
     ) -> Results[AclFilter, Results[AclBinding, None]]:
-        """Delete entries.
+        """Delete the access control entries that match filters.
 
         Args:
-            filters: which.
+            filters: the filters.
 
         Returns:
-            By filter, the entries that it met, each with None or why it was not deleted; or why
-            the filter could not be applied.
+            By filter, None or the error of each matching entry; or the error of the filter.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: entries may be deleted.
+        Cancellation: entries may have been deleted.
         """
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[AclFilter]
         ) -> dict[AclFilter, Results[AclBinding, None] | TrionetError]:
-            answer: DeleteAclsResponse = await self._calls.client.request(
+            response: DeleteAclsResponse = await self._calls.client.request(
                 node, DeleteAclsRequest(filters=[_filter(key) for key in keys]), version_min=1
             )
             return {
                 key: _deleted(key, each)
-                for key, each in zip(keys, answer.filter_results, strict=False)
+                for key, each in zip(keys, response.filter_results, strict=False)
             }
 
-        return await self._calls.each(
-            items(filters, AclFilter), self._calls.at_controller, ask, CONTROLLER_CODES
+        return await self._calls.for_each(
+            items(filters, AclFilter), self._calls.at_controller, send, CONTROLLER_CODES
         )
 
 

@@ -1,4 +1,4 @@
-"""Delegation tokens: what lets others act for a user for some time (KIP-48)."""
+"""Delegation tokens, with which a client acts for a user for a limited time (KIP-48)."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ from ....protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
-from ..calls._argument_checks import names
-from ..calls._conversions import AdminCalls, check
+from ..._argument_checks import names
+from ..calls._calls import AdminCalls
+from ..calls._conversions import check
 
 DEFAULT_PERIOD: Final = -1
-"""As long as the broker's settings say; to expire, at once."""
+"""The period set by the broker's configuration; when expiring a token, immediately."""
 
 _WITH_OWNER_VERSION: Final = 3  # KIP-373
 
 
 @attrs.frozen
 class DelegationToken:
-    """A token.
+    """A delegation token.
 
     Attributes:
-        id: its name, which is the user name of SCRAM.
-        hmac: its secret, whose base64 text is the password of SCRAM.
-        owner: for whom it stands, such as ``User:alice``.
-        requester: who asked for it; empty where it is not told.
-        renewers: who may renew it, beside its owner.
-        issued_ms: when it was made, in milliseconds since 1970.
-        expires_ms: when it ends unless it is renewed.
-        ends_ms: when it ends in any case.
+        id: the token id, used as SCRAM user name.
+        hmac: the secret, whose base64 form is used as SCRAM password.
+        owner: the principal it stands for, such as ``User:alice``.
+        requester: the principal that requested it; empty if not reported.
+        renewers: the principals that may renew it besides its owner.
+        issued_ms: when it was issued, in ms since the epoch.
+        expires_ms: when it expires unless it is renewed, in ms since the epoch.
+        ends_ms: when it expires at the latest, in ms since the epoch.
     """
 
     id: str
@@ -61,27 +62,27 @@ class DelegationToken:
 
 
 class DelegationTokenCalls(AdminCalls):
-    """Calls about delegation tokens; brokers allow them over authenticated connections only."""
+    """Calls for delegation tokens; brokers only accept them on authenticated connections."""
 
-    async def create_delegation_token(
+    async def create(
         self,
         *,
         renewers: Iterable[str] = (),
         max_lifetime_ms: int = DEFAULT_PERIOD,
         owner: str | None = None,
     ) -> DelegationToken:
-        """Make a token.
+        """Create a token.
 
         Args:
-            renewers: who may renew it, such as ``User:bob``.
-            max_lifetime_ms: when it ends in any case.
-            owner: for whom it stands; None for the caller.
+            renewers: principals that may renew it, such as ``User:bob``.
+            max_lifetime_ms: its maximum lifetime.
+            owner: the principal it stands for; None for the caller.
 
         Raises:
             ApiError: such as DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
             TrionetError: the request failed.
 
-        Cancellation: a token may be made.
+        Cancellation: a token may have been created.
         """
         allowed = names(renewers)
         owner_type, owner_name = None, None
@@ -89,17 +90,19 @@ class DelegationTokenCalls(AdminCalls):
             [owner] = names([owner])
             owner_type, owner_name = _principal(owner)
 
-        def made(answer: CreateDelegationTokenResponse) -> DelegationToken:
-            check(answer.error_code, "the delegation token")
+        def made(response: CreateDelegationTokenResponse) -> DelegationToken:
+            check(response.error_code, "the delegation token")
             return DelegationToken(
-                answer.token_id,
-                bytes(answer.hmac),
-                _text(answer.principal_type, answer.principal_name),
-                _text(answer.token_requester_principal_type, answer.token_requester_principal_name),
+                response.token_id,
+                bytes(response.hmac),
+                _text(response.principal_type, response.principal_name),
+                _text(
+                    response.token_requester_principal_type, response.token_requester_principal_name
+                ),
                 tuple(allowed),
-                answer.issue_timestamp_ms,
-                answer.expiry_timestamp_ms,
-                answer.max_timestamp_ms,
+                response.issue_timestamp_ms,
+                response.expiry_timestamp_ms,
+                response.max_timestamp_ms,
             )
 
         body = CreateDelegationTokenRequest(
@@ -112,61 +115,59 @@ class DelegationTokenCalls(AdminCalls):
             max_lifetime_ms=max_lifetime_ms,
         )
         version_min = 1 if owner is None else _WITH_OWNER_VERSION
-        return await self._calls.ask_controller(body, made, version_min=version_min)
+        return await self._calls.call_controller(body, made, version_min=version_min)
 
-    async def renew_delegation_token(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
-        """Let a token end later; gives when, in milliseconds since 1970.
+    async def renew(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
+        """Renew a token. Returns its new expiry time in ms since the epoch.
 
         Args:
-            hmac: its secret.
-            period_ms: how long from now.
+            hmac: the token's secret.
+            period_ms: the time from now until it expires.
 
         Raises:
             ApiError: such as DELEGATION_TOKEN_NOT_FOUND.
             TrionetError: the request failed.
         """
 
-        def renewed(answer: RenewDelegationTokenResponse) -> int:
-            check(answer.error_code, "the delegation token")
-            return answer.expiry_timestamp_ms
+        def renewed(response: RenewDelegationTokenResponse) -> int:
+            check(response.error_code, "the delegation token")
+            return response.expiry_timestamp_ms
 
         body = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
-        return await self._calls.ask_controller(body, renewed)
+        return await self._calls.call_controller(body, renewed)
 
-    async def expire_delegation_token(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
-        """Let a token end sooner; gives when, in milliseconds since 1970.
+    async def expire(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
+        """Shorten a token's life. Returns its new expiry time in ms since the epoch.
 
         Args:
-            hmac: its secret.
-            period_ms: how long from now; below zero for at once.
+            hmac: the token's secret.
+            period_ms: the time from now until it expires; negative for immediately.
 
         Raises:
             ApiError: such as DELEGATION_TOKEN_NOT_FOUND.
             TrionetError: the request failed.
         """
 
-        def expired(answer: ExpireDelegationTokenResponse) -> int:
-            check(answer.error_code, "the delegation token")
-            return answer.expiry_timestamp_ms
+        def expired(response: ExpireDelegationTokenResponse) -> int:
+            check(response.error_code, "the delegation token")
+            return response.expiry_timestamp_ms
 
         body = ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
-        return await self._calls.ask_controller(body, expired)
+        return await self._calls.call_controller(body, expired)
 
-    async def describe_delegation_tokens(
-        self, owners: Iterable[str] | None = None
-    ) -> list[DelegationToken]:
-        """The tokens that the caller may see.
+    async def describe(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
+        """Return the tokens that the caller may describe.
 
         Args:
-            owners: those of these principals only; None for all.
+            owners: only tokens of these principals; None for all.
 
         Raises:
             TrionetError: the request failed.
         """
 
-        def described(answer: DescribeDelegationTokenResponse) -> list[DelegationToken]:
-            check(answer.error_code, "the delegation tokens")
-            return [_token(each) for each in answer.tokens]
+        def described(response: DescribeDelegationTokenResponse) -> list[DelegationToken]:
+            check(response.error_code, "the delegation tokens")
+            return [_token(each) for each in response.tokens]
 
         body = DescribeDelegationTokenRequest(
             owners=None
@@ -176,14 +177,14 @@ class DelegationTokenCalls(AdminCalls):
                 for type, name in map(_principal, names(owners))
             ]
         )
-        return await self._calls.ask_any(body, described)
+        return await self._calls.call_any(body, described)
 
 
 def _principal(text: str) -> tuple[str, str]:
-    """The type and the name of ``User:alice``."""
+    """Split a principal such as ``User:alice`` into type and name."""
     type, separator, name = text.partition(":")
     if not type or not separator or not name:
-        raise ValueError(f"{text!r} is no principal; one is such as 'User:alice'")
+        raise ValueError(f"invalid principal {text!r}: expected TYPE:NAME, such as 'User:alice'")
     return type, name
 
 

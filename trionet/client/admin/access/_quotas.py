@@ -1,4 +1,4 @@
-"""How much clients may use: quotas of users, client ids and addresses (KIP-546)."""
+"""Client quotas of users, client ids and IP addresses (KIP-546)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ....protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
+from ..._argument_checks import items, mapping
 from ..._node import Node
-from ..calls._argument_checks import items, mapping
-from ..calls._conversions import AdminCalls, check, failure
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import check, failure
 from ..calls._nodes import CONTROLLER_CODES
-from ..calls._results import Results
 
 
 def _parts(parts: Mapping[str, str | None]) -> tuple[tuple[str, str | None], ...]:
@@ -27,18 +27,18 @@ def _parts(parts: Mapping[str, str | None]) -> tuple[tuple[str, str | None], ...
 
 @attrs.frozen
 class QuotaEntity:
-    """Whom a quota is for: ``QuotaEntity({"user": "alice", "client-id": None})``.
+    """The entity a quota applies to: ``QuotaEntity({"user": "alice", "client-id": None})``.
 
     Attributes:
-        parts: by type (``user``, ``client-id``, ``ip``) the name; None for whoever has no quota of
-            his own.
+        parts: the name by type (``user``, ``client-id``, ``ip``); None for the default of entities
+            without a quota of their own.
     """
 
     parts: tuple[tuple[str, str | None], ...] = attrs.field(converter=_parts)
 
 
 class QuotaMatch(IntEnum):
-    """Which names are meant."""
+    """How a filter matches names."""
 
     EXACT = 0
     DEFAULT = 1
@@ -47,12 +47,12 @@ class QuotaMatch(IntEnum):
 
 @attrs.frozen
 class QuotaFilter:
-    """Which entities are meant, by one of their parts.
+    """Selects entities by one of their parts.
 
     Attributes:
-        type: of the part: ``user``, ``client-id`` or ``ip``.
-        name: for an exact match.
-        match: by the name if there is one, else any.
+        type: the type of the part: ``user``, ``client-id`` or ``ip``.
+        name: the name to match exactly.
+        match: how to match; by default EXACT with a name, and ANY without.
     """
 
     type: str
@@ -65,30 +65,30 @@ class QuotaFilter:
 
 
 class QuotaCalls(AdminCalls):
-    """Calls about quotas."""
+    """Calls for client quotas."""
 
-    async def describe_client_quotas(
+    async def describe(
         self, filters: Iterable[QuotaFilter] = (), *, strict: bool = False
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """Read quotas.
+        """Return the quotas of entities.
 
         Args:
-            filters: all must hold; none for all quotas.
-            strict: entities with other parts than those of the filters are left out.
+            filters: filters that must all match; empty for all quotas.
+            strict: whether to exclude entities with parts that no filter names.
 
         Raises:
             TrionetError: the request failed.
         """
 
         def described(
-            answer: DescribeClientQuotasResponse,
+            response: DescribeClientQuotasResponse,
         ) -> dict[QuotaEntity, dict[str, float]]:
-            check(answer.error_code, "the quotas", answer.error_message)
+            check(response.error_code, "the quotas", response.error_message)
             return {
                 QuotaEntity({part.entity_type: part.entity_name for part in each.entity}): {
                     value.key: value.value for value in each.values
                 }
-                for each in answer.entries or ()
+                for each in response.entries or ()
             }
 
         components = [
@@ -96,46 +96,46 @@ class QuotaCalls(AdminCalls):
             for each in items(filters, QuotaFilter)
         ]
         body = DescribeClientQuotasRequest(components=components, strict=strict)
-        return await self._calls.ask_any(body, described)
+        return await self._calls.call_any(body, described)
 
-    async def alter_client_quotas(
+    async def alter(
         self,
         quotas: Mapping[QuotaEntity, Mapping[str, float | None]],
         *,
         validate_only: bool = False,
     ) -> Results[QuotaEntity, None]:
-        """Set and remove quotas; those that are not named stay.
+        """Set and remove quotas; others stay as they are.
 
         Args:
-            quotas: by entity and key, such as ``producer_byte_rate``, the value; None for no more.
-            validate_only: only look whether that could be done.
+            quotas: the value by entity and key, such as ``producer_byte_rate``; None to remove it.
+            validate_only: only check whether the quotas could be changed.
 
         Returns:
-            By entity, None or why nothing of it was changed.
+            By entity, None or the error, in which case none of its quotas changed.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: quotas may be changed.
+        Cancellation: quotas may have been changed.
         """
         quotas = mapping(quotas, QuotaEntity, Mapping)
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[QuotaEntity]
         ) -> dict[QuotaEntity, TrionetError | None]:
-            answer: altering.AlterClientQuotasResponse = await self._calls.client.request(
+            response: altering.AlterClientQuotasResponse = await self._calls.client.request(
                 node,
                 altering.AlterClientQuotasRequest(
                     entries=[_entry(key, quotas[key]) for key in keys], validate_only=validate_only
                 ),
             )
             found: dict[QuotaEntity, TrionetError | None] = {}
-            for each in answer.entries:
+            for each in response.entries:
                 key = QuotaEntity({part.entity_type: part.entity_name for part in each.entity})
                 found[key] = failure(each.error_code, str(key), each.error_message)
             return found
 
-        return await self._calls.each(quotas, self._calls.at_controller, ask, CONTROLLER_CODES)
+        return await self._calls.for_each(quotas, self._calls.at_controller, send, CONTROLLER_CODES)
 
 
 def _entry(entity: QuotaEntity, values: Mapping[str, float | None]) -> altering.RequestEntryData:

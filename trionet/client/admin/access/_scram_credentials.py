@@ -1,4 +1,4 @@
-"""Passwords of users for SCRAM (KIP-554). Only what is made of them leaves this process."""
+"""SCRAM credentials of users (KIP-554). Passwords are salted and hashed here, and never sent."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from ....protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     UserName,
 )
+from ..._argument_checks import items, names
 from ..._node import Node
-from ..calls._argument_checks import items, names
-from ..calls._conversions import AdminCalls, check, failure
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import check, failure
+from ..calls._enums import WireEnum
 from ..calls._nodes import CONTROLLER_CODES
-from ..calls._results import Results
-from ..calls._wire_enum import WireEnum
 
 
 class ScramMechanism(WireEnum):
-    """By Kafka's numbers."""
+    """A SCRAM mechanism, with Kafka's numbers."""
 
     UNKNOWN = 0
     SCRAM_SHA_256 = 1
@@ -48,14 +48,14 @@ _NAMES: Final = {
 
 @attrs.frozen
 class ScramUpsertion:
-    """A password for a user, new or in place of another.
+    """Sets a user's password.
 
     Attributes:
-        user: the name.
-        mechanism: for which mechanism.
-        password: as the user types it.
-        iterations: how often it is hashed, 4096 to 16384.
-        salt: at random without.
+        user: the user name.
+        mechanism: the mechanism.
+        password: the password in clear text.
+        iterations: the number of hash iterations, 4096 to 16384.
+        salt: the salt; None for a random one.
     """
 
     user: str
@@ -67,11 +67,11 @@ class ScramUpsertion:
 
 @attrs.frozen
 class ScramDeletion:
-    """The end of a user's password.
+    """Deletes a user's password.
 
     Attributes:
-        user: the name.
-        mechanism: for which mechanism.
+        user: the user name.
+        mechanism: the mechanism.
     """
 
     user: str
@@ -79,19 +79,19 @@ class ScramDeletion:
 
 
 class ScramCredentialCalls(AdminCalls):
-    """Calls about passwords for SCRAM."""
+    """Calls for SCRAM credentials."""
 
-    async def describe_user_scram_credentials(
+    async def describe(
         self, users: Iterable[str] | None = None
     ) -> Results[str, dict[ScramMechanism, int]]:
-        """Which users have passwords.
+        """Return which users have SCRAM credentials.
 
         Args:
-            users: their names; None for all that have any.
+            users: user names; None for all users with credentials.
 
         Returns:
-            By name, the iterations by mechanism, or why they are not known: RESOURCE_NOT_FOUND for
-            who has none.
+            By user, the iterations by mechanism or the error: RESOURCE_NOT_FOUND for a user without
+            credentials.
 
         Raises:
             TrionetError: the request failed.
@@ -99,11 +99,11 @@ class ScramCredentialCalls(AdminCalls):
         wanted = None if users is None else [UserName(name=name) for name in names(users)]
 
         def described(
-            answer: DescribeUserScramCredentialsResponse,
+            response: DescribeUserScramCredentialsResponse,
         ) -> Results[str, dict[ScramMechanism, int]]:
-            check(answer.error_code, "the credentials", answer.error_message)
+            check(response.error_code, "the credentials", response.error_message)
             results: Results[str, dict[ScramMechanism, int]] = Results()
-            for each in answer.results:
+            for each in response.results:
                 error = failure(each.error_code, f"user {each.user}", each.error_message)
                 results[each.user] = error or {
                     ScramMechanism(info.mechanism): info.iterations
@@ -112,31 +112,31 @@ class ScramCredentialCalls(AdminCalls):
             return results
 
         body = DescribeUserScramCredentialsRequest(users=wanted)
-        return await self._calls.ask_any(body, described)
+        return await self._calls.call_any(body, described)
 
-    async def alter_user_scram_credentials(
+    async def alter(
         self, alterations: Iterable[ScramUpsertion | ScramDeletion]
     ) -> Results[str, None]:
         """Set and delete passwords.
 
         Args:
-            alterations: what to do, one for each user: Kafka takes no more at a time.
+            alterations: the changes, at most one per user, as in Kafka.
 
         Returns:
-            By user, None or why nothing was done.
+            None or the error by user.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: it may be done.
+        Cancellation: the changes may have been made.
         """
         by_user: dict[str, list[ScramCredentialUpsertion | ScramCredentialDeletion]] = {}
         for alteration in items(alterations, ScramUpsertion, ScramDeletion):
             by_user.setdefault(alteration.user, []).append(await _encoded(alteration))
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
             changes = [each for key in keys for each in by_user[key]]
-            answer: AlterUserScramCredentialsResponse = await self._calls.client.request(
+            response: AlterUserScramCredentialsResponse = await self._calls.client.request(
                 node,
                 AlterUserScramCredentialsRequest(
                     deletions=[x for x in changes if isinstance(x, ScramCredentialDeletion)],
@@ -145,10 +145,12 @@ class ScramCredentialCalls(AdminCalls):
             )
             return {
                 each.user: failure(each.error_code, f"user {each.user}", each.error_message)
-                for each in answer.results
+                for each in response.results
             }
 
-        return await self._calls.each(by_user, self._calls.at_controller, ask, CONTROLLER_CODES)
+        return await self._calls.for_each(
+            by_user, self._calls.at_controller, send, CONTROLLER_CODES
+        )
 
 
 async def _encoded(
@@ -159,7 +161,7 @@ async def _encoded(
     if isinstance(alteration, ScramDeletion):
         return ScramCredentialDeletion(name=name, mechanism=mechanism)
     salt = os.urandom(SALT_BYTES) if alteration.salt is None else alteration.salt
-    # Milliseconds on purpose: not on the loop.
+    # Takes milliseconds by design, so not on the event loop.
     salted = await trio.to_thread.run_sync(
         hashlib.pbkdf2_hmac,
         HASHES[_NAMES[mechanism]],

@@ -1,4 +1,7 @@
-"""Asking until there is an answer, or time is up (Kafka: KafkaAdminClient.Call, AdminApiDriver)."""
+"""Send the requests of admin calls, with retries, until they succeed or time out.
+
+(Kafka: KafkaAdminClient.Call, AdminApiDriver.)
+"""
 
 from __future__ import annotations
 
@@ -18,86 +21,123 @@ from ..._node import Node
 from ..._topic_partition import TopicPartition
 from ...network._kafka_client import KafkaClient
 from ._nodes import CONTROLLER_CODES, CoordinatorKind, Nodes
-from ._results import Results
 from ._settings import AdminSettings
 
 K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
 
-Place = Callable[[Sequence[K]], Awaitable[Mapping[K, Node | TrionetError]]]
-"""Whom to ask about each item, or why nobody can be asked."""
+Lookup = Callable[[Sequence[K]], Awaitable[Mapping[K, Node | TrionetError]]]
+"""Finds the broker responsible for each item, or the error why there is none."""
 
-Ask = Callable[[Node, Sequence[K]], Awaitable[Mapping[K, V | TrionetError]]]
-"""Asks one broker about some items; raises what is wrong with all of them."""
+SendTo = Callable[[Node, Sequence[K]], Awaitable[Mapping[K, V | TrionetError]]]
+"""Sends one broker a request about some items; raises errors that concern all of them."""
+
+
+class Results(dict[K, V | TrionetError]):
+    """The value or error of each item of a call, by item.
+
+    Errors of single items are not raised.
+    """
+
+    @property
+    def errors(self) -> dict[K, TrionetError]:
+        """The errors of the items that failed."""
+        return {key: value for key, value in self.items() if isinstance(value, TrionetError)}
+
+    def checked(self) -> dict[K, V]:
+        """Return the values of all items.
+
+        Raises:
+            TrionetError: the error of the first item that failed.
+        """
+        for error in self.errors.values():
+            raise error
+        return {key: value for key, value in self.items() if not isinstance(value, TrionetError)}
 
 
 class Calls:
-    """The requests of an admin client.
+    """Sends the requests of an admin client.
 
     Args:
-        client: what sends them.
-        settings: how often, and for how long.
-        chance: what blurs the waits.
+        client: the client that sends them.
+        settings: timeouts and retries.
+        rng: source of the backoff's jitter.
 
     Attributes:
-        client: the same.
-        nodes: finds whom to ask.
+        client: as given.
+        nodes: finds the responsible brokers.
     """
 
-    def __init__(self, client: KafkaClient, settings: AdminSettings, chance: random.Random) -> None:
+    def __init__(self, client: KafkaClient, settings: AdminSettings, rng: random.Random) -> None:
         self.client = client
-        self.nodes = Nodes(client, of_controllers=bool(settings.controllers))
+        self.nodes: Nodes = Nodes(client, of_controllers=bool(settings.controllers))
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
 
     @property
     def timeout_ms(self) -> int:
-        """How long a broker may take for what it does before it answers."""
+        """How long a broker may take to carry out a request before it responds."""
         return round(self._settings.client.requests.timeout_seconds * 1000)
 
-    # One answer.
+    # Calls with one response.
 
-    async def once(self, ask: Callable[[], Awaitable[T]], retried: Collection[int] = ()) -> T:
-        """Ask until there is an answer.
+    async def request(
+        self, body: Message, *, broker_id: int | None = None, version_max: int | None = None
+    ) -> Any:
+        """Send a request to a broker, once, and return its response unchecked.
+
+        See :meth:`.Admin.request`.
+        """
+
+        async def find() -> Node:
+            return await (self.nodes.any() if broker_id is None else self.nodes.broker(broker_id))
+
+        node = await self.retry(find)
+        return await self.client.request(node, body, version_max=version_max)
+
+    async def retry(self, send: Callable[[], Awaitable[T]], retried: Collection[int] = ()) -> T:
+        """Send a request, and retry it until it succeeds.
 
         Args:
-            ask: raises ApiError for an answer that is an error.
-            retried: the codes of those after which asking again may help.
+            send: sends the request; raises ApiError if the response has an error code.
+            retried: the error codes to retry.
 
         Raises:
-            CallTimedOutError: there was none in time; its cause is what went wrong last.
-            TrionetError: what ``ask`` raises.
+            CallTimedOutError: there was no success in time; its cause is the last error.
+            TrionetError: what ``send`` raises, if that is not retried.
         """
-        attempts = _Attempts(self._settings, self.nodes, self._chance)
+        attempts = _Attempts(self._settings, self.nodes, self._rng)
         error: TrionetError | None = None
         with trio.move_on_after(self._settings.api_seconds):
             while True:
                 try:
-                    return await ask()
+                    return await send()
                 except (DisconnectedError, ApiError) as failure:
                     error = failure
-                if not attempts.may_pass(error, retried):
+                if not attempts.should_retry(error, retried):
                     raise error
                 await attempts.wait(error)
         raise attempts.timed_out(error)
 
-    async def ask_any(self, body: Message, check: Callable[[Any], T], *, version_min: int = 0) -> T:
-        """Ask any broker.
+    async def call_any(
+        self, body: Message, check: Callable[[Any], T], *, version_min: int = 0
+    ) -> T:
+        """Send a request to any broker.
 
         Args:
             body: the request.
-            check: makes a value of the answer, or raises ApiError.
+            check: converts the response to the call's value, or raises ApiError.
             version_min: the oldest version that can carry the body.
         """
 
-        async def ask() -> T:
+        async def send() -> T:
             node = await self.nodes.any()
             return check(await self.client.request(node, body, version_min=version_min))
 
-        return await self.once(ask)
+        return await self.retry(send)
 
-    async def ask_controller(
+    async def call_controller(
         self,
         body: Message,
         check: Callable[[Any], T],
@@ -105,58 +145,60 @@ class Calls:
         version_min: int = 0,
         retried: Collection[int] = (),
     ) -> T:
-        """As :meth:`ask_any`, the controller."""
+        """Send a request to the controller; otherwise like :meth:`call_any`."""
 
-        async def ask() -> T:
+        async def send() -> T:
             node = await self.nodes.controller()
             return check(await self.client.request(node, body, version_min=version_min))
 
-        return await self.once(ask, {*CONTROLLER_CODES, *retried})
+        return await self.retry(send, {*CONTROLLER_CODES, *retried})
 
-    async def ask_broker(
+    async def call_broker(
         self, node_id: int, body: Message, check: Callable[[Any], T], *, version_min: int = 0
     ) -> T:
-        """As :meth:`ask_any`, one broker."""
+        """Send a request to one broker; otherwise like :meth:`call_any`."""
 
-        async def ask() -> T:
+        async def send() -> T:
             node = await self.nodes.broker(node_id)
             return check(await self.client.request(node, body, version_min=version_min))
 
-        return await self.once(ask)
+        return await self.retry(send)
 
-    # An answer for each of many.
+    # Calls about many items.
 
-    async def each(
+    async def for_each(
         self,
         keys: Iterable[K],
-        place: Place[K],
-        ask: Ask[K, V],
+        lookup: Lookup[K],
+        send: SendTo[K, V],
         retried: Collection[int] = (),
         *,
         singly: bool = False,
     ) -> Results[K, V]:
-        """Ask about many items, each until there is an answer, those of one broker together.
+        """Send requests about many items, one per broker, and retry each item until it succeeds.
 
         Args:
             keys: the items.
-            place: whom to ask about them.
-            ask: asks one broker.
-            retried: the codes of errors of items after which asking again may help.
-            singly: a request holds one item: all are under way at the same time.
+            lookup: finds the responsible brokers.
+            send: sends the request to one broker.
+            retried: the error codes of items to retry.
+            singly: send one request per item, all at the same time.
 
         Raises:
-            CallTimedOutError: nobody could be asked about anything in time.
-            TrionetError: it went wrong for all items alike.
+            CallTimedOutError: no broker could be asked about any item in time.
+            TrionetError: the requests failed as a whole for all items.
         """
-        attempts = _Attempts(self._settings, self.nodes, self._chance)
+        attempts = _Attempts(self._settings, self.nodes, self._rng)
         wanted = list(dict.fromkeys(keys))
         outcomes: dict[K, V | TrionetError | _Whole] = {}
         left = wanted
         with trio.move_on_after(self._settings.api_seconds):
-            await trio.lowlevel.checkpoint()  # also about nothing
+            await trio.lowlevel.checkpoint()  # even without items
             while left:
-                await self._round(left, place, ask, outcomes, singly)
-                left = [key for key in left if attempts.may_pass(_error(outcomes[key]), retried)]
+                await self._round(left, lookup, send, outcomes, singly)
+                left = [
+                    key for key in left if attempts.should_retry(_error(outcomes[key]), retried)
+                ]
                 if left:
                     await attempts.wait(_error(outcomes[left[0]]))
         for key in left:
@@ -168,82 +210,82 @@ class Calls:
     async def _round(
         self,
         keys: Sequence[K],
-        place: Place[K],
-        ask: Ask[K, V],
+        lookup: Lookup[K],
+        send: SendTo[K, V],
         outcomes: dict[K, V | TrionetError | _Whole],
         singly: bool,
     ) -> None:
-        """Ask once about each; what one broker said stays when the time of another is up."""
+        """Send one round of requests; results count even if other brokers' requests time out."""
         requests: dict[tuple[Node, K | None], list[K]] = {}
         await trio.lowlevel.checkpoint()
         try:
-            places = await place(keys)
+            nodes = await lookup(keys)
         except TrionetError as error:
             outcomes.update(dict.fromkeys(keys, _Whole(error)))
             return
         for key in keys:
-            node = places[key]
+            node = nodes[key]
             if isinstance(node, Node):
                 requests.setdefault((node, key if singly else None), []).append(key)
             else:
                 outcomes[key] = node
 
-        async def ask_one(node: Node, about: Sequence[K]) -> None:
+        async def send_one(node: Node, about: Sequence[K]) -> None:
             await trio.lowlevel.checkpoint()
             try:
-                answers = await ask(node, about)
+                responses = await send(node, about)
             except TrionetError as error:
                 outcomes.update(dict.fromkeys(about, _Whole(error)))
                 return
             for key in about:
-                outcomes[key] = answers[key] if key in answers else _not_told(node, key)
+                outcomes[key] = responses[key] if key in responses else _missing(node, key)
 
         with raise_single_error():
             async with trio.open_nursery() as nursery:
                 for (node, _), about in requests.items():
-                    nursery.start_soon(ask_one, node, about)
+                    nursery.start_soon(send_one, node, about)
 
-    # Places.
+    # Responsible brokers.
 
     async def at_any(self, keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-        """All at one broker, no matter which."""
+        """Any broker, the same for all items."""
         return dict.fromkeys(keys, await self.nodes.any())
 
     async def at_controller(self, keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-        """All at the controller."""
+        """The controller."""
         return dict.fromkeys(keys, await self.nodes.controller())
 
     async def at_leaders(
         self, keys: Sequence[TopicPartition]
     ) -> dict[TopicPartition, Node | TrionetError]:
-        """Each partition at its leader."""
+        """Each partition's leader."""
         return await self.nodes.leaders(keys)
 
     async def at_groups(self, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
-        """Each group at its coordinator."""
+        """Each group's coordinator."""
         return await self.nodes.coordinators(CoordinatorKind.GROUP, keys)
 
-    def at_group(self, group: str) -> Place[K]:
-        """All at the coordinator of one group."""
+    def at_group(self, group: str) -> Lookup[K]:
+        """The coordinator of one group, for all items."""
 
-        async def place(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
+        async def lookup(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
             return dict.fromkeys(keys, (await self.at_groups([group]))[group])
 
-        return place
+        return lookup
 
     async def at_transactions(self, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
-        """Each transactional id at its coordinator."""
+        """Each transactional id's coordinator."""
         return await self.nodes.coordinators(CoordinatorKind.TRANSACTION, keys)
 
     async def at_themselves(self, keys: Sequence[int]) -> Mapping[int, Node | TrionetError]:
-        """Each broker, by its id, at itself."""
-        itself: Place[int] = self.at_brokers(lambda node_id: node_id)
+        """Broker ids: each broker itself."""
+        itself: Lookup[int] = self.at_brokers(lambda node_id: node_id)
         return await itself(keys)
 
-    def at_brokers(self, node_id_of: Callable[[K], int]) -> Place[K]:
-        """Each at a broker that is known by its id."""
+    def at_brokers(self, node_id_of: Callable[[K], int]) -> Lookup[K]:
+        """The broker with the id that ``node_id_of`` returns."""
 
-        async def place(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
+        async def lookup(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
             found: dict[K, Node | TrionetError] = {}
             await trio.lowlevel.checkpoint()
             for key in keys:
@@ -253,12 +295,23 @@ class Calls:
                     found[key] = error
             return found
 
-        return place
+        return lookup
+
+
+class AdminCalls:
+    """A group of admin calls.
+
+    Args:
+        calls: sends their requests.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
 
 
 @attrs.frozen
 class _Whole:
-    """What went wrong with a request as a whole, and so with each item of it."""
+    """The error of a whole request, and so of each item in it."""
 
     error: TrionetError
 
@@ -270,10 +323,10 @@ def _error(outcome: object) -> TrionetError | None:
 
 
 def _results(keys: Sequence[K], outcomes: Mapping[K, V | TrionetError | _Whole]) -> Results[K, V]:
-    """The outcomes in the order of the items.
+    """Return the outcomes in the order of the items.
 
     Raises:
-        TrionetError: they all are errors of whole requests.
+        TrionetError: every request failed as a whole.
     """
     whole = [each.error for each in outcomes.values() if isinstance(each, _Whole)]
     if keys and len(whole) == len(keys):
@@ -285,24 +338,24 @@ def _results(keys: Sequence[K], outcomes: Mapping[K, V | TrionetError | _Whole])
     return results
 
 
-def _not_told(node: Node, key: object) -> ApiError:
+def _missing(node: Node, key: object) -> ApiError:
     return api_error(
-        error_codes.UNKNOWN_SERVER_ERROR, str(key), f"the answer of {node} does not speak of it"
+        error_codes.UNKNOWN_SERVER_ERROR, str(key), f"it is missing in the response of {node}"
     )
 
 
 class _Attempts:
-    """How often something was tried, and whether it is worth to try it again."""
+    """Counts the attempts of a call, and decides about retries."""
 
-    def __init__(self, settings: AdminSettings, nodes: Nodes, chance: random.Random) -> None:
+    def __init__(self, settings: AdminSettings, nodes: Nodes, rng: random.Random) -> None:
         self._settings = settings
         self._nodes = nodes
-        self._chance = chance
+        self._rng = rng
         self._failures = 0
         self._began_at = trio.current_time()
 
-    def may_pass(self, error: TrionetError | None, retried: Collection[int]) -> bool:
-        """Whether asking again may help."""
+    def should_retry(self, error: TrionetError | None, retried: Collection[int]) -> bool:
+        """Whether to retry after an error."""
         if error is None or self._failures >= self._settings.retries:
             return False
         if not isinstance(error, ApiError):
@@ -312,20 +365,20 @@ class _Attempts:
             if waited >= self._settings.unknown_topic_seconds:
                 return False
         if self._nodes.of_controllers and error.error_code in CONTROLLER_CODES:
-            return True  # who is asked is always the active one
+            return True  # every request goes to the active controller
         return error.error_code in retried
 
     async def wait(self, error: TrionetError | None) -> None:
-        """Wait before the next attempt; what is known of the cluster may be what was wrong."""
+        """Wait for the backoff; refreshes the metadata if it may have been the cause."""
         if isinstance(error, DisconnectedError) or (
             isinstance(error, ApiError) and error.error_code in CONTROLLER_CODES
         ):
             self._nodes.refresh()
         self._failures += 1
-        await trio.sleep(self._settings.retry.seconds(self._failures, self._chance))
+        await trio.sleep(self._settings.retry.seconds(self._failures, self._rng))
 
     def timed_out(self, error: TrionetError | None) -> CallTimedOutError:
-        """Time is up."""
+        """Build the error of a call that has timed out."""
         error = error or self._nodes.last_error()
         what = str(error or "no broker has responded")
         if not isinstance(error, ApiError):

@@ -1,4 +1,4 @@
-"""What the calls of every family have in common."""
+"""Conversions shared by admin calls: error codes, values, ids and partitions."""
 
 from __future__ import annotations
 
@@ -9,77 +9,63 @@ from typing import Any, Final
 from ....errors import ApiError, TrionetError
 from ....protocol.error_codes import NONE
 from ..._api_errors import api_error
+from ..._argument_checks import items, mapping, names
 from ..._topic_partition import TopicPartition
-from ..access._acl_operation import AclOperation
-from ._argument_checks import items, mapping, names
-from ._calls import Calls
 
 _ID_BYTES: Final = 16
-_NOT_TOLD: Final = -(2**31)
-
-
-class AdminCalls:
-    """A family of calls.
-
-    Args:
-        calls: the requests that they make.
-    """
-
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
 
 
 def check(error_code: int, about: str, message: str | None = None) -> None:
-    """Raise the error that an answer tells of, if it does.
+    """Raise an error unless the error code of a response is NONE.
 
     Raises:
-        ApiError: the code is one of an error.
+        ApiError: the code is not NONE.
     """
     if error_code != NONE:
         raise api_error(error_code, about, message)
 
 
 def failure(error_code: int, about: str, message: str | None = None) -> ApiError | None:
-    """The error of one item; None if there is none."""
+    """Return the error of one item; None if its error code is NONE."""
     return None if error_code == NONE else api_error(error_code, about, message)
 
 
 Setting = str | int | float | bool | None
-"""A value of a topic's or a broker's configuration; None is none at all."""
+"""A value of a topic's or broker's configuration; None for no value."""
 
 
 def setting_text(value: Setting) -> str | None:
-    """How Kafka writes a value.
+    """Convert a value to Kafka's string form.
 
     Raises:
-        TypeError: it is none that a setting can have.
+        TypeError: the value has another type.
     """
     if value is not None and not isinstance(value, str | int | float):
-        raise TypeError(f"a setting is a text, a number, a truth value or None, not {value!r}")
+        raise TypeError(f"a setting must be a str, int, float, bool or None, not {value!r}")
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if value is None else str(value)
 
 
 def id_bytes(text: str) -> bytes:
-    """An id of Kafka's from its text.
+    """Parse the base64 form of a 16-byte id.
 
     Raises:
-        TypeError, ValueError: it is none.
+        TypeError, ValueError: it is invalid.
     """
     if not isinstance(text, str):
-        raise TypeError(f"an id is a text, not {text!r}")
+        raise TypeError(f"an id must be a str, not {text!r}")
     try:
         raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except ValueError:
         raw = b""
     if len(raw) != _ID_BYTES:
-        raise ValueError(f"{text!r} is no id; one is 22 letters, digits, - and _")
+        raise ValueError(f"invalid id {text!r}: expected a URL-safe base64 string of 22 characters")
     return raw
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The numbers of partitions by their topics."""
+    """Group partition numbers by topic."""
     found: dict[str, list[int]] = {}
     for topic, partition in partitions:
         found.setdefault(topic, []).append(partition)
@@ -87,7 +73,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def failures(topics: Iterable[Any]) -> dict[TopicPartition, TrionetError | None]:
-    """Why something failed, by partition, of an answer's topics; None where it did not."""
+    """Return the error of each partition in a response's topics; None for success."""
     found: dict[TopicPartition, TrionetError | None] = {}
     for topic in topics:
         for each in topic.partitions:
@@ -99,22 +85,15 @@ def failures(topics: Iterable[Any]) -> dict[TopicPartition, TrionetError | None]
 def partitions_by_group(
     groups: Mapping[str, Iterable[TopicPartition] | None] | Iterable[str],
 ) -> dict[str, list[TopicPartition] | None]:
-    """The groups that a caller gave, with their partitions; None for all.
+    """Normalise a caller's groups to partitions by group; None for all partitions.
 
     Raises:
-        TypeError: it is something else; see :mod:`._argument_checks`.
+        TypeError: the argument has another type.
     """
     if not isinstance(groups, Mapping):
         return dict.fromkeys(names(groups))
-    # Lists: who is asked again is asked about the same.
+    # Lists, not iterators: a retry needs the same partitions again.
     return {
-        key: None if given is None else items(given, TopicPartition)
-        for key, given in mapping(groups, str, object).items()
+        key: None if value is None else items(value, TopicPartition)
+        for key, value in mapping(groups, str, object).items()
     }
-
-
-def operations(bits: int) -> frozenset[AclOperation] | None:
-    """What we may do, from the bits of an answer; None where it does not tell (KIP-430)."""
-    if bits == _NOT_TOLD:
-        return None
-    return frozenset(each for each in AclOperation if each and bits >> each & 1)

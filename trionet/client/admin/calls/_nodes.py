@@ -1,7 +1,7 @@
-"""Whom to ask: any broker, the controller, a coordinator, the leader of a partition.
+"""Find the broker for a request: any, the controller, a coordinator, a partition's leader.
 
-(Kafka: AdminApiLookupStrategy and the node providers of KafkaAdminClient.) Where something is is
-asked for each time: administration is rare, and what was known before may have moved.
+(Kafka: AdminApiLookupStrategy and the node providers of KafkaAdminClient.) Each call looks the
+broker up again: admin calls are rare, and cached locations may be out of date.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COORDINATOR_CODES: Final = frozenset(
         error_codes.NOT_COORDINATOR,
     }
 )
-"""A coordinator has moved, or is on its way (Kafka: CoordinatorStrategy)."""
+"""A coordinator has moved, or is still loading (Kafka: CoordinatorStrategy)."""
 
 LEADER_CODES: Final = frozenset(
     {
@@ -53,27 +53,27 @@ LEADER_CODES: Final = frozenset(
 )
 """A leader has moved, or is not known yet (Kafka: PartitionLeaderStrategy)."""
 
-# Who asks all brokers must not miss one that came a minute ago.
+# A call to all brokers must not miss one that has just joined.
 _FRESH_SECONDS: Final = 1.0
 _MANY_KEYS_VERSION: Final = 4  # KIP-699
 
 
 class CoordinatorKind(IntEnum):
-    """What a coordinator is asked for."""
+    """What a coordinator coordinates."""
 
     GROUP = 0
     TRANSACTION = 1
 
 
 class Nodes:
-    """Finds the brokers of a cluster for what they are to be asked.
+    """Finds the brokers for requests.
 
     Args:
-        client: what asks.
-        of_controllers: its nodes are controllers (KIP-919).
+        client: sends the lookups.
+        of_controllers: whether the client's nodes are controllers (KIP-919).
 
     Attributes:
-        of_controllers: the same.
+        of_controllers: as given.
     """
 
     def __init__(self, client: KafkaClient, *, of_controllers: bool = False) -> None:
@@ -82,7 +82,7 @@ class Nodes:
         self._updates = 0
 
     def refresh(self) -> None:
-        """What is known of the cluster is old: the next search waits for something newer."""
+        """Let the next lookup wait for new metadata."""
         self._updates = self._client.metadata.request_update()
 
     async def known(self) -> Mapping[int, Node]:
@@ -91,15 +91,15 @@ class Nodes:
         return self._client.metadata.cluster.nodes
 
     async def all(self) -> Mapping[int, Node]:
-        """All brokers by id, as they are now (Kafka: KafkaAdminClient asks for them each time)."""
+        """All current brokers by id; refreshes the metadata first (as KafkaAdminClient does)."""
         if self._client.metadata.age(trio.current_time()) > _FRESH_SECONDS:
             self.refresh()
         return await self.known()
 
     async def any(self) -> Node:
-        """The broker that will answer soonest; it may have to be waited for until it is ready.
+        """Wait for any broker that is ready, the least loaded one.
 
-        Of controllers the active one: the others may be behind (Kafka:
+        Among controllers, always the active one: the others may lag (Kafka:
         LeastLoadedBrokerOrActiveKController).
         """
         if self.of_controllers:
@@ -109,10 +109,10 @@ class Nodes:
             node = await until_any_ready(self._client)
             if node.id >= 0:
                 return node
-            self.refresh()  # the client has begun anew from bootstrap.servers meanwhile
+            self.refresh()  # the client has rebootstrapped meanwhile
 
     async def controller(self) -> Node:
-        """The broker that is the controller, or that hands over to it (KIP-590)."""
+        """The controller, or a broker that forwards to it (KIP-590)."""
         while True:
             nodes = await self.known()
             node = nodes.get(self._client.metadata.cluster.controller)
@@ -124,18 +124,18 @@ class Nodes:
         """A broker by its id.
 
         Raises:
-            ApiError: BROKER_NOT_AVAILABLE, if there is none at the moment.
-            TypeError: it is no number.
+            ApiError: BROKER_NOT_AVAILABLE if there is currently no such broker.
+            TypeError: the id is not an int.
         """
         if not isinstance(node_id, int):
-            raise TypeError(f"the id of a broker is a number, not {node_id!r}")
+            raise TypeError(f"a broker id must be an int, not {node_id!r}")
         nodes = await self.known()
         if node_id not in nodes:
             raise api_error(
                 error_codes.BROKER_NOT_AVAILABLE,
                 f"node {node_id}",
-                f"the {'controllers' if self.of_controllers else 'brokers'} are"
-                f" {', '.join(map(str, sorted(nodes)))}",
+                f"there is no such node; the {'controllers' if self.of_controllers else 'brokers'}"
+                f" are {', '.join(map(str, sorted(nodes)))}",
             )
         return nodes[node_id]
 
@@ -144,19 +144,19 @@ class Nodes:
         return self._client.connection_problem()
 
     def last_error(self) -> TrionetError | None:
-        """Why a broker cannot be reached; None if all can, as far as is known."""
+        """Why one of the brokers cannot be reached; None if none is known to be unreachable."""
         errors = map(self._client.connection_error, self._client.metadata.cluster.nodes.values())
         return next((each for each in errors if each is not None), None)
 
-    # Places of many items.
+    # Lookups for many items.
 
     async def coordinators(
         self, kind: CoordinatorKind, keys: Sequence[str]
     ) -> dict[str, Node | TrionetError]:
-        """Who coordinates each group or transaction."""
+        """Find the coordinator of each group or transactional id."""
         node = await self.any()
         try:
-            answer: FindCoordinatorResponse = await self._client.request(
+            response: FindCoordinatorResponse = await self._client.request(
                 node,
                 FindCoordinatorRequest(key_type=kind, coordinator_keys=list(keys)),
                 version_min=_MANY_KEYS_VERSION,
@@ -167,34 +167,34 @@ class Nodes:
             each.key: api_error(each.error_code, each.key, each.error_message)
             if each.error_code
             else Node(each.node_id, each.host, each.port)
-            for each in answer.coordinators
+            for each in response.coordinators
         }
         for key in keys:
             if key not in found:
                 found[key] = api_error(
-                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "the answer does not speak of it"
+                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "it is missing in the response"
                 )
         return found
 
     async def _coordinator(
         self, node: Node, kind: CoordinatorKind, key: str
     ) -> Node | TrionetError:
-        answer: FindCoordinatorResponse = await self._client.request(
+        response: FindCoordinatorResponse = await self._client.request(
             node,
             FindCoordinatorRequest(key=key, key_type=kind),
             version_min=1 if kind else 0,
             version_max=_MANY_KEYS_VERSION - 1,
         )
-        if answer.error_code:
-            return api_error(answer.error_code, key, answer.error_message)
-        return Node(answer.node_id, answer.host, answer.port)
+        if response.error_code:
+            return api_error(response.error_code, key, response.error_message)
+        return Node(response.node_id, response.host, response.port)
 
     async def leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, Node | TrionetError]:
-        """Who leads each partition."""
+        """Find the leader of each partition."""
         wanted = list(partitions)
-        answer: MetadataResponse = await self._client.request(
+        response: MetadataResponse = await self._client.request(
             await self.any(),
             MetadataRequest(
                 topics=[
@@ -203,13 +203,13 @@ class Nodes:
                 ],
                 allow_auto_topic_creation=False,
             ),
-            version_min=4,  # the first that makes no topics
+            version_min=4,  # the first that can request topics without creating them
         )
         nodes = {
             each.node_id: Node(each.node_id, each.host, each.port, each.rack)
-            for each in answer.brokers
+            for each in response.brokers
         }
-        topics = {each.name: each for each in answer.topics}
+        topics = {each.name: each for each in response.topics}
         return {each: _leader(each, topics.get(each.topic), nodes) for each in wanted}
 
 

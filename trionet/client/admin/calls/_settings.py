@@ -1,30 +1,44 @@
-"""The settings of an admin client, in seconds; each attribute names Kafka's key."""
+"""Settings of an admin client, and their parsing from Kafka's keys.
+
+Settings are in seconds; each attribute names Kafka's key.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
 
 from ..._backoff import ExponentialBackoff
-from ...network._opening import ClientSettings
+from ...config._client_config import ClientConfig, check_nothing_beside, read_config
+from ...config._client_settings import client_settings, retry_backoff
+from ...config._keys import ADMIN_KEYS
+from ...network._settings import ClientSettings
+from ...security._settings import TokenProvider
 
 INT_MAX: Final = 2**31 - 1
+
+logger = logging.getLogger("trionet.client")
+
+_IN_FLIGHT_MAX: Final = 1_000_000
+"""Calls do not wait for each other; KafkaAdminClient has no limit either."""
 
 
 @attrs.frozen(kw_only=True)
 class AdminSettings:
-    """All settings of an admin client; Kafka's defaults without.
+    """All settings of an admin client; the defaults are Kafka's.
 
     Attributes:
-        client: how it talks to the brokers.
-        controllers: these are asked in place of brokers (``bootstrap.controllers``, KIP-919).
-        api_seconds: how long a call may take, with all its attempts (``default.api.timeout.ms``).
-        retries: how often a request is made again (``retries``).
-        retry: the wait before that (``retry.backoff.ms``, ``retry.backoff.max.ms``).
-        unknown_topic_seconds: how long a topic that a broker does not know is asked for again: a
-            new one is known to all brokers a moment after it was made. Kafka's own client goes on
-            until ``default.api.timeout.ms``, also for a name that is misspelt.
+        client: settings of the NetworkClient.
+        controllers: controllers to use instead of brokers (``bootstrap.controllers``, KIP-919).
+        api_seconds: the timeout of a call, including its retries (``default.api.timeout.ms``).
+        retries: the maximum number of retries (``retries``).
+        retry: the backoff between retries (``retry.backoff.ms``, ``retry.backoff.max.ms``).
+        unknown_topic_seconds: how long to retry after UNKNOWN_TOPIC_OR_PARTITION, since not all
+            brokers know a new topic at once. Kafka's own client retries for
+            ``default.api.timeout.ms``, even if the name is misspelt.
     """
 
     client: ClientSettings = attrs.field(factory=lambda: ClientSettings(idle_seconds_max=300.0))
@@ -33,3 +47,49 @@ class AdminSettings:
     retries: int = INT_MAX
     retry: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.1, 1.0))
     unknown_topic_seconds: float = 5.0
+
+
+def admin_settings(
+    config: Mapping[str, object] | AdminSettings | None,
+    keywords: Mapping[str, object],
+    token_provider: TokenProvider | None = None,
+) -> AdminSettings:
+    """Build and check an admin client's settings.
+
+    Args:
+        config: see :func:`.read_config`; or a settings object, which is returned as it is.
+        keywords: see :func:`.read_config`.
+        token_provider: returns the tokens of OAUTHBEARER.
+
+    Raises:
+        TypeError: a settings object is combined with other settings.
+        ConfigError: a key is unknown, a value is not allowed, or values are inconsistent.
+    """
+    if isinstance(config, AdminSettings):
+        check_nothing_beside(keywords, token_provider)
+        return config
+    read = read_config(ADMIN_KEYS, config, keywords)
+    settings = AdminSettings(
+        client=client_settings(read, in_flight_max=_IN_FLIGHT_MAX, token_provider=token_provider),
+        controllers=read.names("bootstrap.controllers"),
+        api_seconds=_api_seconds(read),
+        retries=read.integer("retries"),
+        retry=retry_backoff(read),
+    )
+    read.report()
+    return settings
+
+
+def _api_seconds(config: ClientConfig) -> float:
+    """The timeout of a call, raised to ``request.timeout.ms`` if only that was set.
+
+    (Kafka: KafkaAdminClient.configureDefaultApiTimeoutMs.)
+    """
+    key = "default.api.timeout.ms"
+    call, request = config.seconds(key), config.seconds("request.timeout.ms")
+    if key in config.given or call >= request:
+        return call
+    logger.warning(
+        "request.timeout.ms is larger than %s, which is not set; it is used for both", key
+    )
+    return request

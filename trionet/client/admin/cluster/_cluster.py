@@ -1,4 +1,4 @@
-"""The cluster as a whole."""
+"""The cluster, its brokers and controllers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from ....protocol.messages.unregister_broker import (
     UnregisterBrokerResponse,
 )
 from ..._node import Node
-from ..access._acl_operation import AclOperation
-from ..calls._conversions import AdminCalls, check, operations
+from ..calls._calls import AdminCalls
+from ..calls._conversions import check
+from ..calls._enums import AclOperation, operations
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
@@ -26,11 +27,11 @@ class ClusterDescription:
     """A cluster.
 
     Attributes:
-        id: its id; None where the broker does not tell.
-        controller: the broker that is asked to change something; None if none is known.
-        brokers: by id.
-        fenced: the ids of those that may not lead, if they were asked for.
-        operations: what the caller may do with the cluster; None if that was not asked for.
+        id: the cluster id; None if the broker does not report it.
+        controller: the controller, or the broker that forwards to it; None if not known.
+        brokers: the brokers by id.
+        fenced: the ids of fenced brokers, if requested.
+        operations: the operations permitted to the caller; None if not requested.
     """
 
     id: str | None
@@ -41,33 +42,33 @@ class ClusterDescription:
 
 
 class ClusterCalls(AdminCalls):
-    """Calls about the cluster as a whole."""
+    """Calls for the cluster as a whole."""
 
-    async def describe_cluster(
+    async def describe(
         self, *, include_operations: bool = False, include_fenced: bool = False
     ) -> ClusterDescription:
-        """Describe the cluster; with ``bootstrap.controllers`` its controllers.
+        """Describe the cluster, or with ``bootstrap.controllers`` its controllers.
 
         Args:
-            include_operations: tell, too, what the caller may do with it.
-            include_fenced: tell, too, of brokers that may not lead (KIP-1073).
+            include_operations: whether to include the operations permitted to the caller.
+            include_fenced: whether to include fenced brokers (KIP-1073).
 
         Raises:
             TrionetError: the request failed.
         """
 
-        def described(answer: DescribeClusterResponse) -> ClusterDescription:
-            check(answer.error_code, "the cluster", answer.error_message)
+        def described(response: DescribeClusterResponse) -> ClusterDescription:
+            check(response.error_code, "the cluster", response.error_message)
             brokers = {
                 each.broker_id: Node(each.broker_id, each.host, each.port, each.rack)
-                for each in answer.brokers
+                for each in response.brokers
             }
             return ClusterDescription(
-                answer.cluster_id,
-                brokers.get(answer.controller_id),
+                response.cluster_id,
+                brokers.get(response.controller_id),
                 brokers,
-                frozenset(each.broker_id for each in answer.brokers if each.is_fenced),
-                operations(answer.cluster_authorized_operations) if include_operations else None,
+                frozenset(each.broker_id for each in response.brokers if each.is_fenced),
+                operations(response.cluster_authorized_operations) if include_operations else None,
             )
 
         of_controllers = self._calls.nodes.of_controllers
@@ -78,42 +79,42 @@ class ClusterCalls(AdminCalls):
         )
         version_min = 2 if include_fenced else 1 if of_controllers else 0
         try:
-            return await self._calls.ask_any(body, described, version_min=version_min)
+            return await self._calls.call_any(body, described, version_min=version_min)
         except UnsupportedVersionError:
             if include_fenced or of_controllers:
                 raise
         return await self._describe_by_metadata(include_operations)
 
     async def _describe_by_metadata(self, include_operations: bool) -> ClusterDescription:
-        """As brokers before Kafka 2.8 tell it (KIP-700)."""
+        """Describe the cluster with brokers before Kafka 2.8 (KIP-700)."""
 
-        def described(answer: MetadataResponse) -> ClusterDescription:
+        def described(response: MetadataResponse) -> ClusterDescription:
             brokers = {
                 each.node_id: Node(each.node_id, each.host, each.port, each.rack)
-                for each in answer.brokers
+                for each in response.brokers
             }
             return ClusterDescription(
-                answer.cluster_id,
-                brokers.get(answer.controller_id),
+                response.cluster_id,
+                brokers.get(response.controller_id),
                 brokers,
                 frozenset(),
-                operations(answer.cluster_authorized_operations) if include_operations else None,
+                operations(response.cluster_authorized_operations) if include_operations else None,
             )
 
         body = MetadataRequest(topics=[], include_cluster_authorized_operations=include_operations)
-        return await self._calls.ask_any(
+        return await self._calls.call_any(
             body, described, version_min=8 if include_operations else 1
         )
 
     async def unregister_broker(self, broker_id: int) -> None:
-        """Make the cluster forget a broker that is gone for good.
+        """Remove a broker that is permanently gone from the cluster's metadata.
 
         Raises:
-            ApiError: BROKER_ID_NOT_REGISTERED, or another reason.
+            ApiError: such as BROKER_ID_NOT_REGISTERED.
             TrionetError: the request failed.
         """
 
-        def done(answer: UnregisterBrokerResponse) -> None:
-            check(answer.error_code, f"broker {broker_id}", answer.error_message)
+        def done(response: UnregisterBrokerResponse) -> None:
+            check(response.error_code, f"broker {broker_id}", response.error_message)
 
-        await self._calls.ask_controller(UnregisterBrokerRequest(broker_id=broker_id), done)
+        await self._calls.call_controller(UnregisterBrokerRequest(broker_id=broker_id), done)

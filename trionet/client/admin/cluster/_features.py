@@ -1,4 +1,4 @@
-"""The versions of what a cluster's brokers agree on (KIP-584)."""
+"""Finalized and supported features of a cluster (KIP-584)."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from ....protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from ..._argument_checks import mapping
 from ...requests._version_discovery import SOFTWARE_NAME
-from ..calls._argument_checks import mapping
-from ..calls._conversions import AdminCalls, check, failure
-from ..calls._results import Results
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import check, failure
 
 
 class UpgradeType(IntEnum):
-    """What may be done to a feature."""
+    """Which changes of a feature's version are allowed."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
     UNSAFE_DOWNGRADE = 3
-    """Also if something is lost with it."""
+    """Even if metadata is lost."""
 
 
 @attrs.frozen
 class FeatureUpdate:
-    """A feature's new version.
+    """A change of a feature's version.
 
     Attributes:
-        version: the version; 0 for not at all.
-        upgrade_type: what may be done for that.
+        version: the new version level; 0 to disable the feature.
+        upgrade_type: which change is allowed.
     """
 
     version: int
@@ -44,12 +44,12 @@ class FeatureUpdate:
 
 @attrs.frozen
 class Features:
-    """What a cluster has.
+    """The features of a cluster.
 
     Attributes:
-        finalized: the version that holds, by feature.
-        finalized_epoch: counts their changes; None where it is not known.
-        supported: the lowest and the highest version that the broker has, by feature.
+        finalized: the finalized version level by feature.
+        finalized_epoch: the epoch of the finalized features; None if it is not known.
+        supported: the broker's minimum and maximum version level by feature.
     """
 
     finalized: dict[str, int]
@@ -58,13 +58,13 @@ class Features:
 
 
 class FeatureCalls(AdminCalls):
-    """Calls about features."""
+    """Calls for features."""
 
-    async def describe_features(self, broker_id: int | None = None) -> Features:
-        """Which features the cluster has.
+    async def describe(self, broker_id: int | None = None) -> Features:
+        """Return the cluster's features.
 
         Args:
-            broker_id: what this broker knows; None for any.
+            broker_id: the broker to ask; None for any.
 
         Raises:
             TrionetError: the request failed.
@@ -73,33 +73,33 @@ class FeatureCalls(AdminCalls):
             client_software_name=SOFTWARE_NAME, client_software_version=__version__
         )
         if broker_id is None:
-            return await self._calls.ask_any(body, _features, version_min=3)
-        return await self._calls.ask_broker(broker_id, body, _features, version_min=3)
+            return await self._calls.call_any(body, _features, version_min=3)
+        return await self._calls.call_broker(broker_id, body, _features, version_min=3)
 
-    async def update_features(
+    async def update(
         self, features: Mapping[str, FeatureUpdate | int], *, validate_only: bool = False
     ) -> Results[str, None]:
-        """Change the versions of features, all or none.
+        """Change the finalized versions of features, all or none.
 
         Args:
-            features: by name the version that is to hold.
-            validate_only: only look whether that could be done.
+            features: the new version level by feature.
+            validate_only: only check whether the update is possible.
 
         Returns:
-            By name, None or why not. Newer brokers tell of the update as a whole only.
+            None or the error by feature. Newer brokers report errors of the whole update only.
 
         Raises:
-            ApiError: the update as a whole is refused.
+            ApiError: the whole update was rejected.
             TrionetError: the request failed.
 
-        Cancellation: features may be updated.
+        Cancellation: features may have been updated.
         """
         features = mapping(features, str, int, FeatureUpdate)
 
-        def updated(answer: UpdateFeaturesResponse) -> Results[str, None]:
-            check(answer.error_code, "the features", answer.error_message)
+        def updated(response: UpdateFeaturesResponse) -> Results[str, None]:
+            check(response.error_code, "the features", response.error_message)
             results: Results[str, None] = Results(dict.fromkeys(features))
-            for each in answer.results:
+            for each in response.results:
                 results[each.feature] = failure(each.error_code, each.feature, each.error_message)
             return results
 
@@ -108,7 +108,7 @@ class FeatureCalls(AdminCalls):
             feature_updates=[_update(name, to) for name, to in features.items()],
             validate_only=validate_only,
         )
-        return await self._calls.ask_controller(body, updated, version_min=1)
+        return await self._calls.call_controller(body, updated, version_min=1)
 
 
 def _update(name: str, to: FeatureUpdate | int) -> FeatureUpdateKey:
@@ -118,10 +118,10 @@ def _update(name: str, to: FeatureUpdate | int) -> FeatureUpdateKey:
     )
 
 
-def _features(answer: ApiVersionsResponse) -> Features:
-    check(answer.error_code, "the features")
+def _features(response: ApiVersionsResponse) -> Features:
+    check(response.error_code, "the features")
     return Features(
-        {each.name: each.max_version_level for each in answer.finalized_features},
-        None if answer.finalized_features_epoch < 0 else answer.finalized_features_epoch,
-        {each.name: (each.min_version, each.max_version) for each in answer.supported_features},
+        {each.name: each.max_version_level for each in response.finalized_features},
+        None if response.finalized_features_epoch < 0 else response.finalized_features_epoch,
+        {each.name: (each.min_version, each.max_version) for each in response.supported_features},
     )

@@ -1,4 +1,4 @@
-"""The folders of brokers, and what is in them."""
+"""The log directories of brokers, and the replicas in them."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ....protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
 )
 from ..._api_errors import api_error
+from ..._argument_checks import items, mapping
 from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ..calls._argument_checks import items, mapping
-from ..calls._conversions import AdminCalls, by_topic, check, failure
-from ..calls._results import Results
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import by_topic, check, failure
 
 
 @attrs.frozen
 class Replica:
-    """A partition's replica on one broker.
+    """A replica of a partition.
 
     Attributes:
-        partition: of which partition.
-        broker: on which broker.
+        partition: the partition.
+        broker: the broker id.
     """
 
     partition: TopicPartition
@@ -42,12 +42,13 @@ class Replica:
 
 @attrs.frozen
 class ReplicaInfo:
-    """What a folder holds of a replica.
+    """A replica in a log directory.
 
     Attributes:
-        bytes: how much.
-        offset_lag: how many records it lacks; of a future replica, of the current one.
-        is_future: it is being moved here from another folder.
+        bytes: its size.
+        offset_lag: how far its log end offset is behind the high watermark, or for a future replica
+            behind the current one.
+        is_future: whether it is being moved here from another directory.
     """
 
     bytes: int
@@ -57,12 +58,12 @@ class ReplicaInfo:
 
 @attrs.frozen
 class LogDir:
-    """A folder of a broker.
+    """A log directory of a broker.
 
     Attributes:
-        replicas: what is in it.
-        total_bytes: the size of its disk; None where it is not told.
-        usable_bytes: what is free of that; None where it is not told.
+        replicas: the replicas in it by partition.
+        total_bytes: the size of its volume; None if not reported.
+        usable_bytes: the free space of the volume; None if not reported.
     """
 
     replicas: dict[TopicPartition, ReplicaInfo]
@@ -71,28 +72,28 @@ class LogDir:
 
 
 LogDirs = Results[str, LogDir]
-"""The folders of a broker by path, or why one cannot be used."""
+"""The log directories of a broker, or their errors, by path."""
 
 
 class LogDirCalls(AdminCalls):
-    """Calls about the folders of brokers."""
+    """Calls for the log directories of brokers."""
 
-    async def describe_log_dirs(
+    async def describe(
         self,
         broker_ids: Iterable[int] | None = None,
         partitions: Iterable[TopicPartition] | None = None,
     ) -> Results[int, LogDirs]:
-        """What the folders of brokers hold.
+        """Describe the log directories of brokers.
 
         Args:
-            broker_ids: None for all brokers.
-            partitions: these only; None for all.
+            broker_ids: the brokers; None for all.
+            partitions: only these partitions; None for all.
 
         Returns:
-            By broker, its folders or why they are not known.
+            The log directories or the error by broker id.
 
         Raises:
-            TrionetError: nobody could be asked.
+            TrionetError: no broker could be reached.
         """
         topics = None
         if partitions is not None:
@@ -101,42 +102,40 @@ class LogDirCalls(AdminCalls):
                 for topic, numbers in by_topic(items(partitions, TopicPartition)).items()
             ]
 
-        async def ask(node: Node, keys: Sequence[int]) -> dict[int, LogDirs | TrionetError]:
-            answer: DescribeLogDirsResponse = await self._calls.client.request(
+        async def send(node: Node, keys: Sequence[int]) -> dict[int, LogDirs | TrionetError]:
+            response: DescribeLogDirsResponse = await self._calls.client.request(
                 node, DescribeLogDirsRequest(topics=topics), version_min=1
             )
-            check(answer.error_code, f"the folders of {node}")
+            check(response.error_code, f"the log directories of {node}")
             return dict.fromkeys(
-                keys, LogDirs({each.log_dir: _log_dir(each) for each in answer.results})
+                keys, LogDirs({each.log_dir: _log_dir(each) for each in response.results})
             )
 
         if broker_ids is None:
-            broker_ids = await self._calls.once(self._calls.nodes.all)
-        return await self._calls.each(items(broker_ids, int), self._calls.at_themselves, ask)
+            broker_ids = await self._calls.retry(self._calls.nodes.all)
+        return await self._calls.for_each(items(broker_ids, int), self._calls.at_themselves, send)
 
-    async def alter_replica_log_dirs(
-        self, replicas: Mapping[Replica, str]
-    ) -> Results[Replica, None]:
-        """Move replicas to other folders of their brokers.
+    async def alter_replicas(self, replicas: Mapping[Replica, str]) -> Results[Replica, None]:
+        """Move replicas to other log directories of their brokers.
 
         Args:
-            replicas: the path of the folder by replica.
+            replicas: the path of the log directory by replica.
 
         Returns:
-            By replica, None when the move has begun, or why it has not.
+            By replica, None if the move has started, or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: replicas may be moved.
+        Cancellation: moves may have started.
         """
         replicas = mapping(replicas, Replica, str)
 
-        async def ask(node: Node, keys: Sequence[Replica]) -> dict[Replica, TrionetError | None]:
+        async def send(node: Node, keys: Sequence[Replica]) -> dict[Replica, TrionetError | None]:
             by_path: dict[str, list[TopicPartition]] = {}
             for key in keys:
                 by_path.setdefault(replicas[key], []).append(key.partition)
-            answer: AlterReplicaLogDirsResponse = await self._calls.client.request(
+            response: AlterReplicaLogDirsResponse = await self._calls.client.request(
                 node,
                 AlterReplicaLogDirsRequest(
                     dirs=[
@@ -152,14 +151,14 @@ class LogDirCalls(AdminCalls):
                 ),
             )
             found: dict[Replica, TrionetError | None] = {}
-            for topic in answer.results:
+            for topic in response.results:
                 for each in topic.partitions:
                     partition = TopicPartition(topic.topic_name, each.partition_index)
                     found[Replica(partition, node.id)] = failure(each.error_code, str(partition))
             return found
 
-        place = self._calls.at_brokers(_broker_of)
-        return await self._calls.each(replicas, place, ask)
+        lookup = self._calls.at_brokers(_broker_of)
+        return await self._calls.for_each(replicas, lookup, send)
 
 
 def _broker_of(replica: Replica) -> int:

@@ -1,4 +1,4 @@
-"""The controllers of a cluster: who votes, who leads, and how far they are (KIP-595, KIP-853)."""
+"""The KRaft quorum: voters, observers, leader and their progress (KIP-595, KIP-853)."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ import attrs
 
 from ....errors import ApiError
 from ....protocol import error_codes
-from ....protocol._uuids import uuid_text
+from ....protocol._wire import uuid_text
 from ....protocol.messages import add_raft_voter, describe_quorum
 from ....protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from ..._api_errors import api_error
-from ..calls._argument_checks import items
-from ..calls._conversions import AdminCalls, check, id_bytes
+from ..._argument_checks import items
+from ..calls._calls import AdminCalls
+from ..calls._conversions import check, id_bytes
 
 _TOPIC: Final = "__cluster_metadata"
 
 
 @attrs.frozen
 class RaftEndpoint:
-    """Where a controller listens.
+    """A listener of a controller.
 
     Attributes:
-        listener: the name of its listener.
-        host: its host.
-        port: its port.
+        listener: the name of the listener.
+        host: the host.
+        port: the port.
     """
 
     listener: str
@@ -36,14 +37,14 @@ class RaftEndpoint:
 
 @attrs.frozen
 class QuorumReplica:
-    """One that has the metadata log.
+    """A replica of the metadata log.
 
     Attributes:
-        id: of the node.
-        directory_id: of its metadata folder; None where it is not told.
-        log_end_offset: how far it is; -1 where it is not known.
-        fetched_ms: when it last asked for more, in milliseconds since 1970; None if not known.
-        caught_up_ms: when it last had everything; None if not known.
+        id: the node id.
+        directory_id: the id of its metadata directory; None if not reported.
+        log_end_offset: its log end offset; -1 if it is not known.
+        fetched_ms: the time of its last fetch, in ms since the epoch; None if it is not known.
+        caught_up_ms: when it was last caught up, in ms since the epoch; None if not known.
     """
 
     id: int
@@ -55,15 +56,15 @@ class QuorumReplica:
 
 @attrs.frozen
 class MetadataQuorum:
-    """The controllers.
+    """The KRaft quorum.
 
     Attributes:
-        leader: the id of the node that leads.
-        leader_epoch: counts the leaders.
-        high_watermark: up to where a majority has the log.
-        voters: who votes.
-        observers: who only reads, such as brokers.
-        endpoints: where the voters listen, by node id; nothing where it is not told.
+        leader: the leader's node id.
+        leader_epoch: the leader epoch.
+        high_watermark: the high watermark of the metadata log.
+        voters: the voters.
+        observers: the observers, such as brokers.
+        endpoints: the voters' listeners by node id; empty if not reported.
     """
 
     leader: int
@@ -75,10 +76,10 @@ class MetadataQuorum:
 
 
 class QuorumCalls(AdminCalls):
-    """Calls about the controllers."""
+    """Calls for the KRaft quorum."""
 
-    async def describe_metadata_quorum(self) -> MetadataQuorum:
-        """Describe the controllers.
+    async def describe(self) -> MetadataQuorum:
+        """Describe the quorum.
 
         Raises:
             TrionetError: the request failed.
@@ -87,9 +88,9 @@ class QuorumCalls(AdminCalls):
             topic_name=_TOPIC, partitions=[describe_quorum.RequestPartitionData()]
         )
         body = describe_quorum.DescribeQuorumRequest(topics=[topic])
-        return await self._calls.ask_controller(body, _quorum)
+        return await self._calls.call_controller(body, _quorum)
 
-    async def add_raft_voter(
+    async def add_voter(
         self,
         id: int,
         directory_id: str,
@@ -97,24 +98,24 @@ class QuorumCalls(AdminCalls):
         *,
         cluster_id: str | None = None,
     ) -> None:
-        """Let a controller vote that only reads so far.
+        """Make an observing controller a voter.
 
         Args:
-            id: of the node.
-            directory_id: of its metadata folder, as ``meta.properties`` has it.
-            endpoints: where it listens.
-            cluster_id: of the cluster that is meant; None for whichever is asked.
+            id: the node id.
+            directory_id: the id of its metadata directory, as in ``meta.properties``.
+            endpoints: its listeners.
+            cluster_id: the expected cluster id; None to skip the check.
 
         Raises:
             ApiError: such as DUPLICATE_VOTER.
             TrionetError: the request failed.
-            ValueError: ``directory_id`` is no id.
+            ValueError: ``directory_id`` is invalid.
 
-        Cancellation: it may be added.
+        Cancellation: the voter may have been added.
         """
 
-        def added(answer: add_raft_voter.AddRaftVoterResponse) -> None:
-            check(answer.error_code, f"node {id}", answer.error_message)
+        def added(response: add_raft_voter.AddRaftVoterResponse) -> None:
+            check(response.error_code, f"node {id}", response.error_message)
 
         body = add_raft_voter.AddRaftVoterRequest(
             cluster_id=cluster_id,
@@ -126,38 +127,38 @@ class QuorumCalls(AdminCalls):
                 for each in items(endpoints, RaftEndpoint)
             ],
         )
-        await self._calls.ask_controller(body, added)
+        await self._calls.call_controller(body, added)
 
-    async def remove_raft_voter(
+    async def remove_voter(
         self, id: int, directory_id: str, *, cluster_id: str | None = None
     ) -> None:
-        """Let a controller vote no more.
+        """Remove a voter from the quorum.
 
         Args:
-            id: of the node.
-            directory_id: of its metadata folder.
-            cluster_id: of the cluster that is meant; None for whichever is asked.
+            id: the node id.
+            directory_id: the id of its metadata directory.
+            cluster_id: the expected cluster id; None to skip the check.
 
         Raises:
             ApiError: such as VOTER_NOT_FOUND.
             TrionetError: the request failed.
-            ValueError: ``directory_id`` is no id.
+            ValueError: ``directory_id`` is invalid.
 
-        Cancellation: it may be removed.
+        Cancellation: the voter may have been removed.
         """
 
-        def removed(answer: RemoveRaftVoterResponse) -> None:
-            check(answer.error_code, f"node {id}", answer.error_message)
+        def removed(response: RemoveRaftVoterResponse) -> None:
+            check(response.error_code, f"node {id}", response.error_message)
 
         body = RemoveRaftVoterRequest(
             cluster_id=cluster_id, voter_id=id, voter_directory_id=id_bytes(directory_id)
         )
-        await self._calls.ask_controller(body, removed)
+        await self._calls.call_controller(body, removed)
 
 
-def _quorum(answer: describe_quorum.DescribeQuorumResponse) -> MetadataQuorum:
-    check(answer.error_code, "the controllers", answer.error_message)
-    partitions = [each for topic in answer.topics for each in topic.partitions]
+def _quorum(response: describe_quorum.DescribeQuorumResponse) -> MetadataQuorum:
+    check(response.error_code, "the controllers", response.error_message)
+    partitions = [each for topic in response.topics for each in topic.partitions]
     if not partitions:
         raise _no_quorum()
     found = partitions[0]
@@ -172,14 +173,14 @@ def _quorum(answer: describe_quorum.DescribeQuorumResponse) -> MetadataQuorum:
             node.node_id: tuple(
                 RaftEndpoint(each.name, each.host, each.port) for each in node.listeners
             )
-            for node in answer.nodes
+            for node in response.nodes
         },
     )
 
 
 def _no_quorum() -> ApiError:
     return api_error(
-        error_codes.UNKNOWN_SERVER_ERROR, "the controllers", "the answer does not speak of them"
+        error_codes.UNKNOWN_SERVER_ERROR, "the quorum", "it is missing in the response"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a group is, of whichever kind."""
+"""Descriptions of classic, consumer and share groups."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from ....protocol.messages.consumer_protocol_assignment import MESSAGES
 from ..._api_errors import api_error
 from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ..access._acl_operation import AclOperation
-from ..calls._calls import Ask, Calls
-from ..calls._conversions import operations
+from ..calls._calls import Calls, SendTo
+from ..calls._enums import AclOperation, operations
 
 D = TypeVar("D")
 
@@ -27,7 +26,7 @@ _CONSUMER: Final = "consumer"
 _DEAD: Final = "Dead"
 _VERSION_BYTES: Final = 2
 _CLASSIC_MEMBER: Final = 0
-# Every version of an assignment begins like the first one.
+# All versions of an assignment start with the fields of the first one.
 _decode_assignment = MESSAGES[0][0]
 
 
@@ -36,17 +35,17 @@ class GroupMember:
     """A member of a group.
 
     Attributes:
-        id: given by the broker, or chosen by the member.
-        instance_id: of a static member (``group.instance.id``).
-        client_id: what the client calls itself.
-        client_host: where it connects from.
-        rack: where it stands, if it says and the broker tells.
-        assignment: what it is assigned now.
-        target_assignment: what it is to be assigned; None where there is no such thing.
-        epoch: counts what it was told; -1 for a member of a classic group.
-        is_classic: it speaks the protocol of classic groups.
-        topics: what it subscribes to, where the broker tells.
-        topic_pattern: the regular expression that it subscribes by, if it does.
+        id: the member id.
+        instance_id: the ``group.instance.id`` of a static member.
+        client_id: the ``client.id``.
+        client_host: the host it connects from.
+        rack: its rack, if known.
+        assignment: its current assignment.
+        target_assignment: its target assignment; None for classic and share groups.
+        epoch: the member epoch; -1 in a classic group.
+        is_classic: whether it uses the classic protocol.
+        topics: the topics it subscribes to, if reported.
+        topic_pattern: the regular expression it subscribes with, if any.
     """
 
     id: str
@@ -67,16 +66,16 @@ class GroupDescription:
     """A group.
 
     Attributes:
-        id: its name.
+        id: the group id.
         type: ``classic``, ``consumer`` or ``share``.
-        state: as Kafka names it, such as ``Stable``.
-        protocol_type: what its members speak, such as ``consumer``.
-        assignor: how partitions are divided.
-        members: who is in it.
-        coordinator: the broker that keeps it.
-        epoch: counts its changes; -1 for a classic group.
-        assignment_epoch: of the last assignment; -1 for a classic group.
-        operations: what the caller may do with it; None if that was not asked for.
+        state: Kafka's name of the state, such as ``Stable``.
+        protocol_type: the members' protocol, such as ``consumer``.
+        assignor: the name of the assignor.
+        members: the members.
+        coordinator: the group's coordinator.
+        epoch: the group epoch; -1 for a classic group.
+        assignment_epoch: the epoch of the target assignment; -1 for a classic group.
+        operations: the operations permitted to the caller; None if not requested.
     """
 
     id: str
@@ -94,9 +93,9 @@ class GroupDescription:
 def of_classic_group(
     group: classic_groups.DescribedGroup, node: Node, include_operations: bool
 ) -> GroupDescription | TrionetError:
-    """A group as DescribeGroups tells it.
+    """Convert a group of a DescribeGroups response.
 
-    Before version 6 a group that does not exist was Dead, and no error (KIP-1043).
+    Before version 6, a group that does not exist is described as Dead, without an error (KIP-1043).
     """
     code = group.error_code
     if not code and group.group_state == _DEAD:
@@ -126,7 +125,7 @@ def _classic_member(member: classic_groups.DescribedGroupMember, protocol_type: 
                 for number in topic.partitions
             ]
         except WireFormatError:
-            pass  # the rest of the group is worth to be told all the same
+            pass  # the rest of the description is useful all the same
     return GroupMember(
         member.member_id,
         member.group_instance_id,
@@ -143,28 +142,30 @@ def describing(
     of: Callable[[Any, Node, bool], D | TrionetError],
     *,
     include_operations: bool,
-) -> Ask[str, D]:
-    """Asks brokers about groups of one kind; all but the classic one have the same question.
+) -> SendTo[str, D]:
+    """Return a function that requests descriptions of groups of one type from a broker.
+
+    The requests of all types but the classic one have the same fields.
 
     Args:
-        calls: makes the requests.
-        request: of the kind of groups.
-        of: makes a description of what the answer has of a group.
-        include_operations: tell, too, what the caller may do with them.
+        calls: sends the requests.
+        request: the class of the request.
+        of: converts a group of the response.
+        include_operations: whether to include the operations permitted to the caller.
     """
 
-    async def ask(node: Node, keys: Sequence[str]) -> dict[str, D | TrionetError]:
+    async def send(node: Node, keys: Sequence[str]) -> dict[str, D | TrionetError]:
         body = request(group_ids=list(keys), include_authorized_operations=include_operations)
-        answer = await calls.client.request(node, body)
-        return {each.group_id: of(each, node, include_operations) for each in answer.groups}
+        response = await calls.client.request(node, body)
+        return {each.group_id: of(each, node, include_operations) for each in response.groups}
 
-    return ask
+    return send
 
 
 def of_consumer_group(
     group: consumer_groups.DescribedGroup, node: Node, include_operations: bool
 ) -> GroupDescription | TrionetError:
-    """A group as ConsumerGroupDescribe tells it."""
+    """Convert a group of a ConsumerGroupDescribe response."""
     if group.error_code:
         return api_error(group.error_code, f"group {group.group_id}", group.error_message)
     return GroupDescription(
@@ -199,7 +200,7 @@ def of_consumer_group(
 def of_share_group(
     group: share_groups.DescribedGroup, node: Node, include_operations: bool
 ) -> GroupDescription | TrionetError:
-    """A group as ShareGroupDescribe tells it."""
+    """Convert a group of a ShareGroupDescribe response."""
     if group.error_code:
         return api_error(group.error_code, f"group {group.group_id}", group.error_message)
     return GroupDescription(

@@ -1,8 +1,9 @@
-"""Groups of every kind: listing, describing and deleting them, and removing members."""
+"""List, describe and delete groups, remove their members, and change their committed offsets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import attrs
 import trio
@@ -11,36 +12,40 @@ from ....errors import ApiError, TrionetError, UnsupportedVersionError
 from ....protocol import error_codes
 from ....protocol.messages import consumer_group_describe as consumer_groups
 from ....protocol.messages import describe_groups as classic_groups
-from ....protocol.messages import share_group_describe as share_groups
+from ....protocol.messages import offset_commit, offset_delete, offset_fetch
 from ....protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ....protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ....protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from ..._api_errors import api_error
+from ..._argument_checks import items, mapping, names
 from ..._node import Node
-from ..calls._argument_checks import names
-from ..calls._calls import Ask, Place
-from ..calls._conversions import AdminCalls, check, failure
+from ..._topic_partition import TopicPartition
+from ..calls._calls import AdminCalls, Lookup, Results, SendTo
+from ..calls._conversions import by_topic, check, failure, failures, partitions_by_group
 from ..calls._nodes import COORDINATOR_CODES
-from ..calls._results import Results
 from ._group_descriptions import (
     GroupDescription,
     describing,
     of_classic_group,
     of_consumer_group,
-    of_share_group,
 )
 
 _BY_MEMBERS_VERSION = 3  # KIP-345
+_MANY_GROUPS_VERSION: Final = 8  # KIP-709
+# Later versions use topic ids instead of names.
+_NAMES_VERSION_MAX: Final = 9
+_RETRIED: Final = frozenset({*COORDINATOR_CODES, error_codes.UNSTABLE_OFFSET_COMMIT})
 
 
 @attrs.frozen
 class GroupListing:
-    """A group in a list.
+    """A group in a listing.
 
     Attributes:
-        id: its name.
-        type: ``classic``, ``consumer``, ``share`` or ``streams``; empty where it is not told.
-        state: as Kafka names it, such as ``Stable``; empty where it is not told.
-        protocol_type: what its members speak, such as ``consumer``.
+        id: the group id.
+        type: ``classic``, ``consumer``, ``share`` or ``streams``; empty if not reported.
+        state: Kafka's name of the state, such as ``Stable``; empty if not reported.
+        protocol_type: the members' protocol, such as ``consumer``.
     """
 
     id: str
@@ -49,62 +54,83 @@ class GroupListing:
     protocol_type: str
 
 
-class GroupCalls(AdminCalls):
-    """Calls about groups."""
+@attrs.frozen
+class CommittedOffset:
+    """A committed offset.
 
-    async def list_groups(
+    Attributes:
+        offset: the offset of the next record to read.
+        metadata: the metadata that was committed with it.
+        leader_epoch: the leader epoch of the preceding record; -1 if it is not known.
+    """
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+Committed = Results[TopicPartition, CommittedOffset | None]
+"""The committed offset, None, or the error by partition."""
+
+_Partition = offset_fetch.OffsetFetchResponsePartitions | offset_fetch.OffsetFetchResponsePartition
+_Topic = offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic
+
+
+class GroupCalls(AdminCalls):
+    """Calls for groups."""
+
+    async def list(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> dict[str, GroupListing]:
-        """All groups that the caller may see, by name.
+        """Return the groups that the caller may describe, by id.
 
         Args:
-            states: in these states only, such as ``Empty``; none for all.
-            types: of these types only, such as ``share``; none for all.
+            states: only groups in these states, such as ``Empty``; empty for all.
+            types: only groups of these types, such as ``share``; empty for all.
 
         Raises:
-            TrionetError: some broker could not be asked: a list that lacks its groups would be
-                wrong.
+            TrionetError: a broker could not be reached; the listing would be incomplete.
         """
         body = ListGroupsRequest(states_filter=names(states), types_filter=names(types))
         version_min = 5 if body.types_filter else 4 if body.states_filter else 0
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[int]
         ) -> dict[int, dict[str, GroupListing] | TrionetError]:
-            answer: ListGroupsResponse = await self._calls.client.request(
+            response: ListGroupsResponse = await self._calls.client.request(
                 node, body, version_min=version_min
             )
-            check(answer.error_code, f"the groups of {node}")
+            check(response.error_code, f"the groups of {node}")
             groups: dict[str, GroupListing] = {
                 each.group_id: GroupListing(
                     each.group_id, each.group_type, each.group_state, each.protocol_type
                 )
-                for each in answer.groups
+                for each in response.groups
             }
             return dict.fromkeys(keys, groups)
 
-        brokers = await self._calls.once(self._calls.nodes.all)
-        place = self._calls.at_themselves
-        found = (await self._calls.each(brokers, place, ask, COORDINATOR_CODES)).checked()
+        brokers = await self._calls.retry(self._calls.nodes.all)
+        lookup = self._calls.at_themselves
+        found = (await self._calls.for_each(brokers, lookup, send, COORDINATOR_CODES)).checked()
         return {id: group for groups in found.values() for id, group in groups.items()}
 
-    async def describe_groups(
+    async def describe(
         self, groups: Iterable[str], *, include_operations: bool = False
     ) -> Results[str, GroupDescription]:
-        """Describe groups of consumers, of the classic kind and of KIP-848, and others that join.
+        """Describe groups of type classic or consumer (KIP-848).
 
         Args:
-            groups: their names.
-            include_operations: tell, too, what the caller may do with them.
+            groups: group ids.
+            include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            By name, the group or why it is not known, such as GROUP_ID_NOT_FOUND.
+            The group or the error by id, such as GROUP_ID_NOT_FOUND.
 
         Raises:
             TrionetError: the request as a whole failed.
         """
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[str]
         ) -> dict[str, GroupDescription | TrionetError]:
             found = await self._consumer_groups(node, keys, include_operations)
@@ -113,13 +139,15 @@ class GroupCalls(AdminCalls):
                 found.update(await self._classic_groups(node, left, include_operations))
             return found
 
-        return await self._calls.each(names(groups), self._calls.at_groups, ask, COORDINATOR_CODES)
+        return await self._calls.for_each(
+            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
+        )
 
     async def _consumer_groups(
         self, node: Node, keys: Sequence[str], include_operations: bool
     ) -> dict[str, GroupDescription | TrionetError]:
-        """Those that are of KIP-848; the others are left out."""
-        ask: Ask[str, GroupDescription] = describing(
+        """Describe the groups of type consumer, and omit the others."""
+        send: SendTo[str, GroupDescription] = describing(
             self._calls,
             consumer_groups.ConsumerGroupDescribeRequest,
             of_consumer_group,
@@ -127,7 +155,7 @@ class GroupCalls(AdminCalls):
         )
         await trio.lowlevel.checkpoint()
         try:
-            found = await ask(node, keys)
+            found = await send(node, keys)
         except UnsupportedVersionError:
             return {}
         others = (error_codes.GROUP_ID_NOT_FOUND, error_codes.UNSUPPORTED_VERSION)
@@ -140,7 +168,7 @@ class GroupCalls(AdminCalls):
     async def _classic_groups(
         self, node: Node, keys: Sequence[str], include_operations: bool
     ) -> dict[str, GroupDescription | TrionetError]:
-        answer: classic_groups.DescribeGroupsResponse = await self._calls.client.request(
+        response: classic_groups.DescribeGroupsResponse = await self._calls.client.request(
             node,
             classic_groups.DescribeGroupsRequest(
                 groups=list(keys), include_authorized_operations=include_operations
@@ -149,57 +177,36 @@ class GroupCalls(AdminCalls):
         )
         return {
             each.group_id: of_classic_group(each, node, include_operations)
-            for each in answer.groups
+            for each in response.groups
         }
 
-    async def describe_share_groups(
-        self, groups: Iterable[str], *, include_operations: bool = False
-    ) -> Results[str, GroupDescription]:
-        """Describe share groups (KIP-932).
+    async def delete(self, groups: Iterable[str]) -> Results[str, None]:
+        """Delete groups of any type, with their offsets; they must have no members.
 
         Args:
-            groups: their names.
-            include_operations: tell, too, what the caller may do with them.
+            groups: group ids.
 
         Returns:
-            By name, the group or why it is not known.
-
-        Raises:
-            TrionetError: the request as a whole failed.
-        """
-        ask: Ask[str, GroupDescription] = describing(
-            self._calls,
-            share_groups.ShareGroupDescribeRequest,
-            of_share_group,
-            include_operations=include_operations,
-        )
-        return await self._calls.each(names(groups), self._calls.at_groups, ask, COORDINATOR_CODES)
-
-    async def delete_groups(self, groups: Iterable[str]) -> Results[str, None]:
-        """Delete groups of any kind, with their offsets; they must have no members.
-
-        Args:
-            groups: their names.
-
-        Returns:
-            By name, None or why it was not deleted, such as NON_EMPTY_GROUP.
+            None or the error by id, such as NON_EMPTY_GROUP.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: groups may be deleted.
+        Cancellation: groups may have been deleted.
         """
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
-            answer: DeleteGroupsResponse = await self._calls.client.request(
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
+            response: DeleteGroupsResponse = await self._calls.client.request(
                 node, DeleteGroupsRequest(groups_names=list(keys))
             )
             return {
                 each.group_id: failure(each.error_code, f"group {each.group_id}")
-                for each in answer.results
+                for each in response.results
             }
 
-        return await self._calls.each(names(groups), self._calls.at_groups, ask, COORDINATOR_CODES)
+        return await self._calls.for_each(
+            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
+        )
 
     async def remove_members(
         self,
@@ -208,27 +215,27 @@ class GroupCalls(AdminCalls):
         *,
         reason: str = "an administrator removed the member",
     ) -> Results[str, None]:
-        """Remove members from a classic group; their partitions go to the others at once.
+        """Remove members from a classic group, which then rebalances at once.
 
-        A member that still runs joins again.
+        A member that is still running joins again.
 
         Args:
-            group: its name.
-            instance_ids: of static members (``group.instance.id``); None for all members.
-            reason: what the broker's log says.
+            group: the group id.
+            instance_ids: the ``group.instance.id`` of static members; None for all members.
+            reason: the reason to show in the broker's log.
 
         Returns:
-            By instance id, or member id of members that have none, None or why it was not removed.
+            None or the error by instance id, or by member id for dynamic members.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: members may be removed.
+        Cancellation: members may have been removed.
         """
         if instance_ids is not None:
             members = {each: MemberIdentity(group_instance_id=each) for each in names(instance_ids)}
         else:
-            described = (await self.describe_groups([group])).checked()[group]
+            described = (await self.describe([group])).checked()[group]
             members = {
                 each.instance_id or each.id: MemberIdentity(
                     member_id="" if each.instance_id else each.id,
@@ -239,18 +246,228 @@ class GroupCalls(AdminCalls):
         for member in members.values():
             member.reason = reason
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
-            answer: LeaveGroupResponse = await self._calls.client.request(
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
+            response: LeaveGroupResponse = await self._calls.client.request(
                 node,
                 LeaveGroupRequest(group_id=group, members=[members[key] for key in keys]),
                 version_min=_BY_MEMBERS_VERSION,
             )
-            check(answer.error_code, f"group {group}")
+            check(response.error_code, f"group {group}")
             found: dict[str, TrionetError | None] = {}
-            for each in answer.members:
+            for each in response.members:
                 key = each.group_instance_id or each.member_id
                 found[key] = failure(each.error_code, f"member {key}")
             return found
 
-        place: Place[str] = self._calls.at_group(group)
-        return await self._calls.each(members, place, ask, COORDINATOR_CODES)
+        lookup: Lookup[str] = self._calls.at_group(group)
+        return await self._calls.for_each(members, lookup, send, COORDINATOR_CODES)
+
+    async def list_offsets(
+        self,
+        groups: Mapping[str, Iterable[TopicPartition] | None] | Iterable[str],
+        *,
+        require_stable: bool = False,
+    ) -> Results[str, Committed]:
+        """Return the committed offsets of groups.
+
+        Args:
+            groups: partitions by group id, None for all committed ones; or group ids.
+            require_stable: whether to wait for transactions with pending offset commits (KIP-447).
+
+        Returns:
+            The offsets or the error by group id.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+        """
+        wanted = partitions_by_group(groups)
+
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, Committed | TrionetError]:
+            await trio.lowlevel.checkpoint()
+            try:
+                return await self._fetch_many(
+                    node, {key: wanted[key] for key in keys}, require_stable
+                )
+            except UnsupportedVersionError:
+                return {
+                    key: await self._fetch(node, key, wanted[key], require_stable) for key in keys
+                }
+
+        return await self._calls.for_each(wanted, self._calls.at_groups, send, _RETRIED)
+
+    async def _fetch_many(
+        self,
+        node: Node,
+        groups: Mapping[str, Iterable[TopicPartition] | None],
+        require_stable: bool,
+    ) -> dict[str, Committed | TrionetError]:
+        response: offset_fetch.OffsetFetchResponse = await self._calls.client.request(
+            node,
+            offset_fetch.OffsetFetchRequest(
+                groups=[
+                    offset_fetch.OffsetFetchRequestGroup(
+                        group_id=group,
+                        topics=None
+                        if partitions is None
+                        else [
+                            offset_fetch.OffsetFetchRequestTopics(
+                                name=topic, partition_indexes=each
+                            )
+                            for topic, each in by_topic(partitions).items()
+                        ],
+                    )
+                    for group, partitions in groups.items()
+                ],
+                require_stable=require_stable,
+            ),
+            version_min=_MANY_GROUPS_VERSION,
+            version_max=_NAMES_VERSION_MAX,
+        )
+        return {
+            each.group_id: failure(each.error_code, f"group {each.group_id}")
+            or _committed(each.topics)
+            for each in response.groups
+        }
+
+    async def _fetch(
+        self,
+        node: Node,
+        group: str,
+        partitions: Iterable[TopicPartition] | None,
+        require_stable: bool,
+    ) -> Committed | TrionetError:
+        response: offset_fetch.OffsetFetchResponse = await self._calls.client.request(
+            node,
+            offset_fetch.OffsetFetchRequest(
+                group_id=group,
+                topics=None
+                if partitions is None
+                else [
+                    offset_fetch.OffsetFetchRequestTopic(name=topic, partition_indexes=each)
+                    for topic, each in by_topic(partitions).items()
+                ],
+                require_stable=require_stable,
+            ),
+            version_min=7 if require_stable else 2,
+            version_max=_MANY_GROUPS_VERSION - 1,
+        )
+        return failure(response.error_code, f"group {group}") or _committed(response.topics)
+
+    async def alter_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset | int]
+    ) -> Results[TopicPartition, None]:
+        """Commit offsets for a group without members.
+
+        Args:
+            group: the group id; the group is created if it does not exist.
+            offsets: the offset of the next record to read by partition.
+
+        Returns:
+            None or the error by partition, such as UNKNOWN_MEMBER_ID if the group has members.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+
+        Cancellation: the offsets may have been committed.
+        """
+        offsets = mapping(offsets, TopicPartition, int, CommittedOffset)
+
+        async def send(
+            node: Node, keys: Sequence[TopicPartition]
+        ) -> dict[TopicPartition, TrionetError | None]:
+            response: offset_commit.OffsetCommitResponse = await self._calls.client.request(
+                node,
+                offset_commit.OffsetCommitRequest(
+                    group_id=group,
+                    topics=[
+                        offset_commit.OffsetCommitRequestTopic(
+                            name=topic,
+                            partitions=[
+                                _commit(n, offsets[TopicPartition(topic, n)]) for n in each
+                            ],
+                        )
+                        for topic, each in by_topic(keys).items()
+                    ],
+                ),
+                version_min=2,
+                version_max=_NAMES_VERSION_MAX,
+            )
+            return failures(response.topics)
+
+        lookup: Lookup[TopicPartition] = self._calls.at_group(group)
+        return await self._calls.for_each(offsets, lookup, send, COORDINATOR_CODES)
+
+    async def delete_offsets(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> Results[TopicPartition, None]:
+        """Delete committed offsets of a group (KIP-496).
+
+        Args:
+            group: the group id.
+            partitions: partitions of topics to which no member subscribes.
+
+        Returns:
+            None or the error by partition, such as GROUP_SUBSCRIBED_TO_TOPIC.
+
+        Raises:
+            ApiError: an error of the group as a whole, such as GROUP_ID_NOT_FOUND.
+            TrionetError: the request failed.
+
+        Cancellation: the offsets may have been deleted.
+        """
+
+        async def send(
+            node: Node, keys: Sequence[TopicPartition]
+        ) -> dict[TopicPartition, TrionetError | None]:
+            response: offset_delete.OffsetDeleteResponse = await self._calls.client.request(
+                node,
+                offset_delete.OffsetDeleteRequest(
+                    group_id=group,
+                    topics=[
+                        offset_delete.OffsetDeleteRequestTopic(
+                            name=topic,
+                            partitions=[
+                                offset_delete.OffsetDeleteRequestPartition(partition_index=n)
+                                for n in numbers
+                            ],
+                        )
+                        for topic, numbers in by_topic(keys).items()
+                    ],
+                ),
+            )
+            check(response.error_code, f"group {group}")
+            return failures(response.topics)
+
+        lookup: Lookup[TopicPartition] = self._calls.at_group(group)
+        return await self._calls.for_each(
+            items(partitions, TopicPartition), lookup, send, COORDINATOR_CODES
+        )
+
+
+def _committed(topics: Iterable[_Topic]) -> Committed | TrionetError:
+    found: Committed = Results()
+    for topic in topics:
+        for each in topic.partitions:
+            key = TopicPartition(topic.name, each.partition_index)
+            if each.error_code == error_codes.UNSTABLE_OFFSET_COMMIT:
+                return api_error(each.error_code, str(key))
+            found[key] = failure(each.error_code, str(key)) or _offset(each)
+    return found
+
+
+def _offset(partition: _Partition) -> CommittedOffset | None:
+    if partition.committed_offset < 0:
+        return None
+    return CommittedOffset(
+        partition.committed_offset, partition.metadata or "", partition.committed_leader_epoch
+    )
+
+
+def _commit(number: int, to: CommittedOffset | int) -> offset_commit.OffsetCommitRequestPartition:
+    offset = CommittedOffset(to) if isinstance(to, int) else to
+    return offset_commit.OffsetCommitRequestPartition(
+        partition_index=number,
+        committed_offset=offset.offset,
+        committed_leader_epoch=offset.leader_epoch,
+        committed_metadata=offset.metadata,
+    )

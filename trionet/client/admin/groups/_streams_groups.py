@@ -1,4 +1,4 @@
-"""Groups of Kafka Streams (KIP-1071); their offsets are those of any group."""
+"""Streams groups (KIP-1071). Their offsets are those of any group."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ import attrs
 from ....errors import TrionetError
 from ....protocol.messages import streams_group_describe as streams
 from ..._api_errors import api_error
+from ..._argument_checks import names
 from ..._node import Node
-from ..access._acl_operation import AclOperation
-from ..calls._argument_checks import names
-from ..calls._calls import Ask
-from ..calls._conversions import AdminCalls, operations
+from ..calls._calls import AdminCalls, Results, SendTo
+from ..calls._enums import AclOperation, operations
 from ..calls._nodes import COORDINATOR_CODES
-from ..calls._results import Results
 from ._group_descriptions import describing
 
 Tasks = dict[str, tuple[int, ...]]
-"""The partitions of tasks by their subtopology."""
+"""The partitions of tasks by subtopology id."""
 
 
 @attrs.frozen
@@ -27,9 +25,9 @@ class StreamsAssignment:
     """The tasks of a member.
 
     Attributes:
-        active: what it works on.
-        standby: what it keeps a copy of.
-        warmup: what it gets a copy of, to work on it later.
+        active: active tasks.
+        standby: standby tasks, whose state the member replicates.
+        warmup: warm-up tasks, whose state it restores to become active later.
     """
 
     active: Tasks
@@ -39,24 +37,24 @@ class StreamsAssignment:
 
 @attrs.frozen
 class StreamsMember:
-    """A member of a group of Kafka Streams.
+    """A member of a streams group.
 
     Attributes:
-        id: chosen by the member.
-        epoch: counts what it was told.
-        instance_id: of a static member.
-        rack: where it stands, if it says.
-        client_id: what the client calls itself.
-        client_host: where it connects from.
-        topology_epoch: of the topology that it has.
-        process_id: of the process that it is in.
-        endpoint: where others may ask it for its state: host and port.
-        tags: of the client.
-        task_offsets: how far its copies are, by subtopology and partition.
-        task_end_offsets: how far they could be.
-        assignment: its tasks now.
-        target_assignment: the tasks that it is to have.
-        is_classic: it speaks the protocol of classic groups.
+        id: the member id.
+        epoch: the member epoch.
+        instance_id: the ``group.instance.id`` of a static member.
+        rack: its rack, if known.
+        client_id: the ``client.id``.
+        client_host: the host it connects from.
+        topology_epoch: the epoch of its topology.
+        process_id: the id of its process.
+        endpoint: host and port for interactive queries.
+        tags: the client's tags.
+        task_offsets: the changelog offsets of its tasks, by subtopology id and partition.
+        task_end_offsets: the changelog end offsets.
+        assignment: its current tasks.
+        target_assignment: its target tasks.
+        is_classic: whether it uses the classic protocol.
     """
 
     id: str
@@ -78,13 +76,13 @@ class StreamsMember:
 
 @attrs.frozen
 class InternalTopic:
-    """A topic that Kafka Streams makes for itself.
+    """An internal topic of Kafka Streams.
 
     Attributes:
-        name: of the topic.
-        partitions: how many; 0 for as many as what is read.
-        replication_factor: how many replicas each has; 0 for the broker's default.
-        configs: its settings.
+        name: the topic's name.
+        partitions: the number of partitions; 0 to derive it from the source topics.
+        replication_factor: the number of replicas; 0 for the broker's default.
+        configs: its configuration.
     """
 
     name: str
@@ -95,13 +93,13 @@ class InternalTopic:
 
 @attrs.frozen
 class Subtopology:
-    """A part of a topology that shares no state with the others.
+    """A subtopology.
 
     Attributes:
-        source_topics: what it reads.
-        repartition_sink_topics: what it writes for other parts.
-        changelog_topics: where it keeps its state.
-        repartition_source_topics: what other parts write for it.
+        source_topics: the topics it reads.
+        repartition_sink_topics: the repartition topics it writes for other subtopologies.
+        changelog_topics: the changelog topics of its state.
+        repartition_source_topics: the repartition topics it reads.
     """
 
     source_topics: tuple[str, ...]
@@ -112,18 +110,18 @@ class Subtopology:
 
 @attrs.frozen
 class StreamsGroupDescription:
-    """A group of Kafka Streams.
+    """A streams group.
 
     Attributes:
-        id: its name.
-        state: as Kafka names it, such as ``Stable``.
-        epoch: counts its changes.
-        assignment_epoch: of the last assignment.
-        topology_epoch: of its topology; None before it has one.
-        subtopologies: by their ids.
-        members: who is in it.
-        coordinator: the broker that keeps it.
-        operations: what the caller may do with it; None if that was not asked for.
+        id: the group id.
+        state: Kafka's name of the state, such as ``Stable``.
+        epoch: the group epoch.
+        assignment_epoch: the epoch of the target assignment.
+        topology_epoch: the epoch of its topology; None before it has one.
+        subtopologies: the subtopologies by id.
+        members: the members.
+        coordinator: the group's coordinator.
+        operations: the operations permitted to the caller; None if not requested.
     """
 
     id: str
@@ -138,30 +136,32 @@ class StreamsGroupDescription:
 
 
 class StreamsGroupCalls(AdminCalls):
-    """Calls about groups of Kafka Streams."""
+    """Calls for streams groups."""
 
-    async def describe_streams_groups(
+    async def describe(
         self, groups: Iterable[str], *, include_operations: bool = False
     ) -> Results[str, StreamsGroupDescription]:
-        """Describe groups of Kafka Streams.
+        """Describe streams groups.
 
         Args:
-            groups: their names.
-            include_operations: tell, too, what the caller may do with them.
+            groups: group ids.
+            include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            By name, the group or why it is not known.
+            The group or the error by id.
 
         Raises:
             TrionetError: the request as a whole failed.
         """
-        ask: Ask[str, StreamsGroupDescription] = describing(
+        send: SendTo[str, StreamsGroupDescription] = describing(
             self._calls,
             streams.StreamsGroupDescribeRequest,
             _group,
             include_operations=include_operations,
         )
-        return await self._calls.each(names(groups), self._calls.at_groups, ask, COORDINATOR_CODES)
+        return await self._calls.for_each(
+            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
+        )
 
 
 def _group(

@@ -1,4 +1,4 @@
-"""Producers and transactions: who writes what, and ending what hangs (KIP-664)."""
+"""Producers and transactions, including hanging ones (KIP-664)."""
 
 from __future__ import annotations
 
@@ -18,31 +18,30 @@ from ....protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from ..._api_errors import api_error
+from ..._argument_checks import items, names
 from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ..calls._argument_checks import items, names
-from ..calls._calls import Place
-from ..calls._conversions import AdminCalls, by_topic, check, failure
+from ..calls._calls import AdminCalls, Lookup, Results
+from ..calls._conversions import by_topic, check, failure
 from ..calls._nodes import COORDINATOR_CODES, LEADER_CODES
-from ..calls._results import Results
 
 _NONE: Final = -1
-# The new owner of the id does nothing: Kafka's own client takes as little.
+# Fencing needs no transaction; Kafka's own client uses the same timeout.
 _FENCING_TIMEOUT_MS: Final = 1
 _FENCING_RETRIED: Final = frozenset({*COORDINATOR_CODES, error_codes.CONCURRENT_TRANSACTIONS})
 
 
 @attrs.frozen
 class ProducerState:
-    """What a partition knows of a producer.
+    """The state of a producer in a partition.
 
     Attributes:
-        producer_id: its id.
+        producer_id: the producer id.
         producer_epoch: the epoch of its last batch.
-        last_sequence: the number of its last record.
-        last_timestamp: of that record, in milliseconds since 1970.
-        coordinator_epoch: of the last transaction's end; None for none.
-        transaction_start_offset: where its open transaction begins; None without one.
+        last_sequence: the sequence number of its last record.
+        last_timestamp: the timestamp of its last batch, in ms since the epoch.
+        coordinator_epoch: the coordinator epoch of its last transaction marker; None for none.
+        transaction_start_offset: the first offset of its open transaction; None for none.
     """
 
     producer_id: int
@@ -53,14 +52,18 @@ class ProducerState:
     transaction_start_offset: int | None
 
 
+ProducerStates = list[ProducerState]
+"""The producers of a partition."""
+
+
 @attrs.frozen
 class TransactionListing:
-    """A transactional id in a list.
+    """A transactional id in a listing.
 
     Attributes:
-        transactional_id: the id.
-        producer_id: of its producer.
-        state: as Kafka names it, such as ``Ongoing``.
+        transactional_id: the transactional id.
+        producer_id: its producer id.
+        state: Kafka's name of the state, such as ``Ongoing``.
     """
 
     transactional_id: str
@@ -70,16 +73,16 @@ class TransactionListing:
 
 @attrs.frozen
 class TransactionDescription:
-    """A transactional id.
+    """The state of a transactional id.
 
     Attributes:
-        coordinator: the broker that keeps it.
-        state: as Kafka names it, such as ``Ongoing``.
-        producer_id: of its producer.
-        producer_epoch: of its producer.
-        timeout_ms: how long its transactions may take.
-        started_ms: when the open one began, in milliseconds since 1970; None without one.
-        partitions: what the open one has written to.
+        coordinator: its coordinator.
+        state: Kafka's name of the state, such as ``Ongoing``.
+        producer_id: its producer id.
+        producer_epoch: its producer epoch.
+        timeout_ms: its transaction timeout.
+        started_ms: when the open transaction started, in ms since the epoch; None for none.
+        partitions: the partitions in the open transaction.
     """
 
     coordinator: Node
@@ -93,11 +96,11 @@ class TransactionDescription:
 
 @attrs.frozen
 class FencedProducer:
-    """What a transactional id has now that its producers are fenced.
+    """The producer id and epoch of a transactional id after fencing.
 
     Attributes:
-        producer_id: its id.
-        producer_epoch: its epoch: producers of older ones can do no more.
+        producer_id: the producer id.
+        producer_epoch: the new epoch: producers with older epochs are fenced.
     """
 
     producer_id: int
@@ -105,50 +108,54 @@ class FencedProducer:
 
 
 class TransactionCalls(AdminCalls):
-    """Calls about producers and transactions."""
+    """Calls for producers and transactions."""
 
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None
-    ) -> Results[TopicPartition, list[ProducerState]]:
-        """Which producers partitions know of.
+    ) -> Results[TopicPartition, ProducerStates]:
+        """Return the producers that partitions keep state for.
 
         Args:
-            partitions: which.
-            broker_id: ask this broker's replicas, not the leaders.
+            partitions: the partitions.
+            broker_id: the broker whose replicas are asked; None for the leaders.
 
         Returns:
-            By partition, its producers or why they are not known.
+            The producers or the error by partition.
 
         Raises:
             TrionetError: the request as a whole failed.
         """
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, list[ProducerState] | TrionetError]:
-            answer: describe_producers.DescribeProducersResponse = await self._calls.client.request(
-                node,
-                describe_producers.DescribeProducersRequest(
-                    topics=[
-                        describe_producers.TopicRequest(name=topic, partition_indexes=numbers)
-                        for topic, numbers in by_topic(keys).items()
-                    ]
-                ),
+            response: describe_producers.DescribeProducersResponse = (
+                await self._calls.client.request(
+                    node,
+                    describe_producers.DescribeProducersRequest(
+                        topics=[
+                            describe_producers.TopicRequest(name=topic, partition_indexes=numbers)
+                            for topic, numbers in by_topic(keys).items()
+                        ]
+                    ),
+                )
             )
             found: dict[TopicPartition, list[ProducerState] | TrionetError] = {}
-            for topic in answer.topics:
+            for topic in response.topics:
                 for each in topic.partitions:
                     key = TopicPartition(topic.name, each.partition_index)
                     error = failure(each.error_code, str(key), each.error_message)
                     found[key] = error or [_producer(state) for state in each.active_producers]
             return found
 
-        place: Place[TopicPartition] = self._calls.at_leaders
+        lookup: Lookup[TopicPartition] = self._calls.at_leaders
         if broker_id is not None:
-            place = self._calls.at_brokers(lambda _: broker_id)
-        return await self._calls.each(items(partitions, TopicPartition), place, ask, LEADER_CODES)
+            lookup = self._calls.at_brokers(lambda _: broker_id)
+        return await self._calls.for_each(
+            items(partitions, TopicPartition), lookup, send, LEADER_CODES
+        )
 
-    async def list_transactions(
+    async def list(
         self,
         *,
         states: Iterable[str] = (),
@@ -156,18 +163,17 @@ class TransactionCalls(AdminCalls):
         duration_ms: int | None = None,
         pattern: str | None = None,
     ) -> dict[str, TransactionListing]:
-        """All transactional ids that the caller may see.
+        """Return the transactional ids that the caller may describe.
 
         Args:
-            states: in these states only, such as ``Ongoing``; none for all.
-            producer_ids: of these producers only; none for all.
-            duration_ms: whose transaction has been open for longer only (KIP-994).
-            pattern: a regular expression of RE2 that the whole id matches (KIP-1152).
+            states: only ids in these states, such as ``Ongoing``; empty for all.
+            producer_ids: only ids of these producers; empty for all.
+            duration_ms: only transactions that have been open for longer than this (KIP-994).
+            pattern: an RE2 regular expression that the whole id has to match (KIP-1152).
 
         Raises:
-            ApiError: INVALID_REQUEST: there is no such state.
-            TrionetError: some broker could not be asked: a list that lacks its transactions would
-                be wrong.
+            ApiError: INVALID_REQUEST if there is no such state.
+            TrionetError: a broker could not be reached; the listing would be incomplete.
         """
         body = list_transactions.ListTransactionsRequest(
             state_filters=names(states),
@@ -177,65 +183,66 @@ class TransactionCalls(AdminCalls):
         )
         version_min = 2 if pattern is not None else 1 if duration_ms is not None else 0
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[int]
         ) -> dict[int, dict[str, TransactionListing] | TrionetError]:
-            answer: list_transactions.ListTransactionsResponse = await self._calls.client.request(
+            response: list_transactions.ListTransactionsResponse = await self._calls.client.request(
                 node, body, version_min=version_min
             )
-            check(answer.error_code, f"the transactions of {node}")
-            if answer.unknown_state_filters:
+            check(response.error_code, f"the transactions of {node}")
+            if response.unknown_state_filters:
                 raise api_error(
                     error_codes.INVALID_REQUEST,
-                    "the states of transactions",
-                    f"there is no {', '.join(answer.unknown_state_filters)}",
+                    "the state filter",
+                    f"unknown states: {', '.join(response.unknown_state_filters)}",
                 )
             found: dict[str, TransactionListing] = {
                 each.transactional_id: TransactionListing(
                     each.transactional_id, each.producer_id, each.transaction_state
                 )
-                for each in answer.transaction_states
+                for each in response.transaction_states
             }
             return dict.fromkeys(keys, found)
 
-        brokers = await self._calls.once(self._calls.nodes.all)
-        place = self._calls.at_themselves
-        by_broker = (await self._calls.each(brokers, place, ask, COORDINATOR_CODES)).checked()
+        brokers = await self._calls.retry(self._calls.nodes.all)
+        lookup = self._calls.at_themselves
+        by_broker = (await self._calls.for_each(brokers, lookup, send, COORDINATOR_CODES)).checked()
         return {id: each for found in by_broker.values() for id, each in found.items()}
 
-    async def describe_transactions(
+    async def describe(
         self, transactional_ids: Iterable[str]
     ) -> Results[str, TransactionDescription]:
         """Describe transactional ids.
 
         Args:
-            transactional_ids: which.
+            transactional_ids: the transactional ids.
 
         Returns:
-            By id, what is known of it or why nothing is, such as TRANSACTIONAL_ID_NOT_FOUND.
+            The state or the error by id, such as TRANSACTIONAL_ID_NOT_FOUND.
 
         Raises:
             TrionetError: the request as a whole failed.
         """
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[str]
         ) -> dict[str, TransactionDescription | TrionetError]:
-            answer: describe_transactions.DescribeTransactionsResponse = (
+            response: describe_transactions.DescribeTransactionsResponse = (
                 await self._calls.client.request(
                     node,
                     describe_transactions.DescribeTransactionsRequest(transactional_ids=list(keys)),
                 )
             )
             return {
-                each.transactional_id: _described(each, node) for each in answer.transaction_states
+                each.transactional_id: _described(each, node)
+                for each in response.transaction_states
             }
 
-        return await self._calls.each(
-            names(transactional_ids), self._calls.at_transactions, ask, COORDINATOR_CODES
+        return await self._calls.for_each(
+            names(transactional_ids), self._calls.at_transactions, send, COORDINATOR_CODES
         )
 
-    async def abort_transaction(
+    async def abort(
         self,
         partition: TopicPartition,
         *,
@@ -243,24 +250,24 @@ class TransactionCalls(AdminCalls):
         producer_epoch: int,
         coordinator_epoch: int = _NONE,
     ) -> None:
-        """End a transaction of one partition that its coordinator does not know any more.
+        """Abort a hanging transaction in one partition: its coordinator no longer knows it.
 
-        What a hanging transaction has of a partition is told by :meth:`describe_producers`.
+        The arguments are from :meth:`describe_producers`.
 
         Args:
-            partition: which.
-            producer_id: of the producer.
-            producer_epoch: of the producer.
-            coordinator_epoch: of the transaction; -1 for one whose end was never tried.
+            partition: the partition.
+            producer_id: the producer id.
+            producer_epoch: the producer epoch.
+            coordinator_epoch: the coordinator epoch; -1 if no marker was ever written.
 
         Raises:
             ApiError: such as INVALID_PRODUCER_EPOCH.
             TrionetError: the request failed.
 
-        Cancellation: the transaction may be ended.
+        Cancellation: the transaction may have been aborted.
         """
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, TrionetError | None]:
             marker = WritableTxnMarker(
@@ -273,67 +280,69 @@ class TransactionCalls(AdminCalls):
                 ],
                 coordinator_epoch=coordinator_epoch,
             )
-            answer: WriteTxnMarkersResponse = await self._calls.client.request(
+            response: WriteTxnMarkersResponse = await self._calls.client.request(
                 node, WriteTxnMarkersRequest(markers=[marker])
             )
             return {
                 TopicPartition(topic.name, each.partition_index): failure(
                     each.error_code, str(partition)
                 )
-                for told in answer.markers
-                for topic in told.topics
+                for marker in response.markers
+                for topic in marker.topics
                 for each in topic.partitions
             }
 
-        place = self._calls.at_leaders
+        lookup = self._calls.at_leaders
         (
-            await self._calls.each(items([partition], TopicPartition), place, ask, LEADER_CODES)
+            await self._calls.for_each(
+                items([partition], TopicPartition), lookup, send, LEADER_CODES
+            )
         ).checked()
 
     async def fence_producers(
         self, transactional_ids: Iterable[str]
     ) -> Results[str, FencedProducer]:
-        """Take transactional ids from their producers; open transactions are aborted.
+        """Fence the producers of transactional ids, and abort their open transactions.
 
         Args:
-            transactional_ids: which.
+            transactional_ids: the transactional ids.
 
         Returns:
-            By id, what it has now or why its producers are not fenced.
+            The new producer id and epoch, or the error, by id.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: producers may be fenced.
+        Cancellation: producers may have been fenced.
         """
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, FencedProducer | TrionetError]:
-            [key] = keys  # InitProducerId has one
-            answer: InitProducerIdResponse = await self._calls.client.request(
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, FencedProducer | TrionetError]:
+            [key] = keys  # an InitProducerId request has only one
+            response: InitProducerIdResponse = await self._calls.client.request(
                 node,
                 InitProducerIdRequest(
                     transactional_id=key, transaction_timeout_ms=_FENCING_TIMEOUT_MS
                 ),
             )
-            fenced = FencedProducer(answer.producer_id, answer.producer_epoch)
-            return {key: failure(answer.error_code, key) or fenced}
+            fenced = FencedProducer(response.producer_id, response.producer_epoch)
+            return {key: failure(response.error_code, key) or fenced}
 
-        return await self._calls.each(
+        return await self._calls.for_each(
             names(transactional_ids),
             self._calls.at_transactions,
-            ask,
+            send,
             _FENCING_RETRIED,
             singly=True,
         )
 
-    async def terminate_transaction(self, transactional_id: str) -> FencedProducer:
-        """Abort the open transaction of an id, whoever has it (KIP-939).
+    async def terminate(self, transactional_id: str) -> FencedProducer:
+        """Abort the open transaction of a transactional id, fencing its producer (KIP-939).
 
         Raises:
-            ApiError: why that could not be done.
+            ApiError: the broker rejected the request.
             TrionetError: the request failed.
 
-        Cancellation: the transaction may be aborted.
+        Cancellation: the transaction may have been aborted.
         """
         return (await self.fence_producers([transactional_id])).checked()[transactional_id]
 

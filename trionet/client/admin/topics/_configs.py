@@ -1,4 +1,4 @@
-"""Settings of topics, brokers, groups and client metrics, and the levels of loggers."""
+"""Configurations of topics, brokers, groups and client metrics, and broker log levels."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from ....protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from ..._argument_checks import items, mapping, names
 from ..._node import Node
-from ..calls._argument_checks import items, mapping, names
-from ..calls._calls import Place
-from ..calls._conversions import AdminCalls, Setting, check, failure, setting_text
+from ..calls._calls import AdminCalls, Lookup, Results
+from ..calls._conversions import Setting, check, failure, setting_text
+from ..calls._enums import WireEnum
 from ..calls._nodes import CONTROLLER_CODES
-from ..calls._results import Results
-from ..calls._wire_enum import WireEnum
 
 
 class ConfigResourceType(WireEnum):
-    """What has settings, by Kafka's numbers."""
+    """The type of a resource that has a configuration, with Kafka's numbers."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -59,7 +58,7 @@ class ConfigSource(WireEnum):
 
 
 class ConfigType(WireEnum):
-    """What kind of value a setting takes."""
+    """The type of a config's value."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -75,12 +74,12 @@ class ConfigType(WireEnum):
 
 @attrs.frozen
 class ConfigResource:
-    """Something that has settings.
+    """A resource that has a configuration.
 
     Attributes:
-        type: what it is.
-        name: of the topic, group or subscription; the id of the broker as a text, and nothing for
-            what holds for all brokers.
+        type: the resource's type.
+        name: the name of the topic, group or subscription; the broker id as a string, or empty for
+            the default of all brokers.
     """
 
     type: ConfigResourceType
@@ -89,12 +88,12 @@ class ConfigResource:
 
 @attrs.frozen
 class ConfigSynonym:
-    """One of the places where a value is looked for.
+    """A config that another one falls back to.
 
     Attributes:
-        name: the key there.
-        value: what it says.
-        source: which place it is.
+        name: its key.
+        value: its value.
+        source: where it is set.
     """
 
     name: str
@@ -104,17 +103,17 @@ class ConfigSynonym:
 
 @attrs.frozen
 class ConfigEntry:
-    """A setting.
+    """A config of a resource.
 
     Attributes:
-        name: its key.
-        value: None for a secret, or where there is none.
-        source: where the value comes from.
-        is_read_only: it cannot be changed while the broker runs.
-        is_sensitive: it is a secret.
-        type: what kind of value it takes.
-        synonyms: where its value was looked for, the first that had one first; if asked for.
-        documentation: what it is for; if asked for and the broker has it.
+        name: the key.
+        value: the value; None for a secret, or if there is none.
+        source: where the value is set.
+        is_read_only: whether it cannot be changed while the broker runs.
+        is_sensitive: whether it is a secret.
+        type: the type of the value.
+        synonyms: the configs it falls back to in order of precedence, if requested.
+        documentation: its documentation, if requested and the broker has it.
     """
 
     name: str
@@ -128,16 +127,16 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody has set it."""
+        """Whether it has its default value."""
         return self.source is ConfigSource.DEFAULT
 
 
 @attrs.frozen
 class Append:
-    """Add something to a setting that is a list.
+    """Append to a config that is a list.
 
     Attributes:
-        value: what to add; several with commas.
+        value: the items to append, separated by commas.
     """
 
     value: str
@@ -145,10 +144,10 @@ class Append:
 
 @attrs.frozen
 class Subtract:
-    """Take something out of a setting that is a list.
+    """Remove from a config that is a list.
 
     Attributes:
-        value: what to take out; several with commas.
+        value: the items to remove, separated by commas.
     """
 
     value: str
@@ -161,9 +160,9 @@ _SUBTRACT: Final = 3
 
 
 class ConfigCalls(AdminCalls):
-    """Calls about settings."""
+    """Calls for configurations."""
 
-    async def describe_configs(
+    async def describe(
         self,
         resources: Iterable[ConfigResource],
         *,
@@ -171,26 +170,26 @@ class ConfigCalls(AdminCalls):
         include_synonyms: bool = False,
         include_documentation: bool = False,
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
-        """Read settings.
+        """Read configurations.
 
         Args:
-            resources: of what.
-            keys: these only; None for all.
-            include_synonyms: tell, too, where values were looked for.
-            include_documentation: tell, too, what they are for.
+            resources: the resources.
+            keys: the keys to read; None for all.
+            include_synonyms: whether to include the configs that values fall back to.
+            include_documentation: whether to include the documentation.
 
         Returns:
-            By resource, its settings by key, or why they are not known.
+            The configs by key, or the error, by resource.
 
         Raises:
             TrionetError: the request as a whole failed.
         """
         wanted = None if keys is None else names(keys)
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[ConfigResource]
         ) -> dict[ConfigResource, dict[str, ConfigEntry] | TrionetError]:
-            answer: DescribeConfigsResponse = await self._calls.client.request(
+            response: DescribeConfigsResponse = await self._calls.client.request(
                 node,
                 DescribeConfigsRequest(
                     resources=[
@@ -211,39 +210,39 @@ class ConfigCalls(AdminCalls):
                     each.error_code, each.resource_name, each.error_message
                 )
                 or {config.name: _entry(config) for config in each.configs}
-                for each in answer.results
+                for each in response.results
             }
 
         nodes = {ConfigResourceType.BROKER_LOGGER, ConfigResourceType.BROKER}
-        place = self._at_their_brokers(self._calls.at_any, nodes)
-        return await self._calls.each(items(resources, ConfigResource), place, ask)
+        lookup = self._at_their_brokers(self._calls.at_any, nodes)
+        return await self._calls.for_each(items(resources, ConfigResource), lookup, send)
 
-    async def incremental_alter_configs(
+    async def alter(
         self,
         changes: Mapping[ConfigResource, Mapping[str, Setting | Append | Subtract]],
         *,
         validate_only: bool = False,
     ) -> Results[ConfigResource, None]:
-        """Change some settings, and leave the others (KIP-339).
+        """Change some configs, and leave the others as they are (KIP-339).
 
         Args:
-            changes: by resource and key the new value; None for the default again.
-            validate_only: only look whether that could be done.
+            changes: the new value by resource and key; None to reset to the default.
+            validate_only: only check whether the configs could be changed.
 
         Returns:
-            By resource, None or why nothing of it was changed.
+            By resource, None or the error, in which case none of its configs changed.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: settings may be changed.
+        Cancellation: configs may have been changed.
         """
         changes = mapping(changes, ConfigResource, Mapping)
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[ConfigResource]
         ) -> dict[ConfigResource, TrionetError | None]:
-            answer: IncrementalAlterConfigsResponse = await self._calls.client.request(
+            response: IncrementalAlterConfigsResponse = await self._calls.client.request(
                 node,
                 IncrementalAlterConfigsRequest(
                     resources=[
@@ -261,62 +260,62 @@ class ConfigCalls(AdminCalls):
                 ConfigResource(ConfigResourceType(each.resource_type), each.resource_name): failure(
                     each.error_code, each.resource_name, each.error_message
                 )
-                for each in answer.responses
+                for each in response.responses
             }
 
-        # Controllers take changes of brokers' settings, but do not tell where these are.
+        # Controllers accept changes of brokers' configs, but do not know the brokers' addresses.
         nodes = {ConfigResourceType.BROKER_LOGGER}
         if not self._calls.nodes.of_controllers:
             nodes.add(ConfigResourceType.BROKER)
-        place = self._at_their_brokers(self._calls.at_controller, nodes)
-        return await self._calls.each(changes, place, ask, CONTROLLER_CODES)
+        lookup = self._at_their_brokers(self._calls.at_controller, nodes)
+        return await self._calls.for_each(changes, lookup, send, CONTROLLER_CODES)
 
-    async def list_config_resources(
+    async def list_resources(
         self, types: Iterable[ConfigResourceType] | None = None
     ) -> list[ConfigResource]:
-        """What has settings of its own (KIP-1142).
+        """Return the resources that have configs of their own (KIP-1142).
 
         Args:
-            types: these only; None for all.
+            types: the resource types; None for all.
 
         Raises:
-            TrionetError: the request failed; an UnsupportedVersionError, if the broker is older
-                than Kafka 4.1 and other types than client metrics are wanted.
+            TrionetError: the request failed; UnsupportedVersionError if the broker is older than
+                Kafka 4.1, unless only client metrics are requested.
         """
         wanted = None if types is None else items(types, ConfigResourceType)
 
-        def listed(answer: ListConfigResourcesResponse) -> list[ConfigResource]:
-            check(answer.error_code, "the list of resources")
+        def listed(response: ListConfigResourcesResponse) -> list[ConfigResource]:
+            check(response.error_code, "the list of resources")
             return [
                 ConfigResource(ConfigResourceType(each.resource_type), each.resource_name)
-                for each in answer.config_resources
+                for each in response.config_resources
             ]
 
         body = ListConfigResourcesRequest(resource_types=[int(each) for each in wanted or ()])
         try:
-            return await self._calls.ask_any(body, listed, version_min=1)
+            return await self._calls.call_any(body, listed, version_min=1)
         except UnsupportedVersionError:
             if wanted != [ConfigResourceType.CLIENT_METRICS]:
                 raise
-        # Its first version knows nothing else (KIP-714).
-        return await self._calls.ask_any(ListConfigResourcesRequest(), listed)
+        # Version 0 lists client metrics only (KIP-714).
+        return await self._calls.call_any(ListConfigResourcesRequest(), listed)
 
     def _at_their_brokers(
-        self, others: Place[ConfigResource], nodes: Collection[ConfigResourceType]
-    ) -> Place[ConfigResource]:
-        """Resources of these types at the broker with that id, everything else elsewhere."""
-        brokers: Place[ConfigResource] = self._calls.at_brokers(_broker_id)
+        self, others: Lookup[ConfigResource], nodes: Collection[ConfigResourceType]
+    ) -> Lookup[ConfigResource]:
+        """Route resources of the types ``nodes`` to the broker they name, others to ``others``."""
+        brokers: Lookup[ConfigResource] = self._calls.at_brokers(_broker_id)
 
-        async def place(
+        async def lookup(
             keys: Sequence[ConfigResource],
         ) -> dict[ConfigResource, Node | TrionetError]:
-            # A broker without an id is the default of all of them.
+            # A broker without an id stands for the default of all brokers.
             default = ConfigResource(ConfigResourceType.BROKER, "")
             own = [key for key in keys if key.type in nodes and key != default]
             rest = [key for key in keys if key not in own]
             return {**(await brokers(own)), **(await others(rest) if rest else {})}
 
-        return place
+        return lookup
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
@@ -336,11 +335,15 @@ def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
 
 
 def _broker_id(resource: ConfigResource) -> int:
-    """The broker that a resource is; ValueError for any other text."""
+    """Parse a resource's name as a broker id.
+
+    Raises:
+        ValueError: it is not a number.
+    """
     try:
         return int(resource.name)
     except ValueError as error:
-        raise ValueError(f"{resource.name!r} is no id of a broker") from error
+        raise ValueError(f"invalid broker id {resource.name!r}: expected an integer") from error
 
 
 def _change(name: str, to: Setting | Append | Subtract) -> AlterableConfig:

@@ -1,4 +1,4 @@
-"""Partitions: their offsets, their records, their leaders and where their replicas are."""
+"""Partitions: offsets, deletion of records, leader elections and reassignments."""
 
 from __future__ import annotations
 
@@ -39,35 +39,35 @@ from ....protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from ..._api_errors import api_error
+from ..._argument_checks import items, mapping
 from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ..calls._argument_checks import items, mapping
-from ..calls._conversions import AdminCalls, by_topic, check, failure
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import by_topic, check, failure
 from ..calls._nodes import CONTROLLER_CODES, LEADER_CODES
-from ..calls._results import Results
 
 HIGH_WATERMARK: Final = -1
-"""As an offset: the end of what is committed."""
+"""As an offset to delete records up to: the high watermark."""
 
 _CONSUMER: Final = -1
 
 
 class OffsetSpec(IntEnum):
-    """Which offset of a partition is wanted, in place of one by its time."""
+    """A special offset of a partition, instead of one looked up by time."""
 
     LATEST = -1
     EARLIEST = -2
     MAX_TIMESTAMP = -3
-    """Of the record with the newest timestamp (KIP-734)."""
+    """The record with the largest timestamp (KIP-734)."""
 
     EARLIEST_LOCAL = -4
-    """The first that is on the broker's own disk (KIP-405)."""
+    """The first record on the broker's own disk (KIP-405)."""
 
     LATEST_TIERED = -5
-    """The last that is in remote storage (KIP-1005)."""
+    """The last record in remote storage (KIP-1005)."""
 
     EARLIEST_PENDING_UPLOAD = -6
-    """The first that is not in remote storage yet (KIP-1023)."""
+    """The first record not yet in remote storage (KIP-1023)."""
 
 
 _VERSIONS: Final = {
@@ -79,13 +79,13 @@ _VERSIONS: Final = {
 
 
 class ElectionType(IntEnum):
-    """Who may become the leader."""
+    """Which replicas may become the leader."""
 
     PREFERRED = 0
     """The first replica, if it is in sync."""
 
     UNCLEAN = 1
-    """Any replica, if no other is there: records may be lost."""
+    """Any replica if none is in sync: records may be lost."""
 
 
 @attrs.frozen
@@ -93,9 +93,9 @@ class ListedOffset:
     """An offset of a partition.
 
     Attributes:
-        offset: None if there is no such record.
-        timestamp: of the record, in milliseconds since 1970; -1 where it is not told.
-        leader_epoch: of the record; -1 where it is not known.
+        offset: the offset; None if there is no such record. timestamp: the record's timestamp, in
+        ms since the epoch; -1 if the broker does not report it. leader_epoch: the record's leader
+        epoch; -1 if it is not known.
     """
 
     offset: int | None
@@ -105,12 +105,12 @@ class ListedOffset:
 
 @attrs.frozen
 class Reassignment:
-    """A partition on its way to other brokers.
+    """An ongoing reassignment of a partition.
 
     Attributes:
-        replicas: all that have it, or are getting it.
-        adding: those that are getting it.
-        removing: those that will not have it any more.
+        replicas: the broker ids of all replicas, including those being added or removed.
+        adding: the broker ids of replicas being added.
+        removing: the broker ids of replicas being removed.
     """
 
     replicas: tuple[int, ...]
@@ -119,23 +119,23 @@ class Reassignment:
 
 
 class PartitionCalls(AdminCalls):
-    """Calls about partitions."""
+    """Calls for partitions."""
 
     async def list_offsets(
         self, partitions: Mapping[TopicPartition, OffsetSpec | int], *, read_committed: bool = False
     ) -> Results[TopicPartition, ListedOffset]:
-        """Find offsets.
+        """Look up offsets.
 
         Args:
-            partitions: which offset of each: one of the specs, or the first record from a time on,
-                in milliseconds since 1970.
-            read_committed: look at what is not in an open transaction only.
+            partitions: the wanted offset by partition: a spec, or a time in ms since the epoch for
+                the first record from that time on.
+            read_committed: whether to stop at the first open transaction.
 
         Returns:
-            By partition, its offset or why it is not known.
+            The offset or the error by partition.
 
         Raises:
-            TypeError, ValueError: a spec is none.
+            TypeError, ValueError: a spec is invalid.
             TrionetError: the request as a whole failed.
         """
         partitions = mapping(partitions, TopicPartition, OffsetSpec, int)
@@ -144,7 +144,7 @@ class PartitionCalls(AdminCalls):
             for key, spec in partitions.items()
         }
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, ListedOffset | TrionetError]:
             body = ListOffsetsRequest(
@@ -166,23 +166,23 @@ class PartitionCalls(AdminCalls):
             )
             version = max(needed[key] for key in keys)
             try:
-                answer: ListOffsetsResponse = await self._calls.client.request(
+                response: ListOffsetsResponse = await self._calls.client.request(
                     node, body, version_min=version
                 )
             except UnsupportedVersionError as error:
-                # It was not sent. Who asks for what all versions have need not suffer for those
-                # who do not (Kafka: ListOffsetsHandler.handleUnsupportedVersionException).
+                # The request was not sent. Specs that older versions support are sent without the
+                # others (Kafka: ListOffsetsHandler.handleUnsupportedVersionException).
                 others = [key for key in keys if needed[key] < version]
                 if not others:
                     raise
-                return {**dict.fromkeys(keys, error), **await ask(node, others)}
+                return {**dict.fromkeys(keys, error), **await send(node, others)}
             return {
                 TopicPartition(topic.name, each.partition_index): _listed(topic.name, each)
-                for topic in answer.topics
+                for topic in response.topics
                 for each in topic.partitions
             }
 
-        return await self._calls.each(partitions, self._calls.at_leaders, ask, LEADER_CODES)
+        return await self._calls.for_each(partitions, self._calls.at_leaders, send, LEADER_CODES)
 
     async def delete_records(
         self, partitions: Mapping[TopicPartition, int]
@@ -190,22 +190,22 @@ class PartitionCalls(AdminCalls):
         """Delete all records before an offset.
 
         Args:
-            partitions: the first offset that stays; :data:`HIGH_WATERMARK` for none.
+            partitions: the first offset to keep by partition; :data:`HIGH_WATERMARK` to delete all.
 
         Returns:
-            By partition, the first offset that is left or why nothing was deleted.
+            The new first offset or the error by partition.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: records may be deleted.
+        Cancellation: records may have been deleted.
         """
         partitions = mapping(partitions, TopicPartition, int)
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, int | TrionetError]:
-            answer: DeleteRecordsResponse = await self._calls.client.request(
+            response: DeleteRecordsResponse = await self._calls.client.request(
                 node,
                 DeleteRecordsRequest(
                     topics=[
@@ -224,40 +224,40 @@ class PartitionCalls(AdminCalls):
                 ),
             )
             found: dict[TopicPartition, int | TrionetError] = {}
-            for topic in answer.topics:
+            for topic in response.topics:
                 for each in topic.partitions:
                     key = TopicPartition(topic.name, each.partition_index)
                     found[key] = failure(each.error_code, str(key)) or each.low_watermark
             return found
 
-        return await self._calls.each(partitions, self._calls.at_leaders, ask, LEADER_CODES)
+        return await self._calls.for_each(partitions, self._calls.at_leaders, send, LEADER_CODES)
 
     async def elect_leaders(
         self,
         partitions: Iterable[TopicPartition] | None = None,
         election: ElectionType = ElectionType.PREFERRED,
     ) -> Results[TopicPartition, None]:
-        """Have leaders elected.
+        """Trigger leader elections.
 
         Args:
-            partitions: None for all that need it.
-            election: who may become the leader.
+            partitions: the partitions; None for all that need an election.
+            election: which replicas may become the leader.
 
         Returns:
-            By partition, None or why there was no election, such as ELECTION_NOT_NEEDED.
+            None or the error by partition, such as ELECTION_NOT_NEEDED.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: leaders may be elected.
+        Cancellation: leaders may have been elected.
         """
         election = ElectionType(election)
         wanted = None if partitions is None else by_topic(items(partitions, TopicPartition))
 
-        def elected(answer: ElectLeadersResponse) -> Results[TopicPartition, None]:
-            check(answer.error_code, "the election of leaders")
+        def elected(response: ElectLeadersResponse) -> Results[TopicPartition, None]:
+            check(response.error_code, "the leader election")
             results: Results[TopicPartition, None] = Results()
-            for topic in answer.replica_election_results:
+            for topic in response.replica_election_results:
                 for each in topic.partition_result:
                     key = TopicPartition(topic.topic, each.partition_id)
                     results[key] = failure(each.error_code, str(key), each.error_message)
@@ -273,31 +273,31 @@ class PartitionCalls(AdminCalls):
             ],
             timeout_ms=self._calls.timeout_ms,
         )
-        return await self._calls.ask_controller(body, elected, version_min=min(election, 1))
+        return await self._calls.call_controller(body, elected, version_min=min(election, 1))
 
-    async def alter_partition_reassignments(
+    async def alter_reassignments(
         self, partitions: Mapping[TopicPartition, Sequence[int] | None]
     ) -> Results[TopicPartition, None]:
-        """Move partitions to other brokers.
+        """Reassign partitions to other brokers.
 
         Args:
-            partitions: the brokers that are to have each, the preferred leader first; None ends a
-                move that is under way.
+            partitions: the new replicas' broker ids by partition, the preferred leader first; None
+                to cancel an ongoing reassignment.
 
         Returns:
-            By partition, None when the move has begun, or why it has not.
+            By partition, None if the reassignment has started, or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: partitions may be moved.
+        Cancellation: reassignments may have started.
         """
         partitions = mapping(partitions, TopicPartition, Sequence, type(None))
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, TrionetError | None]:
-            answer: AlterPartitionReassignmentsResponse = await self._calls.client.request(
+            response: AlterPartitionReassignmentsResponse = await self._calls.client.request(
                 node,
                 AlterPartitionReassignmentsRequest(
                     timeout_ms=self._calls.timeout_ms,
@@ -313,37 +313,39 @@ class PartitionCalls(AdminCalls):
                     ],
                 ),
             )
-            check(answer.error_code, "the reassignment", answer.error_message)
+            check(response.error_code, "the reassignment", response.error_message)
             found: dict[TopicPartition, TrionetError | None] = {}
-            for topic in answer.responses:
+            for topic in response.responses:
                 for each in topic.partitions:
                     key = TopicPartition(topic.name, each.partition_index)
                     found[key] = failure(each.error_code, str(key), each.error_message)
             return found
 
-        return await self._calls.each(partitions, self._calls.at_controller, ask, CONTROLLER_CODES)
+        return await self._calls.for_each(
+            partitions, self._calls.at_controller, send, CONTROLLER_CODES
+        )
 
-    async def list_partition_reassignments(
+    async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """The partitions that are being moved.
+        """Return the ongoing reassignments by partition.
 
         Args:
-            partitions: of these only; None for all.
+            partitions: the partitions to look at; None for all.
 
         Raises:
             TrionetError: the request failed.
         """
 
         def listed(
-            answer: ListPartitionReassignmentsResponse,
+            response: ListPartitionReassignmentsResponse,
         ) -> dict[TopicPartition, Reassignment]:
-            check(answer.error_code, "the list of reassignments", answer.error_message)
+            check(response.error_code, "the list of reassignments", response.error_message)
             return {
                 TopicPartition(topic.name, each.partition_index): Reassignment(
                     tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)
                 )
-                for topic in answer.topics
+                for topic in response.topics
                 for each in topic.partitions
             }
 
@@ -356,14 +358,14 @@ class PartitionCalls(AdminCalls):
                 for topic, numbers in by_topic(items(partitions, TopicPartition)).items()
             ],
         )
-        return await self._calls.ask_controller(body, listed)
+        return await self._calls.call_controller(body, listed)
 
 
 def _version_of(spec: OffsetSpec | int) -> int:
-    """The oldest version of ListOffsets that can be asked for an offset.
+    """The oldest version of ListOffsets that supports a spec.
 
     Raises:
-        ValueError: it is negative, and none of the specs.
+        ValueError: the spec is negative, and not one of :class:`OffsetSpec`.
     """
     return _VERSIONS.get(OffsetSpec(spec), 1) if spec < 0 else 1
 

@@ -1,4 +1,4 @@
-"""Topics: making, deleting, enlarging and listing them."""
+"""Create, delete, list, describe and enlarge topics."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
+import trio
 
-from ....errors import TrionetError
+from ....errors import TrionetError, UnsupportedVersionError
 from ....protocol import error_codes
-from ....protocol._uuids import uuid_text
+from ....protocol._wire import uuid_text
 from ....protocol.api_keys import DELETE_TOPICS
 from ....protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -31,33 +32,56 @@ from ....protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from ....protocol.messages.metadata import MetadataRequest, MetadataResponse
+from ....protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    RequestCursor,
+    TopicRequest,
+)
+from ....protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from ..._api_errors import api_error
+from ..._argument_checks import items, mapping, names
 from ..._node import Node
-from ..calls._argument_checks import items, mapping, names
-from ..calls._conversions import AdminCalls, Setting, failure, id_bytes, setting_text
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import Setting, failure, id_bytes, setting_text
+from ..calls._enums import AclOperation, operations
 from ..calls._nodes import CONTROLLER_CODES
-from ..calls._results import Results
 
 DEFAULT: Final = -1
-"""What the broker's configuration says."""
+"""The broker's default."""
 
 _RETRIED: Final = frozenset({*CONTROLLER_CODES, error_codes.THROTTLING_QUOTA_EXCEEDED})
-_WITH_DEFAULTS_VERSION: Final = 4  # KIP-464
-_WITH_IDS_VERSION: Final = 6  # KIP-516
+_CREATE_WITH_DEFAULTS_VERSION: Final = 4  # KIP-464
+_DELETE_BY_ID_VERSION: Final = 6  # KIP-516
+
+PARTITIONS_PER_RESPONSE: Final = 2000
+"""The maximum number of partitions per response (Kafka: DescribeTopicsOptions)."""
+
+_METADATA_WITH_OPERATIONS_VERSION: Final = 8  # KIP-430
+_METADATA_BY_ID_VERSION: Final = 10  # KIP-516
+
+_RequestedTopics = list[MetadataRequestTopic]
 
 
 @attrs.frozen
 class NewTopic:
-    """A topic to make.
+    """A topic to create.
 
     Attributes:
-        name: of the topic.
-        partitions: how many; -1 for the broker's ``num.partitions``.
-        replication_factor: how many replicas each has; -1 for ``default.replication.factor``.
-        configs: its settings by Kafka's keys.
-        assignments: the brokers of each partition's replicas, by its number, in place of
-            ``partitions`` and ``replication_factor``; the first is to lead.
+        name: the topic's name.
+        partitions: the number of partitions; -1 for the broker's ``num.partitions``.
+        replication_factor: the number of replicas; -1 for ``default.replication.factor``.
+        configs: the topic's configuration by Kafka's keys.
+        assignments: the broker ids of the replicas by partition, in place of ``partitions`` and
+            ``replication_factor``; the first is the preferred leader.
     """
 
     name: str
@@ -69,14 +93,14 @@ class NewTopic:
 
 @attrs.frozen
 class CreatedTopic:
-    """A topic that was made, as far as the broker tells.
+    """A topic that was created.
 
     Attributes:
-        name: of the topic.
-        id: its id.
-        partitions: how many it has; -1 where the caller may not know.
-        replication_factor: how many replicas each has; -1 where the caller may not know.
-        configs: its settings; None where the caller may not know.
+        name: the topic's name.
+        id: the topic id.
+        partitions: the number of partitions; -1 without permission to describe configs.
+        replication_factor: the number of replicas; -1 without that permission.
+        configs: the topic's configuration; None without that permission.
     """
 
     name: str
@@ -88,12 +112,12 @@ class CreatedTopic:
 
 @attrs.frozen
 class TopicListing:
-    """A topic in a list.
+    """A topic in a listing.
 
     Attributes:
-        name: of the topic.
-        id: its id.
-        is_internal: it is Kafka's own.
+        name: the topic's name.
+        id: the topic id.
+        is_internal: whether it is one of Kafka's internal topics.
     """
 
     name: str
@@ -103,124 +127,174 @@ class TopicListing:
 
 @attrs.frozen
 class NewPartitions:
-    """How large a topic is to be.
+    """The new number of a topic's partitions.
 
     Attributes:
-        total: how many partitions it has then.
-        assignments: the brokers of the replicas of each new one; None to let the cluster choose.
+        total: the total number of partitions.
+        assignments: the broker ids of the replicas of each new partition; None to let the cluster
+            choose.
     """
 
     total: int
     assignments: Sequence[Sequence[int]] | None = None
 
 
-class TopicCalls(AdminCalls):
-    """Calls about topics as a whole."""
+@attrs.frozen
+class PartitionDescription:
+    """A partition of a topic.
 
-    async def create_topics(
+    Attributes:
+        number: the partition number.
+        leader: the broker id of the leader; -1 for none.
+        leader_epoch: the leader epoch; -1 if it is not known.
+        replicas: the broker ids of the replicas; the first is the preferred leader.
+        in_sync: the broker ids of the in-sync replicas.
+        offline: the broker ids of the offline replicas.
+        eligible_leaders: the eligible leader replicas (ELR) outside the in-sync ones; None if the
+            broker does not report them.
+        last_known_leaders: the last known ELR; None if the broker does not report them.
+    """
+
+    number: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    offline: tuple[int, ...]
+    eligible_leaders: tuple[int, ...] | None = None
+    last_known_leaders: tuple[int, ...] | None = None
+
+
+@attrs.frozen
+class TopicDescription:
+    """A topic with its partitions.
+
+    Attributes:
+        name: the topic's name.
+        id: the topic id.
+        is_internal: whether it is one of Kafka's internal topics.
+        partitions: the partitions by number.
+        operations: the operations permitted to the caller; None if not requested.
+    """
+
+    name: str
+    id: str
+    is_internal: bool
+    partitions: dict[int, PartitionDescription]
+    operations: frozenset[AclOperation] | None
+
+
+class TopicCalls(AdminCalls):
+    """Calls for topics."""
+
+    async def create(
         self, topics: Iterable[NewTopic | str], *, validate_only: bool = False
     ) -> Results[str, CreatedTopic]:
-        """Make topics.
+        """Create topics.
 
-        All brokers know a new topic a moment later.
+        It takes a moment until all brokers know a new topic.
 
         Args:
-            topics: the topics; a name alone takes the broker's defaults.
-            validate_only: only look whether they could be made.
+            topics: the topics; a name alone gets the broker's defaults.
+            validate_only: only check whether the topics could be created.
 
         Returns:
-            By name, the topic or why it was not made, such as TOPIC_ALREADY_EXISTS: also if an
-            attempt whose answer was lost has made it.
+            The created topic or the error by name. The error is TOPIC_ALREADY_EXISTS also if an
+            earlier attempt, whose response was lost, created the topic.
 
         Raises:
             TrionetError: the request as a whole failed.
-            ValueError: a topic is named twice.
+            ValueError: a topic is given twice.
 
-        Cancellation: topics may be made.
+        Cancellation: topics may have been created.
         """
         wanted: dict[str, NewTopic] = {}
         for each in items(topics, str, NewTopic):
             topic = NewTopic(each) if isinstance(each, str) else each
             if topic.name in wanted:
-                raise ValueError(f"topic {topic.name} is named twice")
+                raise ValueError(f"duplicate topic {topic.name!r}")
             wanted[topic.name] = topic
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, CreatedTopic | TrionetError]:
-            answer: CreateTopicsResponse = await self._calls.client.request(
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, CreatedTopic | TrionetError]:
+            response: CreateTopicsResponse = await self._calls.client.request(
                 node,
                 CreateTopicsRequest(
                     topics=[_creatable(wanted[key]) for key in keys],
                     timeout_ms=self._calls.timeout_ms,
                     validate_only=validate_only,
                 ),
-                version_min=_WITH_DEFAULTS_VERSION,
+                version_min=_CREATE_WITH_DEFAULTS_VERSION,
             )
-            return {each.name: _created(each) for each in answer.topics}
+            return {each.name: _created(each) for each in response.topics}
 
-        return await self._calls.each(wanted, self._calls.at_controller, ask, _RETRIED)
+        return await self._calls.for_each(wanted, self._calls.at_controller, send, _RETRIED)
 
-    async def delete_topics(
+    async def delete(
         self, topics: Iterable[str] = (), *, ids: Iterable[str] = ()
     ) -> Results[str, None]:
         """Delete topics and all their records.
 
         Args:
-            topics: their names.
-            ids: the ids of others; who deletes by id cannot hit a new topic of the same name.
+            topics: topic names.
+            ids: topic ids. Deleting by id cannot hit a new topic with the same name.
 
         Returns:
-            By name or id, None or why it was not deleted.
+            None or the error by name or id.
 
         Raises:
             TrionetError: the request as a whole failed.
-            ValueError: an id is none.
+            ValueError: an id is invalid.
 
-        Cancellation: topics may be deleted.
+        Cancellation: topics may have been deleted.
         """
         states = {name: DeleteTopicState(name=name) for name in names(topics)}
         states |= {id: DeleteTopicState(topic_id=id_bytes(id)) for id in names(ids)}
         has_ids = any(state.name is None for state in states.values())
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
             request = self._calls.client.request
             timeout_ms = self._calls.timeout_ms
             await self._calls.client.until_ready(node)
             versions = self._calls.client.versions(node)
-            if has_ids or versions is None or _WITH_IDS_VERSION in versions.versions(DELETE_TOPICS):
+            if (
+                has_ids
+                or versions is None
+                or _DELETE_BY_ID_VERSION in versions.versions(DELETE_TOPICS)
+            ):
                 body = DeleteTopicsRequest(
                     topics=[states[key] for key in keys], timeout_ms=timeout_ms
                 )
-                answer: DeleteTopicsResponse = await request(
-                    node, body, version_min=_WITH_IDS_VERSION
+                response: DeleteTopicsResponse = await request(
+                    node, body, version_min=_DELETE_BY_ID_VERSION
                 )
             else:
                 body = DeleteTopicsRequest(topic_names=list(keys), timeout_ms=timeout_ms)
-                answer = await request(node, body, version_max=_WITH_IDS_VERSION - 1)
-            return _deleted(keys, answer.responses)
+                response = await request(node, body, version_max=_DELETE_BY_ID_VERSION - 1)
+            return _deleted(keys, response.responses)
 
-        return await self._calls.each(states, self._calls.at_controller, ask, _RETRIED)
+        return await self._calls.for_each(states, self._calls.at_controller, send, _RETRIED)
 
     async def create_partitions(
         self, topics: Mapping[str, NewPartitions | int], *, validate_only: bool = False
     ) -> Results[str, None]:
-        """Give topics more partitions; records with keys go to other ones then.
+        """Add partitions to topics; keys are then mapped to other partitions than before.
 
         Args:
-            topics: by name, how many partitions it is to have in all.
-            validate_only: only look whether that could be done.
+            topics: the new total number of partitions by topic name.
+            validate_only: only check whether the partitions could be added.
 
         Returns:
-            By name, None or why not.
+            None or the error by name.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: partitions may be made.
+        Cancellation: partitions may have been added.
         """
         topics = mapping(topics, str, int, NewPartitions)
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
-            answer: CreatePartitionsResponse = await self._calls.client.request(
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
+            response: CreatePartitionsResponse = await self._calls.client.request(
                 node,
                 CreatePartitionsRequest(
                     topics=[_larger(key, topics[key]) for key in keys],
@@ -230,29 +304,123 @@ class TopicCalls(AdminCalls):
             )
             return {
                 each.name: failure(each.error_code, f"topic {each.name}", each.error_message)
-                for each in answer.results
+                for each in response.results
             }
 
-        return await self._calls.each(topics, self._calls.at_controller, ask, _RETRIED)
+        return await self._calls.for_each(topics, self._calls.at_controller, send, _RETRIED)
 
-    async def list_topics(self, *, internal: bool = False) -> dict[str, TopicListing]:
-        """All topics that the caller may see, by name.
+    async def list(self, *, internal: bool = False) -> dict[str, TopicListing]:
+        """Return the topics that the caller may describe, by name.
 
         Args:
-            internal: Kafka's own, too.
+            internal: whether to include Kafka's internal topics.
 
         Raises:
             TrionetError: the request failed.
         """
 
-        def listed(answer: MetadataResponse) -> dict[str, TopicListing]:
+        def listed(response: MetadataResponse) -> dict[str, TopicListing]:
             return {
                 each.name: TopicListing(each.name, uuid_text(each.topic_id), each.is_internal)
-                for each in answer.topics
+                for each in response.topics
                 if each.name is not None and (internal or not each.is_internal)
             }
 
-        return await self._calls.ask_any(MetadataRequest(topics=None), listed)
+        return await self._calls.call_any(MetadataRequest(topics=None), listed)
+
+    async def describe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        ids: Iterable[str] = (),
+        include_operations: bool = False,
+    ) -> Results[str, TopicDescription]:
+        """Describe topics.
+
+        Args:
+            topics: topic names.
+            ids: topic ids.
+            include_operations: whether to include the operations permitted to the caller.
+
+        Returns:
+            The topic or the error by name or id.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+            ValueError: an id is invalid.
+        """
+
+        async def send(
+            node: Node, keys: Sequence[str]
+        ) -> dict[str, TopicDescription | TrionetError]:
+            try:
+                return await self._with_cursor(node, keys, include_operations)
+            except UnsupportedVersionError:
+                wanted = [MetadataRequestTopic(name=key) for key in keys]
+                return await self._by_metadata(node, wanted, 4, include_operations)
+
+        async def send_ids(
+            node: Node, keys: Sequence[str]
+        ) -> dict[str, TopicDescription | TrionetError]:
+            wanted = [MetadataRequestTopic(topic_id=id_bytes(key), name=None) for key in keys]
+            found = await self._by_metadata(
+                node, wanted, _METADATA_BY_ID_VERSION, include_operations
+            )
+            by_id = {each.id: each for each in found.values() if isinstance(each, TopicDescription)}
+            return {key: by_id.get(key) or found[key] for key in keys}
+
+        results = await self._calls.for_each(names(topics), self._calls.at_any, send)
+        results.update(await self._calls.for_each(names(ids), self._calls.at_any, send_ids))
+        return results
+
+    async def _with_cursor(
+        self, node: Node, keys: Sequence[str], include_operations: bool
+    ) -> dict[str, TopicDescription | TrionetError]:
+        found: dict[str, TopicDescription | TrionetError] = {}
+        cursor: RequestCursor | None = None
+        left = sorted(keys)
+        await trio.lowlevel.checkpoint()
+        while left:
+            response: DescribeTopicPartitionsResponse = await self._calls.client.request(
+                node,
+                DescribeTopicPartitionsRequest(
+                    topics=[TopicRequest(name=name) for name in left],
+                    response_partition_limit=PARTITIONS_PER_RESPONSE,
+                    cursor=cursor,
+                ),
+            )
+            for topic in response.topics:
+                _add(found, topic, include_operations)
+            following = response.next_cursor
+            if following is None:
+                break
+            # The last topic of this response may continue in the next one.
+            left = [name for name in left if name >= following.topic_name]
+            cursor = RequestCursor(
+                topic_name=following.topic_name, partition_index=following.partition_index
+            )
+        return found
+
+    async def _by_metadata(
+        self,
+        node: Node,
+        topics: _RequestedTopics,
+        version_min: int,
+        include_operations: bool,
+    ) -> dict[str, TopicDescription | TrionetError]:
+        response: MetadataResponse = await self._calls.client.request(
+            node,
+            MetadataRequest(
+                topics=topics,
+                allow_auto_topic_creation=False,
+                include_topic_authorized_operations=include_operations,
+            ),
+            version_min=_METADATA_WITH_OPERATIONS_VERSION if include_operations else version_min,
+        )
+        return {
+            each.name or uuid_text(each.topic_id): _described(each, include_operations)
+            for each in response.topics
+        }
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -274,20 +442,20 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 def _created(result: CreatableTopicResult) -> CreatedTopic | TrionetError:
     if result.error_code:
         return api_error(result.error_code, f"topic {result.name}", result.error_message)
-    is_told = not result.topic_config_error_code and result.configs is not None
+    has_configs = not result.topic_config_error_code and result.configs is not None
     return CreatedTopic(
         result.name,
         uuid_text(result.topic_id),
         result.num_partitions,
         result.replication_factor,
-        {each.name: each.value for each in result.configs or ()} if is_told else None,
+        {each.name: each.value for each in result.configs or ()} if has_configs else None,
     )
 
 
 def _deleted(
     keys: Iterable[str], results: Iterable[DeletableTopicResult]
 ) -> dict[str, TrionetError | None]:
-    """By the names and ids that were asked for; an answer may tell both."""
+    """Return results by the requested names and ids; a response may have both."""
     wanted = set(keys)
     found: dict[str, TrionetError | None] = {}
     for each in results:
@@ -307,4 +475,51 @@ def _larger(name: str, topic: NewPartitions | int) -> CreatePartitionsTopic:
         assignments=None
         if assignments is None
         else [CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in assignments],
+    )
+
+
+def _add(
+    found: dict[str, TopicDescription | TrionetError],
+    topic: DescribeTopicPartitionsResponseTopic,
+    include_operations: bool,
+) -> None:
+    assert topic.name is not None
+    before = found.get(topic.name)
+    after = _described(topic, include_operations)
+    if isinstance(before, TopicDescription) and isinstance(after, TopicDescription):
+        before.partitions.update(after.partitions)
+    else:
+        found[topic.name] = after
+
+
+def _described(
+    topic: DescribeTopicPartitionsResponseTopic | MetadataResponseTopic, include_operations: bool
+) -> TopicDescription | TrionetError:
+    id = uuid_text(topic.topic_id)
+    if topic.error_code and topic.error_code != error_codes.LEADER_NOT_AVAILABLE:
+        return api_error(topic.error_code, f"topic {topic.name or id}")
+    return TopicDescription(
+        topic.name or "",
+        id,
+        topic.is_internal,
+        {each.partition_index: _partition(each) for each in topic.partitions},
+        operations(topic.topic_authorized_operations) if include_operations else None,
+    )
+
+
+def _partition(
+    partition: DescribeTopicPartitionsResponsePartition | MetadataResponsePartition,
+) -> PartitionDescription:
+    eligible = last_known = None
+    if isinstance(partition, DescribeTopicPartitionsResponsePartition):
+        eligible, last_known = partition.eligible_leader_replicas, partition.last_known_elr
+    return PartitionDescription(
+        partition.partition_index,
+        partition.leader_id,
+        partition.leader_epoch,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        tuple(partition.offline_replicas),
+        None if eligible is None else tuple(eligible),
+        None if last_known is None else tuple(last_known),
     )

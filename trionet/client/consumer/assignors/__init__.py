@@ -1,4 +1,4 @@
-"""How the partitions of topics are divided among the members of a group."""
+"""Assignors: how the partitions of topics are divided among the members of a group."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What divides the partitions of topics among the members of a group.
+"""The interface of assignors, which divide the partitions of topics among the members of a group.
 
-(Kafka: ConsumerPartitionAssignor.) The leader of a group asks the assignor that all members have in
-common; each member asks its own what the leader should know.
+(Kafka: ConsumerPartitionAssignor.) The leader of a group runs the assignor that all members have in
+common; each member's own assignor provides the user data for the leader.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RebalanceProtocol(IntEnum):
     """Everything."""
 
     COOPERATIVE = 1
-    """Only what another member is to have, when that is known."""
+    """Only what is assigned to another member, once that is known."""
 
 
 def _names(topics: Iterable[str]) -> tuple[str, ...]:
@@ -41,14 +41,14 @@ def _partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, .
 
 @attrs.frozen
 class MemberSubscription:
-    """What a member of a group wants, and what it has.
+    """The subscription of a group member, and what it owns.
 
     Attributes:
-        topics: what it subscribes to.
-        user_data: what the assignor of the member tells the one of the leader.
-        owned_partitions: what it still holds, with a cooperative assignor; else nothing.
-        generation_id: the generation in which it was given them; -1 before the first.
-        rack_id: where it stands (``client.rack``); None if it does not say.
+        topics: the topics it subscribes to.
+        user_data: sent by the member's assignor to the leader's.
+        owned_partitions: what it still has, with a cooperative assignor; else empty.
+        generation_id: the generation in which these were assigned; -1 before the first.
+        rack_id: the rack of the member (``client.rack``); None if not set.
         group_instance_id: of a static member (``group.instance.id``).
     """
 
@@ -65,9 +65,10 @@ class Assignor(Protocol):
     """Divides partitions among members; you may write your own.
 
     Attributes:
-        name: what members agree on; all with this name must understand each other's user data.
-        protocols: the rebalance protocols that it can be used with. A member uses the
-            highest that all its assignors have.
+        name: what members agree on; all assignors of this name must understand each other's user
+            data.
+        protocols: the rebalance protocols that it supports. A member uses the highest one that all
+            its assignors support.
     """
 
     @property
@@ -79,12 +80,12 @@ class Assignor(Protocol):
     def user_data(
         self, topics: Sequence[str], assigned: Sequence[TopicPartition] | None, generation: int
     ) -> bytes | None:
-        """What the leader should know of this member, beside its subscription.
+        """What the leader should know of this member beside its subscription.
 
         Args:
-            topics: what the member subscribes to.
-            assigned: what it was assigned the last time; None before the first.
-            generation: the generation in which that was; -1 before the first.
+            topics: the topics the member subscribes to.
+            assigned: its last assignment; None before the first.
+            generation: the generation of that assignment; -1 before the first.
         """
         ...
 
@@ -93,10 +94,10 @@ class Assignor(Protocol):
         partitions_by_topic: PartitionsByTopic,
         subscriptions_by_member_id: Mapping[str, MemberSubscription],
     ) -> dict[str, list[TopicPartition]]:
-        """Who is to have what.
+        """Divide the partitions.
 
         Args:
-            partitions_by_topic: the topics that exist of those that members subscribe to.
+            partitions_by_topic: the existing topics among those that members subscribe to.
             subscriptions_by_member_id: all members, at least one.
 
         Returns:
@@ -108,11 +109,11 @@ class Assignor(Protocol):
 def partitions_by_topic(
     cluster: Cluster, topics: Iterable[str]
 ) -> dict[str, dict[int, frozenset[str]]]:
-    """What an assignor has to know of some topics; those without partitions are left out.
+    """The input of an assignor for some topics; those without partitions are left out.
 
     Args:
-        cluster: as the leader of the group knows it.
-        topics: what the members subscribe to.
+        cluster: the metadata of the group's leader.
+        topics: the topics that members subscribe to.
     """
     racks = {node.id: node.rack for node in cluster.nodes.values()}
     found: dict[str, dict[int, frozenset[str]]] = {}
@@ -129,7 +130,7 @@ def partitions_by_topic(
 
 
 def ordered_members(subscriptions: Mapping[str, MemberSubscription]) -> list[str]:
-    """The ids of members: static ones first, by their names, which a restart does not change.
+    """The ids of members: static ones first, by their instance ids, which survive a restart.
 
     (KIP-345; Kafka: AbstractPartitionAssignor.MemberInfo.)
     """
@@ -142,16 +143,16 @@ def ordered_members(subscriptions: Mapping[str, MemberSubscription]) -> list[str
 
 
 def member_racks(subscriptions: Mapping[str, MemberSubscription]) -> dict[str, str]:
-    """Where those members stand that say it."""
+    """The racks of those members that have one."""
     return {each: rack for each, found in subscriptions.items() if (rack := found.rack_id)}
 
 
 def racks_matter(
     racks_of_members: Collection[str], racks_of_partitions: Collection[frozenset[str]]
 ) -> bool:
-    """Whether it makes a difference who has which partition (KIP-881).
+    """Whether it makes a difference which member has which partition (KIP-881).
 
-    Not if no member stands where a replica is, and not if every rack has every partition.
+    Not if no member is in the rack of a replica, and not if every rack has every partition.
     """
     all_racks = frozenset().union(*racks_of_partitions)
     if all_racks.isdisjoint(racks_of_members):

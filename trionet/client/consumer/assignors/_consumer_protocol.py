@@ -1,6 +1,6 @@
-"""What members of a consumer group tell each other, as bytes (Kafka: ConsumerProtocol).
+"""Encodes what members of a consumer group exchange (Kafka: ConsumerProtocol).
 
-A version before the message: newer ones begin like the newest that we know, since fields are only
+A message follows its version. Newer versions begin like the newest known one, since fields are only
 added at the end.
 """
 
@@ -17,16 +17,16 @@ from ..._topic_partition import TopicPartition
 from ._assignor import MemberSubscription
 
 PROTOCOL_TYPE: Final = "consumer"
-"""The type of groups whose members speak this."""
+"""The protocol type of consumer groups."""
 
 VERSION: Final = 3
-"""The version that we write, as Kafka's newest clients do."""
+"""The version of encoded messages, as of Kafka's newest clients."""
 
 _VERSION_BYTES: Final = 2
 
 
 def encode_subscription(subscription: MemberSubscription) -> bytes:
-    """What a member tells of itself; ``group_instance_id`` goes another way."""
+    """Encode a member's subscription; ``group_instance_id`` is not part of it."""
     message = subscriptions.ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
         user_data=subscription.user_data,
@@ -43,14 +43,14 @@ def encode_subscription(subscription: MemberSubscription) -> bytes:
 
 
 def decode_subscription(raw: bytes, group_instance_id: str | None = None) -> MemberSubscription:
-    """What a member told of itself.
+    """Decode a member's subscription.
 
     Args:
-        raw: a member's metadata of its protocol.
-        group_instance_id: of the member, from the same answer.
+        raw: the member's metadata in the response to JoinGroup.
+        group_instance_id: of the member, from the same response.
 
     Raises:
-        WireFormatError: these are no such bytes.
+        WireFormatError: it is malformed.
     """
     message = subscriptions.MESSAGES[_version(raw)][0](raw, _VERSION_BYTES)
     return MemberSubscription(
@@ -68,7 +68,7 @@ def decode_subscription(raw: bytes, group_instance_id: str | None = None) -> Mem
 
 
 def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
-    """What the leader gives a member."""
+    """Encode the partitions that the leader assigns to a member."""
     message = assignments.ConsumerProtocolAssignment(
         assigned_partitions=[
             assignments.TopicPartition(topic=topic, partitions=numbers)
@@ -81,10 +81,10 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(raw: bytes) -> list[TopicPartition]:
-    """What a member was given; nothing if the leader sent no bytes for it.
+    """Decode a member's assignment; empty if the leader sent no bytes.
 
     Raises:
-        WireFormatError: these are no such bytes.
+        WireFormatError: it is malformed.
     """
     if not raw:
         return []
@@ -97,7 +97,7 @@ def decode_assignment(raw: bytes) -> list[TopicPartition]:
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The numbers of partitions by their topics, in the order given."""
+    """Group the numbers of partitions by topic, in the order given."""
     found: dict[str, list[int]] = {}
     for topic, partition in partitions:
         found.setdefault(topic, []).append(partition)
@@ -107,13 +107,13 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 def _version(raw: bytes) -> int:
     version = int.from_bytes(raw[:_VERSION_BYTES], "big", signed=True)
     if len(raw) < _VERSION_BYTES or version < 0:
-        raise WireFormatError("not of the consumer protocol: no version at its beginning")
+        raise WireFormatError("not a message of the consumer protocol: invalid version")
     return min(version, VERSION)
 
 
 def _with_version(chunks: list[Chunk]) -> bytes:
-    pieces = [VERSION.to_bytes(_VERSION_BYTES, "big")]
+    encoded = [VERSION.to_bytes(_VERSION_BYTES, "big")]
     for chunk in chunks:
         assert isinstance(chunk, bytes)
-        pieces.append(chunk)
-    return b"".join(pieces)
+        encoded.append(chunk)
+    return b"".join(encoded)

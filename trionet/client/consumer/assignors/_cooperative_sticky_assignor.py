@@ -1,7 +1,8 @@
-"""Even shares, and members keep what they have, meanwhile too (Kafka: CooperativeStickyAssignor).
+"""Even shares; members keep their partitions, also during the rebalance.
 
-What is to move to another member is given to nobody at first. Its owner sees that it lost it, gives
-it up and joins again, and then it is free (KIP-429).
+(Kafka: CooperativeStickyAssignor.) A partition that is to move to another member is assigned to
+none at first. Its owner sees that it lost it, gives it up and rejoins, and then it is free
+(KIP-429).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ._sticky_user_data import decode_generation, encode_generation
 
 
 class CooperativeStickyAssignor:
-    """See the module."""
+    """Assigns evenly with as few moves as possible; moves take a second rebalance."""
 
     name: Final = "cooperative-sticky"
     protocols: Final = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
@@ -25,10 +26,10 @@ class CooperativeStickyAssignor:
     def user_data(
         self,
         topics: Sequence[str],  # noqa: ARG002 - the leader knows them
-        assigned: Sequence[TopicPartition] | None,  # noqa: ARG002 - owned_partitions says it
+        assigned: Sequence[TopicPartition] | None,  # noqa: ARG002 - as owned_partitions
         generation: int,
     ) -> bytes | None:
-        """The generation, for leaders that know no subscriptions of version 2."""
+        """The generation, for leaders without support for subscriptions of version 2."""
         return encode_generation(generation)
 
     def assign(
@@ -36,7 +37,7 @@ class CooperativeStickyAssignor:
         partitions_by_topic: PartitionsByTopic,
         subscriptions_by_member_id: Mapping[str, MemberSubscription],
     ) -> dict[str, list[TopicPartition]]:
-        """See :meth:`.Assignor.assign`; what has to be given up first is in no list."""
+        """See :meth:`.Assignor.assign`; partitions to be given up first are in no list."""
         claims = {member: _claim(each) for member, each in subscriptions_by_member_id.items()}
         before = still_wanted(claims, partitions_by_topic, subscriptions_by_member_id)
         assignment = sticky_assignment(partitions_by_topic, subscriptions_by_member_id, before)

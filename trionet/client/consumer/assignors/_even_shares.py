@@ -1,9 +1,9 @@
-"""Dividing partitions evenly among members while each keeps what it can (KIP-54).
+"""Divides partitions evenly among members while each keeps what it can (KIP-54).
 
-Topics with the same subscribers form a pool; in most groups there is one. Even means: no member
-could be given a partition of another that has two or more partitions above it. What is left to
-choose serves stickiness: what is new moves before what a member had, and where members would only
-exchange partitions, they do not.
+Topics with the same subscribers form a pool; most groups have one. Even means: no member could get
+a partition of another one that has at least two more. Among even divisions the one with the fewest
+moves is preferred: new partitions move before owned ones, and members do not just exchange
+partitions.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Pool:
     """The partitions that the same members subscribe to.
 
     Attributes:
-        members: their ids, in the order of members.
-        partitions: by number, then by topic, so that no topic comes first as a whole.
+        members: their ids, in order.
+        partitions: ordered by number, then by topic, so that no topic as a whole comes first.
     """
 
     members: tuple[str, ...]
@@ -40,9 +40,9 @@ def pools_of(
     """The pools of a group, those with the fewest members first: they have the least choice.
 
     Args:
-        partitions_by_topic: the topics that there are.
+        partitions_by_topic: the existing topics.
         subscriptions: of the members.
-        members: their ids in their order.
+        members: their ids in order.
     """
     subscribers: dict[str, list[str]] = {}
     for member in members:
@@ -60,15 +60,15 @@ def pools_of(
 
 
 class Shares:
-    """Who has what so far.
+    """The partitions of each member so far.
 
     Args:
-        pools: what is divided.
-        members: the ids of all members in their order.
+        pools: the partitions to divide.
+        members: the ids of all members in order.
 
     Attributes:
-        loads: how many partitions each member has.
-        free: what nobody has, by pool.
+        loads: the number of partitions of each member.
+        free: the unassigned partitions, by pool.
     """
 
     def __init__(self, pools: Sequence[Pool], members: Sequence[str]) -> None:
@@ -77,20 +77,20 @@ class Shares:
         self._places = {member: place for place, member in enumerate(members)}
         self._holders: dict[TopicPartition, str] = {}
         self._pools = {each.topic: pool for pool in pools for each in pool.partitions}
-        # What a member gives up first is last in its dict.
+        # A member gives up the last entry of its dict first.
         self._held: dict[Pool, dict[str, dict[TopicPartition, None]]] = {
             pool: {member: {} for member in pool.members} for pool in pools
         }
 
     def assignment(self) -> dict[str, list[TopicPartition]]:
-        """What each member has."""
+        """The partitions of each member."""
         found: dict[str, list[TopicPartition]] = {member: [] for member in self.loads}
         for partition, member in self._holders.items():
             found[member].append(partition)
         return {member: sorted(held) for member, held in found.items()}
 
     def give(self, partition: TopicPartition, member: str) -> None:
-        """Give a member what nobody has."""
+        """Assign a free partition to a member."""
         pool = self._pools[partition.topic]
         del self.free[pool][partition]
         self._held[pool][member][partition] = None
@@ -100,11 +100,11 @@ class Shares:
     def keep(
         self, owners: Mapping[TopicPartition, str], targets: Mapping[str, int] | None = None
     ) -> None:
-        """Give what is free to who had it.
+        """Assign free partitions to their owners.
 
         Args:
             owners: of partitions whose topics they subscribe to.
-            targets: how much a member may have; None for any number.
+            targets: how many partitions a member may have; None for no limit.
         """
         for free in self.free.values():
             for partition in list(free):
@@ -113,7 +113,7 @@ class Shares:
                     self.give(partition, owner)
 
     def fill(self, targets: Mapping[str, int] | None = None) -> None:
-        """Give all that is free to those who have the least, or are the farthest below a target."""
+        """Assign all free partitions to the members with the fewest, or farthest below target."""
         for pool, free in self.free.items():
             heap = [
                 (self.loads[each] - (targets[each] if targets else 0), self._places[each], each)
@@ -130,11 +130,12 @@ class Shares:
     ) -> None:
         """Move partitions until the shares are even and no exchange is left.
 
-        Each step makes the loads more even, or leaves them and moves fewer partitions: this ends.
+        Each step makes the loads more even, or keeps them and reduces the moves: so this
+        terminates.
 
         Args:
-            owners: who had a partition, and would keep it gladly.
-            earlier: who had it before, and would have it back gladly.
+            owners: the previous owners, who are preferred.
+            earlier: the owners before these, who are preferred next.
         """
         is_moving = True
         while is_moving:
@@ -143,7 +144,7 @@ class Shares:
             is_moving = self._undo_exchanges(owners)
 
     def _even_out(self, pool: Pool, earlier: Mapping[TopicPartition, str]) -> bool:
-        """Move partitions of a pool from the fullest to the emptiest; whether any moved."""
+        """Move partitions from the fullest to the emptiest member. Returns whether any moved."""
         loads, held = self.loads, self._held[pool]
         losses = self._losses(pool, earlier)
         fullest = [(-loads[each], self._places[each], each) for each in pool.members]
@@ -153,7 +154,7 @@ class Shares:
         has_moved = False
         while True:
             while fullest and (-fullest[0][0] != loads[fullest[0][2]] or not held[fullest[0][2]]):
-                heappop(fullest)  # it has changed since, or has nothing of this pool
+                heappop(fullest)  # outdated, or nothing left in this pool
             while emptiest[0][0] != loads[emptiest[0][2]]:
                 heappop(emptiest)
             if not fullest or -fullest[0][0] - emptiest[0][0] <= 1:
@@ -168,7 +169,7 @@ class Shares:
     def _losses(
         self, pool: Pool, earlier: Mapping[TopicPartition, str]
     ) -> dict[tuple[str, str], list[TopicPartition]]:
-        """What members have that others had before, by both."""
+        """The partitions that members have and others had earlier, by both members."""
         found: dict[tuple[str, str], list[TopicPartition]] = {}
         for partition, member in earlier.items():
             if self._pools.get(partition.topic) is pool and member in self._held[pool]:
@@ -178,7 +179,7 @@ class Shares:
     def _least_kept(
         self, pool: Pool, giver: str, lost: list[TopicPartition] | None
     ) -> TopicPartition:
-        """What a member gives: what the taker had before, or else what it got last."""
+        """The partition to move: one that the taker had before, or else the one assigned last."""
         while lost:
             partition = lost.pop()
             if self._holders[partition] == giver:
@@ -195,7 +196,7 @@ class Shares:
         self.loads[taker] += 1
 
     def _undo_exchanges(self, owners: Mapping[TopicPartition, str]) -> bool:
-        """Give back what went round in circles; whether there was anything of it."""
+        """Move back partitions that went around in a circle. Returns whether there were any."""
         moved: dict[tuple[str, str], list[TopicPartition]] = {}
         givers: dict[str, dict[str, None]] = {}
         for partition, taker in self._holders.items():
@@ -214,7 +215,7 @@ class Shares:
 
 
 def _circle(givers: Mapping[str, Iterable[str]]) -> list[str]:
-    """Members that give to one another in this order, the last of them the first; or nothing."""
+    """Members that give to one another in a circle, the first one repeated at the end; or empty."""
     try:
         TopologicalSorter(givers).prepare()
     except CycleError as error:

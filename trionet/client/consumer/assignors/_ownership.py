@@ -1,4 +1,4 @@
-"""Who owns which partition before a rebalance, where members may contradict each other."""
+"""The owners of partitions before a rebalance, from claims that may contradict each other."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..._topic_partition import TopicPartition
 
 @attrs.frozen
 class Claim:
-    """What a member says it had.
+    """The partitions that a member says it had.
 
     Attributes:
-        partitions: what it was given.
-        generation: when; -1 if it does not say.
+        partitions: its last assignment.
+        generation: of that assignment; -1 if the member does not report it.
     """
 
     partitions: Sequence[TopicPartition]
@@ -24,12 +24,12 @@ class Claim:
 
 @attrs.frozen
 class Ownership:
-    """What is to be believed of it.
+    """The owners that follow from the claims.
 
     Attributes:
-        owners: who has a partition.
-        earlier: who had it before its owner, and does not know that it lost it.
-        disputed: partitions that several members claim with the same right; nobody owns them.
+        owners: the owner of each partition.
+        earlier: the member that had a partition before its owner, and does not know it was lost.
+        disputed: partitions that several members claim in the same generation; they have no owner.
     """
 
     owners: dict[TopicPartition, str] = attrs.field(factory=dict)
@@ -38,7 +38,7 @@ class Ownership:
 
 
 def ownership(claims: Mapping[str, Claim]) -> Ownership:
-    """Of several who claim a partition, the one of the newest generation has it (KIP-341).
+    """Decide between claims: the member of the newest generation owns a partition (KIP-341).
 
     Args:
         claims: by member id.

@@ -1,4 +1,4 @@
-"""Who stands near to a replica of a partition, and giving it to them (KIP-881)."""
+"""Prefers members in the rack of a replica (KIP-881)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ._even_shares import Pool, Shares
 
 
 class Racks:
-    """Where members and replicas stand.
+    """The racks of members and replicas.
 
     Args:
         partitions_by_topic: with the racks of their replicas.
-        members: the racks of those members that stand somewhere.
+        members: the racks of those members that have one.
 
     Attributes:
-        matter: whether it makes a difference who has which partition.
+        matter: whether it makes a difference which member has which partition.
     """
 
     def __init__(self, partitions_by_topic: PartitionsByTopic, members: Mapping[str, str]) -> None:
@@ -30,7 +30,7 @@ class Racks:
         )
 
     def is_far(self, member: str, partition: TopicPartition) -> bool:
-        """Whether a member stands somewhere where no replica is."""
+        """Whether a member has a rack, and no replica is in it."""
         rack = self._members.get(member)
         return rack is not None and rack not in self.of(partition)
 
@@ -39,9 +39,9 @@ class Racks:
         return self._replicas[partition.topic][partition.partition]
 
     def fill_near(self, shares: Shares, targets: Mapping[str, int]) -> None:
-        """Give what is free to those who stand near, as far as their targets go.
+        """Give free partitions to members in the rack of a replica, up to their targets.
 
-        What the fewest can be near to comes first.
+        Partitions with the fewest candidates come first.
         """
         for pool, free in shares.free.items():
             rooms = self._rooms(pool, shares, targets)
@@ -55,7 +55,7 @@ class Racks:
     def _rooms(
         self, pool: Pool, shares: Shares, targets: Mapping[str, int]
     ) -> dict[str, list[tuple[int, int, str]]]:
-        """By rack, who stands there and has room, the one with most room first."""
+        """By rack, the members with capacity left, those with the most first."""
         rooms: dict[str, list[tuple[int, int, str]]] = {}
         for place, member in enumerate(pool.members):
             room = targets[member] - shares.loads[member]
@@ -67,7 +67,7 @@ class Racks:
 
 
 def _roomiest(heaps: list[list[tuple[int, int, str]]]) -> str | None:
-    """The member with the most room at the top of any heap; its room is one less then."""
+    """Pop the member with the most capacity from the heaps, and reduce its capacity by one."""
     heap = min((each for each in heaps if each), key=lambda each: each[0], default=None)
     if heap is None:
         return None

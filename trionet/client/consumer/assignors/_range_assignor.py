@@ -1,7 +1,7 @@
-"""Neighbouring partitions of each topic to each member (Kafka: RangeAssignor).
+"""Assigns a range of neighbouring partitions of each topic to each member (Kafka: RangeAssignor).
 
-Topics with as many partitions and the same members are divided alike, so that one member has the
-same partitions of each: what a join of topics needs.
+Topics with the same partitions and members are divided in the same way, so that a member has the
+same partitions of each, as a join of topics requires.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ._assignor import (
 
 
 class RangeAssignor:
-    """See the module. Near partitions are preferred where that costs no balance (KIP-881)."""
+    """Assigns ranges, preferring nearby partitions where that costs no balance (KIP-881)."""
 
     name: Final = "range"
     protocols: Final = (RebalanceProtocol.EAGER,)
 
     def user_data(
         self,
-        topics: Sequence[str],  # noqa: ARG002 - the leader needs to know no more
+        topics: Sequence[str],  # noqa: ARG002 - the subscription is enough
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002
         generation: int,  # noqa: ARG002
     ) -> bytes | None:
-        """Nothing."""
+        """None."""
         return None
 
     def assign(
@@ -60,13 +60,13 @@ class RangeAssignor:
 
 
 class _Division:
-    """One topic and those who share it.
+    """One topic and the members that share it.
 
     Args:
         name: of the topic.
         racks_by_partition: of the replicas.
-        members: those who subscribe to it, in their order.
-        member_racks: of those who stand somewhere.
+        members: the members that subscribe to it, in their order.
+        member_racks: the racks of those members that have one.
     """
 
     def __init__(
@@ -88,17 +88,17 @@ class _Division:
         self.racks_matter = racks_matter(racks, racks_by_partition.values())
 
     def is_near(self, member: str, partition: int) -> bool:
-        """Whether a replica stands where the member does; who does not say stands everywhere."""
+        """Whether a replica is in the member's rack; always for a member without a rack."""
         rack = self._member_racks.get(member)
         return rack is None or rack in self._racks_by_partition[partition]
 
     def room(self, member: str) -> int:
-        """How many partitions a member may have beside those it has."""
+        """How many more partitions a member may get."""
         share = self._share + (self._larger_shares > 0)
         return max(0, share - len(self.assigned[member]))
 
     def give(self, member: str, partitions: Sequence[int]) -> None:
-        """Assign partitions that nobody has, no more than there is room for."""
+        """Assign free partitions, no more than :meth:`room`."""
         held = self.assigned[member]
         held += partitions
         if len(held) > self._share:
@@ -107,7 +107,7 @@ class _Division:
             del self._free[partition]
 
     def assign_ranges(self, *, near_only: bool = False) -> None:
-        """Give each member in turn the first of the free partitions, up to its share."""
+        """Assign to each member in turn the first of the free partitions, up to its share."""
         for member in self.members:
             candidates = [n for n in self._free if not near_only or self.is_near(member, n)]
             self.give(member, candidates[: self.room(member)])
@@ -130,7 +130,7 @@ def _divisions(
 
 
 def _divided_alike(topics: Sequence[_Division]) -> list[list[_Division]]:
-    """The topics by those who share them and by their partitions."""
+    """Group topics that have the same members and the same partitions."""
     found: dict[tuple[tuple[str, ...], tuple[int, ...]], list[_Division]] = {}
     for topic in topics:
         found.setdefault((topic.members, topic.partitions), []).append(topic)
@@ -138,7 +138,7 @@ def _divided_alike(topics: Sequence[_Division]) -> list[list[_Division]]:
 
 
 def _assign_alike(topics: Sequence[_Division]) -> None:
-    """Give each partition of all topics to one who is near to all of them, if there is one."""
+    """Assign a partition of all topics to one member that is near to all, if there is one."""
     first = topics[0]
     for partition in first.partitions:
         for member in first.members:

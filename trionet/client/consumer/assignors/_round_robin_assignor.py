@@ -1,4 +1,4 @@
-"""The partitions of all topics, one to each member in turn (Kafka: RoundRobinAssignor)."""
+"""Assigns the partitions of all topics to the members in turn (Kafka: RoundRobinAssignor)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ._assignor import MemberSubscription, PartitionsByTopic, RebalanceProtocol,
 
 
 class RoundRobinAssignor:
-    """See the module. Who does not subscribe to a topic is passed over in its turn."""
+    """Assigns in turn, skipping members that do not subscribe to a topic."""
 
     name: Final = "roundrobin"
     protocols: Final = (RebalanceProtocol.EAGER,)
 
     def user_data(
         self,
-        topics: Sequence[str],  # noqa: ARG002 - the leader needs to know no more
+        topics: Sequence[str],  # noqa: ARG002 - the subscription is enough
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002
         generation: int,  # noqa: ARG002
     ) -> bytes | None:
-        """Nothing."""
+        """None."""
         return None
 
     def assign(

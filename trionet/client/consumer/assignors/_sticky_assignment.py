@@ -1,7 +1,7 @@
-"""The assignment that the sticky assignors share (Kafka: AbstractStickyAssignor).
+"""The algorithm that the sticky assignors share (Kafka: AbstractStickyAssignor).
 
-First an even one, then one that moves as little as it can; where racks matter, near partitions are
-preferred between the two.
+First an even assignment, then one that moves as little as possible; where racks matter, nearby
+partitions are preferred between the two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def still_wanted(
     partitions_by_topic: PartitionsByTopic,
     subscriptions: Mapping[str, MemberSubscription],
 ) -> Ownership:
-    """Who had what, of the partitions that there still are and their members still subscribe to."""
+    """The previous owners, limited to partitions that exist and topics they still subscribe to."""
     kept: dict[str, Claim] = {}
     for member, claim in claims.items():
         topics = {
@@ -38,10 +38,10 @@ def sticky_assignment(
     subscriptions: Mapping[str, MemberSubscription],
     before: Ownership,
 ) -> dict[str, list[TopicPartition]]:
-    """An even assignment that leaves partitions where they are, as far as it can.
+    """An even assignment that leaves partitions where they are as far as possible.
 
     Args:
-        partitions_by_topic: the topics that there are.
+        partitions_by_topic: the existing topics.
         subscriptions: of all members.
         before: from :func:`still_wanted`.
     """
@@ -53,7 +53,7 @@ def sticky_assignment(
     shares.settle(before.owners, before.earlier)
     racks = Racks(partitions_by_topic, member_racks(subscriptions))
     if racks.matter:
-        # The shares stay as large as they are, but what is in them may be nearer.
+        # The sizes of the shares stay the same, but their partitions may be nearer.
         targets = shares.loads
         near = {
             partition: member

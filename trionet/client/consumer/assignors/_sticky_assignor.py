@@ -1,4 +1,4 @@
-"""Even shares, and members keep what they had; all is given up first (Kafka: StickyAssignor)."""
+"""Even shares with few moves; everything is given up first (Kafka: StickyAssignor)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ._sticky_user_data import decode_assigned, encode_assigned
 
 
 class StickyAssignor:
-    """See the module (KIP-54).
+    """Assigns evenly with as few moves as possible (KIP-54).
 
-    A member holds nothing while the group rebalances, so that it tells what it had in its user
+    A member owns nothing while the group rebalances, so that it reports what it had in its user
     data.
     """
 
@@ -28,7 +28,7 @@ class StickyAssignor:
         assigned: Sequence[TopicPartition] | None,
         generation: int,
     ) -> bytes | None:
-        """What the member was assigned, and when; nothing before the first time."""
+        """The last assignment and its generation; None before the first."""
         return None if assigned is None else encode_assigned(Claim(assigned, generation))
 
     def assign(

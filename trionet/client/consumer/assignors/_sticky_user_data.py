@@ -1,7 +1,7 @@
-"""What the sticky assignors of members tell the leader's, as Kafka's write it.
+"""The user data of the sticky assignors, in the formats of Kafka's.
 
-The previous assignment by topic and its generation, or the generation alone. What cannot be read is
-as good as nothing: a member that tells no sense must not keep a group from its work.
+The last assignment by topic and its generation, or the generation alone. Malformed data count as
+none: a faulty member must not keep a group from its work.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _INT: Final = Struct(">i")
 
 
 def encode_assigned(claim: Claim) -> bytes:
-    """A member's previous assignment (Kafka: STICKY_ASSIGNOR_USER_DATA_V1)."""
+    """Encode a member's last assignment (Kafka: STICKY_ASSIGNOR_USER_DATA_V1)."""
     topics = by_topic(claim.partitions)
-    pieces = [_INT.pack(len(topics))]
+    encoded = [_INT.pack(len(topics))]
     for topic, partitions in topics.items():
         name = topic.encode()
-        pieces += (_SHORT.pack(len(name)), name, _INT.pack(len(partitions)))
-        pieces += map(_INT.pack, partitions)
-    pieces.append(_INT.pack(claim.generation))
-    return b"".join(pieces)
+        encoded += (_SHORT.pack(len(name)), name, _INT.pack(len(partitions)))
+        encoded += map(_INT.pack, partitions)
+    encoded.append(_INT.pack(claim.generation))
+    return b"".join(encoded)
 
 
 def decode_assigned(raw: bytes | None) -> Claim:
-    """A member's previous assignment; the first version had no generation."""
+    """Decode a member's last assignment; the first version had no generation."""
     try:
         return _decode_assigned(raw or b"")
     except (struct.error, UnicodeDecodeError):
@@ -59,10 +59,10 @@ def _decode_assigned(raw: bytes) -> Claim:
 
 
 def encode_generation(generation: int) -> bytes:
-    """A generation alone (Kafka: COOPERATIVE_STICKY_ASSIGNOR_USER_DATA_V0)."""
+    """Encode a generation alone (Kafka: COOPERATIVE_STICKY_ASSIGNOR_USER_DATA_V0)."""
     return _INT.pack(generation)
 
 
 def decode_generation(raw: bytes | None) -> int:
-    """A generation alone; -1 if there is none."""
+    """Decode a generation alone; -1 if there is none."""
     return _INT.unpack_from(raw)[0] if raw is not None and len(raw) >= _INT.size else NO_GENERATION

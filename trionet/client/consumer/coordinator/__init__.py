@@ -1,1 +1,1 @@
-"""A consumer's part in its group: membership, its rebalances, and the offsets it commits."""
+"""A consumer's side of its group: membership, rebalances, and committed offsets."""

@@ -1,7 +1,7 @@
-"""A member of a classic group: what it is, what it asks, and what the answers mean to it.
+"""A member of a classic group: its state, its requests, and what the responses mean.
 
-(Kafka: AbstractCoordinator, its MemberState and Generation.) Pure. An error that passes is a
-:class:`Verdict`; one that does not is raised.
+(Kafka: AbstractCoordinator, its MemberState and Generation.) Pure. A transient error is a
+:class:`Verdict`; others are raised.
 """
 
 from __future__ import annotations
@@ -28,20 +28,37 @@ from ..._api_errors import api_error, is_retriable
 from ..assignors._consumer_protocol import PROTOCOL_TYPE
 from ._group_settings import GroupSettings
 
+
+class GroupMetadata(NamedTuple):
+    """The identity of a consumer in its group.
+
+    Attributes:
+        group_id: the group.
+        generation: of the group, counts its rebalances; -1 outside the group.
+        member_id: assigned by the coordinator; empty outside the group.
+        instance_id: of a static member; None for others.
+    """
+
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None
+
+
 NO_GENERATION: Final = -1
 MULTIPLE_MEMBERS_VERSION: Final = 3
-"""Of LeaveGroup: from here on members are told by id and instance id (KIP-345)."""
+"""Of LeaveGroup: the first version with member ids and instance ids (KIP-345)."""
 
 _REASON_CHARACTERS_MAX: Final = 255  # KIP-800
 
 
 class Generation(NamedTuple):
-    """Who a member is to its group (Kafka: Generation).
+    """A member's identity in its group (Kafka: Generation).
 
     Attributes:
         id: counts the rebalances; -1 outside the group.
-        member_id: empty before the first answer.
-        protocol: the assignor that the group has agreed on.
+        member_id: empty before the first response.
+        protocol: the assignor that the group has chosen.
     """
 
     id: int = NO_GENERATION
@@ -50,42 +67,42 @@ class Generation(NamedTuple):
 
 
 class MemberState(enum.Enum):
-    """How far a member is (Kafka: MemberState)."""
+    """The state of a member (Kafka: MemberState)."""
 
     UNJOINED = "unjoined"
     PREPARING_REBALANCE = "preparing rebalance"
-    """It has asked to join, and waits for the others."""
+    """It has sent JoinGroup, and waits for the other members."""
     COMPLETING_REBALANCE = "completing rebalance"
-    """It is in, and waits for its assignment."""
+    """It has joined, and waits for its assignment."""
     STABLE = "stable"
 
 
 class Verdict(enum.Enum):
-    """What an answer means for what was asked."""
+    """What a response means for its request."""
 
     DONE = "done"
-    AGAIN = "again"
-    """Ask anew, now."""
-    LATER = "later"
-    """Ask anew after a wait."""
-    ELSEWHERE = "elsewhere"
-    """This broker is not the coordinator: find it, and ask anew after a wait."""
+    RETRY_NOW = "retry now"
+    """Send the request again at once."""
+    RETRY_LATER = "retry later"
+    """Send the request again after a backoff."""
+    FIND_COORDINATOR = "find the coordinator"
+    """This broker is not the coordinator: find it, and retry after a backoff."""
 
 
-_ELSEWHERE: Final = {error_codes.COORDINATOR_NOT_AVAILABLE, error_codes.NOT_COORDINATOR}
+_COORDINATOR_MOVED: Final = {error_codes.COORDINATOR_NOT_AVAILABLE, error_codes.NOT_COORDINATOR}
 
 
 class ClassicMember:
-    """See the module.
+    """The membership of one consumer in a classic group.
 
     Args:
         settings: of the group.
 
     Attributes:
-        state: how far it is.
-        generation: who it is to the group.
-        assignment: what the group gave it in this generation, as its leader wrote it.
-        rejoin_reason: why it has to join anew; None if it has not.
+        state: of the member.
+        generation: its identity in the group.
+        assignment: its assignment in this generation, as the leader encoded it.
+        rejoin_reason: why it has to rejoin; None if it has not.
     """
 
     def __init__(self, settings: GroupSettings) -> None:
@@ -97,36 +114,36 @@ class ClassicMember:
 
     @property
     def is_static(self) -> bool:
-        """It keeps its partitions when it goes, until its session ends (KIP-345)."""
+        """Whether it keeps its partitions when it leaves, until its session ends (KIP-345)."""
         return self._settings.instance_id is not None
 
     @property
     def is_stable(self) -> bool:
-        """It has its assignment, and may commit."""
+        """Whether it has its assignment, and may commit."""
         return self.state is MemberState.STABLE
 
     @property
     def has_lost_generation(self) -> bool:
-        """It is in no generation of the group: what it was assigned may be another's by now."""
+        """Whether it is in no generation: its partitions may belong to another member by now."""
         return self.generation.id == NO_GENERATION
 
     def request_rejoin(self, reason: str) -> None:
-        """Join anew, as soon as the user's side has given up what it must."""
+        """Rejoin as soon as the user's task has given up the partitions it has to."""
         self.rejoin_reason = reason
 
     # Joining.
 
     def join_request(self, protocols: Sequence[tuple[str, bytes]]) -> JoinGroupRequest:
-        """Asks to be let in, or for a new generation.
+        """Build a JoinGroup request.
 
         Args:
-            protocols: assignors by preference, and what this member tells them.
+            protocols: assignors by preference, and the member's metadata for each.
         """
         self.state = MemberState.PREPARING_REBALANCE
         return JoinGroupRequest(
             group_id=self._settings.group_id,
-            session_timeout_ms=round(self._settings.session_seconds * 1000),
-            rebalance_timeout_ms=round(self._settings.poll_seconds_max * 1000),
+            session_timeout_ms=round(self._settings.session_timeout_seconds * 1000),
+            rebalance_timeout_ms=round(self._settings.max_poll_interval_seconds * 1000),
             member_id=self.generation.member_id,
             group_instance_id=self._settings.instance_id,
             protocol_type=PROTOCOL_TYPE,
@@ -137,27 +154,27 @@ class ClassicMember:
             reason=(self.rejoin_reason or "")[:_REASON_CHARACTERS_MAX],
         )
 
-    def joined(self, answer: JoinGroupResponse) -> Verdict:
-        """What an answer says; with DONE the member is in a new generation.
+    def handle_join(self, response: JoinGroupResponse) -> Verdict:
+        """Handle the response to JoinGroup; with DONE the member is in a new generation.
 
         Raises:
-            ApiError, FencedInstanceIdError: it is not let in.
+            ApiError, FencedInstanceIdError: the join was rejected.
         """
-        code = answer.error_code
+        code = response.error_code
         if code == error_codes.NONE:
-            self._check_type(answer.protocol_type)
+            self._check_type(response.protocol_type)
             self.state = MemberState.COMPLETING_REBALANCE
             self.generation = Generation(
-                answer.generation_id, answer.member_id, answer.protocol_name
+                response.generation_id, response.member_id, response.protocol_name
             )
             return Verdict.DONE
         if code == error_codes.MEMBER_ID_REQUIRED:  # KIP-394
-            self.generation = Generation(NO_GENERATION, answer.member_id)
-            return Verdict.AGAIN
+            self.generation = Generation(NO_GENERATION, response.member_id)
+            return Verdict.RETRY_NOW
         return self._refused(code)
 
     def sync_request(self, assignments: Mapping[str, bytes]) -> SyncGroupRequest:
-        """Asks for the assignment.
+        """Build a SyncGroup request.
 
         Args:
             assignments: of all members, if this one is the leader; else none.
@@ -175,19 +192,19 @@ class ClassicMember:
             ],
         )
 
-    def synced(self, answer: SyncGroupResponse) -> Verdict:
-        """What an answer says; with DONE the member has its assignment.
+    def handle_sync(self, response: SyncGroupResponse) -> Verdict:
+        """Handle the response to SyncGroup; with DONE the member has its assignment.
 
         Raises:
-            ApiError, FencedInstanceIdError: it is not given any.
+            ApiError, FencedInstanceIdError: the request was rejected.
         """
-        if answer.error_code != error_codes.NONE:
-            return self._refused(answer.error_code)
-        self._check_type(answer.protocol_type)
-        if answer.protocol_name not in {None, self.generation.protocol}:
-            raise self._inconsistent(f"assignor {answer.protocol_name}")
+        if response.error_code != error_codes.NONE:
+            return self._refused(response.error_code)
+        self._check_type(response.protocol_type)
+        if response.protocol_name not in {None, self.generation.protocol}:
+            raise self._inconsistent(f"assignor {response.protocol_name}")
         self.state = MemberState.STABLE
-        self.assignment = bytes(answer.assignment)
+        self.assignment = bytes(response.assignment)
         self.rejoin_reason = None
         return Verdict.DONE
 
@@ -196,11 +213,11 @@ class ClassicMember:
             raise self._inconsistent(f"members of type {protocol_type}")
 
     def _inconsistent(self, what: str) -> TrionetError:
-        self.reset("the group has others in it")
+        self.reset("the group has members of another type")
         return api_error(
             error_codes.INCONSISTENT_GROUP_PROTOCOL,
             f"group {self._settings.group_id}",
-            f"it has {what}, this member is of type {PROTOCOL_TYPE}",
+            f"it uses {what}, but this member is of type {PROTOCOL_TYPE}",
         )
 
     def _refused(self, code: int) -> Verdict:
@@ -208,22 +225,22 @@ class ClassicMember:
         match code:
             case error_codes.UNKNOWN_MEMBER_ID:
                 self.reset("the group does not know this member")
-                return Verdict.AGAIN
+                return Verdict.RETRY_NOW
             case error_codes.ILLEGAL_GENERATION:
                 self.reset("the group has a newer generation", keeps_member_id=True)
-                return Verdict.AGAIN
+                return Verdict.RETRY_NOW
             case error_codes.REBALANCE_IN_PROGRESS:
                 self.request_rejoin("the group is rebalancing")
-                return Verdict.AGAIN
-            case _ if code in _ELSEWHERE:
-                return Verdict.ELSEWHERE
+                return Verdict.RETRY_NOW
+            case _ if code in _COORDINATOR_MOVED:
+                return Verdict.FIND_COORDINATOR
         raise_unless_passing(code, self._settings)
-        return Verdict.LATER
+        return Verdict.RETRY_LATER
 
     # In the group.
 
     def heartbeat_request(self) -> HeartbeatRequest:
-        """Says that the member is there."""
+        """Build a Heartbeat request."""
         return HeartbeatRequest(
             group_id=self._settings.group_id,
             generation_id=self.generation.id,
@@ -231,19 +248,19 @@ class ClassicMember:
             group_instance_id=self._settings.instance_id,
         )
 
-    def heard(self, answer: HeartbeatResponse, asked_as: Generation) -> Verdict:
-        """What the answer to a heartbeat says; DONE: the coordinator knows that we live.
+    def handle_heartbeat(self, response: HeartbeatResponse, sent_as: Generation) -> Verdict:
+        """Handle the response to a heartbeat; DONE: the coordinator has noted it.
 
         Args:
-            answer: to :meth:`heartbeat_request`.
-            asked_as: the generation then; an answer to a former self changes nothing.
+            response: to :meth:`heartbeat_request`.
+            sent_as: the generation of the request; a response for an older one changes nothing.
 
         Raises:
-            ApiError: this member has no business in the group.
-            FencedInstanceIdError: another one has its instance id.
+            ApiError: this member is not allowed in the group.
+            FencedInstanceIdError: another consumer uses its instance id.
         """
-        code = answer.error_code
-        if code == error_codes.NONE or self.generation != asked_as:
+        code = response.error_code
+        if code == error_codes.NONE or self.generation != sent_as:
             return Verdict.DONE
         if code == error_codes.REBALANCE_IN_PROGRESS:
             self.request_rejoin("the group is rebalancing")
@@ -251,24 +268,24 @@ class ClassicMember:
         if code in {error_codes.UNKNOWN_MEMBER_ID, error_codes.ILLEGAL_GENERATION}:
             self.dismissed(code)
             return Verdict.DONE
-        if code in _ELSEWHERE:
-            return Verdict.ELSEWHERE
+        if code in _COORDINATOR_MOVED:
+            return Verdict.FIND_COORDINATOR
         raise_unless_passing(code, self._settings)
-        return Verdict.LATER
+        return Verdict.RETRY_LATER
 
     def dismissed(self, code: int) -> None:
-        """The coordinator does not have this member in its present generation."""
+        """Reset after the coordinator reported this member or its generation as unknown."""
         if code == error_codes.ILLEGAL_GENERATION:
             self.reset("the group has a newer generation", keeps_member_id=True)
         else:
             self.reset("the group does not know this member: its session may have ended")
 
     def leave_request(self, reason: str, version: int) -> LeaveGroupRequest:
-        """Says farewell.
+        """Build a LeaveGroup request.
 
         Args:
-            reason: why, for the broker's log (KIP-800).
-            version: of the API, which decides how members are told.
+            reason: for the broker's log (KIP-800).
+            version: of the API, which decides how members are named.
         """
         member_id = self.generation.member_id
         if version < MULTIPLE_MEMBERS_VERSION:
@@ -285,11 +302,11 @@ class ClassicMember:
         )
 
     def reset(self, reason: str, *, keeps_member_id: bool = False) -> None:
-        """Be out of the group, and wish to be in it again.
+        """Leave the generation, and request a rejoin.
 
         Args:
             reason: why.
-            keeps_member_id: the coordinator knows this member still, of an older generation.
+            keeps_member_id: whether the coordinator still knows the member id.
         """
         self.generation = Generation(
             NO_GENERATION, self.generation.member_id if keeps_member_id else ""
@@ -300,11 +317,11 @@ class ClassicMember:
 
 
 def raise_unless_passing(code: int, settings: GroupSettings) -> None:
-    """Raise what the user has to know.
+    """Raise an error that is not transient.
 
     Raises:
-        FencedInstanceIdError: another member has this one's instance id.
-        ApiError: any other refusal that trying again does not change.
+        FencedInstanceIdError: another consumer uses the same instance id.
+        ApiError: any other error for which retrying is useless.
     """
     if code == error_codes.FENCED_INSTANCE_ID:
         raise FencedInstanceIdError(settings.group_id, settings.instance_id or "")

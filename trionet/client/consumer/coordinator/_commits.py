@@ -1,4 +1,4 @@
-"""What a consumer commits: what it is told to, and what its user's loop has finished with.
+"""Commits of the user, and auto-commits of the records that the user's loop has finished.
 
 (Kafka: ConsumerCoordinator.commitOffsetsSync, maybeAutoCommitOffsetsAsync.)
 """
@@ -12,8 +12,7 @@ from typing import Final
 import trio
 
 from ....errors import TrionetError
-from ..._offset_and_metadata import OffsetAndMetadata
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ..state._partition_state import NO_EPOCH, FetchPosition, PartitionState
 from ..state._subscription_state import SubscriptionState
 from ._classic_member import ClassicMember, Generation
@@ -24,15 +23,15 @@ LOGGER: Final = logging.getLogger(__name__)
 
 
 class Commits:
-    """See the module; one commit is under way at a time.
+    """Commits positions, one commit at a time.
 
     Args:
-        offsets: at the coordinator.
-        subscription: whose positions are committed.
-        member: the consumer's.
+        offsets: the offsets at the coordinator.
+        subscription: provides the positions.
+        member: the consumer's membership.
         settings: of the group.
-        is_gone: whether a partition is there no more; by itself nothing is committed of it. Kafka's
-            consumer holds up the rebalance that such a partition causes, to try again.
+        is_gone: whether a partition no longer exists; it is then left out of auto-commits. Kafka's
+            consumer delays the rebalance that such a partition causes to retry the commit.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class Commits:
         self._settled: dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]] = {}
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None) -> None:
-        """Commit offsets, or those behind all that was handed out.
+        """Commit these offsets, or by default those after everything that was handed out.
 
         See :meth:`.CommittedOffsets.commit`.
         """
@@ -62,22 +61,23 @@ class Commits:
             await trio.lowlevel.checkpoint()
             return
         generation = self._generation()
-        # What is in hand may be among them: nothing less is committed by itself.
+        # The current record may be included: no auto-commit must go back behind it.
         finished = self._finished()
         async with self._committing:
             await self._offsets.commit(offsets, generation)
             self._settled.update((each, finished[each]) for each in offsets if each in finished)
 
     async def commit_finished(self) -> None:
-        """Commit what the user's loop has finished with, if that is wished and is anything new.
+        """Auto-commit finished records, if enabled and anything is new.
 
-        What is refused is told in the log.
+        Errors are logged.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._settings.auto_commit_seconds is None:
             return
         async with self._committing:
-            # Of a partition that was another's meanwhile, nothing is known any more.
+            # A partition that belonged to another member in between has a new state, and so is
+            # committed again.
             settled = self._settled
             new = {each: at for each, at in self._finished().items() if settled.get(each) != at}
             if not new:
@@ -92,19 +92,19 @@ class Commits:
                 settled.update(new)
 
     def begin_at(self, partition: TopicPartition) -> None:
-        """The position of this partition is the one that the group has committed.
+        """Record that the position of this partition is the one that the group has committed.
 
-        Until the user has finished with more, nothing is to be committed by itself: it would cost a
-        request after each rebalance, and replace the metadata that came with the offset.
+        It is not auto-committed until the user has finished more records: that would cost a request
+        after each rebalance, and replace the metadata that were committed with the offset.
         """
         self._settled[partition] = self._finished()[partition]
 
     async def commit_regularly(self, seconds: float) -> None:
-        """Commit what is finished again and again, until cancelled."""
+        """Auto-commit at an interval, until cancelled."""
         while True:
             await trio.sleep(seconds)
             if not self._subscription.is_group_managed or self._member.is_stable:
-                await self.commit_finished()  # else nothing could be, until the next generation
+                await self.commit_finished()  # else it would fail until the next generation
 
     def _generation(self) -> Generation:
         return self._offsets.generation(as_member=self._subscription.is_group_managed)

@@ -1,4 +1,4 @@
-"""Keeps a group's offsets at its coordinator, and reads them (OffsetCommit, OffsetFetch)."""
+"""Commits a group's offsets to its coordinator, and fetches them (OffsetCommit, OffsetFetch)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from ....protocol import error_codes
 from ....protocol.messages.offset_commit import OffsetCommitRequest
 from ....protocol.messages.offset_fetch import OffsetFetchRequest
 from ..._api_errors import api_error, is_retriable
-from ..._offset_and_metadata import OffsetAndMetadata
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ..records._hooks import ConsumerHooks
 from ._classic_member import ClassicMember, Generation, MemberState
 from ._coordinator_finder import CoordinatorFinder
@@ -31,7 +30,7 @@ from ._offset_requests import NAMES_VERSION_MAX, commit_request, fetch_request, 
 
 LOGGER: Final = logging.getLogger(__name__)
 
-_ELSEWHERE: Final = frozenset(
+_COORDINATOR_MOVED: Final = frozenset(
     {
         error_codes.COORDINATOR_NOT_AVAILABLE,
         error_codes.NOT_COORDINATOR,
@@ -47,14 +46,14 @@ def _never(_: TopicPartition) -> bool:
 
 
 class CommittedOffsets:
-    """See the module.
+    """The offsets of a group at its coordinator.
 
     Args:
-        finder: knows the coordinator.
-        member: commits are made in its generation.
+        finder: finds the coordinator and sends requests to it.
+        member: its generation is used for commits.
         settings: of the group.
-        chance: what blurs waits.
-        hooks: see what was committed.
+        rng: jitters backoffs.
+        hooks: called with committed offsets.
     """
 
     def __init__(
@@ -62,14 +61,14 @@ class CommittedOffsets:
         finder: CoordinatorFinder,
         member: ClassicMember,
         settings: GroupSettings,
-        chance: random.Random,
+        rng: random.Random,
         hooks: ConsumerHooks,
     ) -> None:
         self._hooks = hooks
         self._finder = finder
         self._member = member
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
 
     async def commit(
         self,
@@ -78,20 +77,20 @@ class CommittedOffsets:
         *,
         is_gone: Callable[[TopicPartition], bool] = _never,
     ) -> None:
-        """Commit, and try again after what passes; to be called once at a time.
+        """Commit, and retry after transient errors; one call at a time.
 
         Args:
             offsets: by partition.
-            generation: see :meth:`generation`; in a later one partitions may have been another's
-                meanwhile, and nothing is committed.
-            is_gone: whether a partition is there no more, and its offset of no use to anybody.
+            generation: see :meth:`generation`; once it has changed, partitions may have belonged to
+                another member, and nothing is committed.
+            is_gone: whether a partition no longer exists, so that its offset is of no use.
 
         Raises:
-            CommitFailedError: this consumer is not in the group's generation any more.
+            CommitFailedError: this consumer is no longer in the group's generation.
             RebalanceInProgressError: the group is rebalancing.
-            FencedInstanceIdError: another one has this consumer's instance id.
-            ApiError: a partition, or the whole, was refused.
-            DisconnectedError: no coordinator answered within ``default.api.timeout.ms``.
+            FencedInstanceIdError: another consumer uses the same instance id.
+            ApiError: the offset of a partition, or the request, was rejected.
+            DisconnectedError: no coordinator responded within ``default.api.timeout.ms``.
 
         Cancellation: the offsets may have been committed.
         """
@@ -110,12 +109,12 @@ class CommittedOffsets:
         if not offsets:
             await trio.lowlevel.checkpoint()
             return
-        answer = await self._finder.ask(
+        response = await self._finder.request(
             OffsetCommitRequest,
             lambda _: commit_request(self._settings, generation, offsets),
             version_max=NAMES_VERSION_MAX,
         )
-        refused = refusal(answer)
+        refused = refusal(response)
         if refused is None:
             self._hooks.committed(offsets)
             return
@@ -125,7 +124,7 @@ class CommittedOffsets:
         """The generation to commit in.
 
         Args:
-            as_member: the partitions were given by the group, and its generation has to be right.
+            as_member: the partitions were assigned by the group, which checks the generation.
 
         Raises:
             RebalanceInProgressError, CommitFailedError: there is none.
@@ -140,9 +139,9 @@ class CommittedOffsets:
             case _:
                 raise self._in_rebalance()
 
-    def _why_refused(self, code: int, about: str, asked_as: Generation) -> TrionetError:
+    def _why_refused(self, code: int, about: str, sent_as: Generation) -> TrionetError:
         member = self._member
-        if code in _ELSEWHERE:
+        if code in _COORDINATOR_MOVED:
             self._finder.forget(self._finder.node, error_codes.name_of(code))
         elif code == error_codes.REBALANCE_IN_PROGRESS:
             member.request_rejoin("the group is rebalancing")
@@ -152,44 +151,45 @@ class CommittedOffsets:
             error_codes.ILLEGAL_GENERATION,
             error_codes.FENCED_INSTANCE_ID,
         }:
-            if member.generation != asked_as:
-                # Refused as a former self: the present one may do better.
+            if member.generation != sent_as:
+                # Rejected for an older generation: the current one may succeed.
                 is_joining = member.state is MemberState.PREPARING_REBALANCE
                 return self._in_rebalance() if is_joining else self._commit_failed()
             if code == error_codes.FENCED_INSTANCE_ID:
                 return FencedInstanceIdError(
                     self._settings.group_id, self._settings.instance_id or ""
                 )
-            if asked_as.member_id:
+            if sent_as.member_id:
                 member.dismissed(code)
             return self._commit_failed()
         return api_error(code, f"group {self._settings.group_id}: committing an offset of {about}")
 
     def _commit_failed(self) -> CommitFailedError:
         return CommitFailedError(
-            f"group {self._settings.group_id}: nothing was committed, because this consumer is not"
-            " a member at present, and its partitions may be another's. Either it was away for"
-            " longer than session.timeout.ms, or longer than max.poll.interval.ms passed between"
-            " two requests for a record: raise that, or do less for each record"
+            f"group {self._settings.group_id}: nothing was committed, because this consumer is"
+            " not a member of the group at present, and its partitions may be assigned to another"
+            " one. Either it sent no heartbeat for session.timeout.ms, or more than"
+            " max.poll.interval.ms passed between two requests for a record: raise that limit, or"
+            " do less work per record"
         )
 
     def _in_rebalance(self) -> RebalanceInProgressError:
         return RebalanceInProgressError(
-            f"group {self._settings.group_id}: nothing was committed, because the group is dividing"
-            " its partitions anew. Ask for the next record, and then commit again"
+            f"group {self._settings.group_id}: nothing was committed, because the group is"
+            " rebalancing. Request the next record, then commit again"
         )
 
     async def fetch(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed last.
+        """The last committed offsets of the group.
 
         Returns:
-            None for a partition of which nothing is committed.
+            None for a partition without a committed offset.
 
         Raises:
-            ApiError: a partition, or the whole, was refused.
-            DisconnectedError: no coordinator answered within ``default.api.timeout.ms``.
+            ApiError: a partition, or the request, was rejected.
+            DisconnectedError: no coordinator responded within ``default.api.timeout.ms``.
         """
         wanted = sorted(partitions)
         return await self._until_settled(lambda: self.fetch_once(wanted))
@@ -197,26 +197,26 @@ class CommittedOffsets:
     async def fetch_once(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The same without trying again after what passes."""
+        """Fetch without retries."""
         partitions = sorted(partitions)
-        answer = await self._finder.ask(
+        response = await self._finder.request(
             OffsetFetchRequest,
             lambda version: fetch_request(self._settings, partitions, version),
             version_max=NAMES_VERSION_MAX,
         )
-        group = answer.groups[0] if answer.groups else answer
-        if group.error_code in _ELSEWHERE:
+        group = response.groups[0] if response.groups else response
+        if group.error_code in _COORDINATOR_MOVED:
             self._finder.forget(self._finder.node, error_codes.name_of(group.error_code))
-        offsets, errors = fetched(answer)
+        offsets, errors = fetched(response)
         for error in errors.values():
             raise error
         return {each: offsets.get(each) for each in partitions}
 
     async def _until_settled(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask until there is an answer that stays, or ``default.api.timeout.ms`` is over."""
+        """Retry transient errors until ``default.api.timeout.ms`` has passed."""
         failures = 0
         last: TrionetError | None = None
-        with trio.move_on_after(self._settings.api_seconds_max):
+        with trio.move_on_after(self._settings.api_timeout_seconds):
             while True:
                 try:
                     return await ask()
@@ -225,12 +225,12 @@ class CommittedOffsets:
                         raise
                     last = error
                 failures += 1
-                await trio.sleep(self._settings.retry.seconds(failures, self._chance))
+                await trio.sleep(self._settings.retry.seconds(failures, self._rng))
         if last is not None:
             raise last
         problem = self._finder.connection_problem()
         raise RequestTimedOutError(
             f"group {self._settings.group_id}: no coordinator responded within"
-            f" default.api.timeout.ms = {self._settings.api_seconds_max * 1000:.0f}"
+            f" default.api.timeout.ms = {self._settings.api_timeout_seconds * 1000:.0f}"
             + (f": {problem}" if problem else "")
         )

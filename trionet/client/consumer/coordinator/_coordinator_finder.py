@@ -1,4 +1,4 @@
-"""Where a group's coordinator is (Kafka: AbstractCoordinator.lookupCoordinator)."""
+"""Finds a group's coordinator (Kafka: AbstractCoordinator.lookupCoordinator)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Final
 import trio
 
 from ....errors import DisconnectedError
-from ....protocol._request_keys import api_key_of
+from ....protocol._codec import api_key_of
 from ....protocol._wire import Message
 from ....protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ..._api_errors import api_error, is_retriable
 from ..._node import COORDINATOR_ID_BASE, Node
 from ...network._any_node import until_any_ready
 from ...network._kafka_client import KafkaClient
-from ...requests._pending_response import AwaitedAnswer
+from ...requests._response import PendingResponse
 from ._group_settings import GroupSettings
 
 LOGGER: Final = logging.getLogger(__name__)
@@ -26,25 +26,25 @@ _KEY_TYPE_GROUP: Final = 0
 _MANY_KEYS_VERSION: Final = 4
 
 Body = Callable[[int], Message]
-"""A request as a version of its API wants it."""
+"""Builds a request for a version of its API."""
 
 
 class CoordinatorFinder:
-    """Knows the coordinator of one group, and asks it.
+    """Finds the coordinator of one group, and sends requests to it.
 
     Args:
-        client: somebody polls it.
+        client: polled by the network task.
         settings: of the group.
-        chance: what blurs waits.
+        rng: jitters backoffs.
 
     Attributes:
-        node: the coordinator, as far as that is known.
+        node: the coordinator; None if it is not known.
     """
 
-    def __init__(self, client: KafkaClient, settings: GroupSettings, chance: random.Random) -> None:
+    def __init__(self, client: KafkaClient, settings: GroupSettings, rng: random.Random) -> None:
         self._client = client
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
         self._finding = trio.Lock()
         self.node: Node | None = None
 
@@ -53,27 +53,27 @@ class CoordinatorFinder:
         return self._client.connection_problem()
 
     async def find(self) -> Node:
-        """The coordinator; looked for until it is found.
+        """The coordinator; retries until it is found.
 
         Raises:
             ApiError: this client may not use the group.
-            AuthenticationError: it is not let in anywhere.
+            AuthenticationError: every node rejected the client's credentials.
             trio.ClosedResourceError: the client is closed.
         """
         async with self._finding:
             failures = 0
             while (node := self.node) is None:
                 try:
-                    self.node = await self._ask_anybody()
+                    self.node = await self._find_once()
                 except DisconnectedError as error:
                     LOGGER.debug("group %s: %s", self._settings.group_id, error)
                 if self.node is None:
                     failures += 1
-                    await trio.sleep(self._settings.retry.seconds(failures, self._chance))
+                    await trio.sleep(self._settings.retry.seconds(failures, self._rng))
             return node
 
-    async def _ask_anybody(self) -> Node | None:
-        anybody = await until_any_ready(self._client)
+    async def _find_once(self) -> Node | None:
+        node = await until_any_ready(self._client)
         group_id = self._settings.group_id
 
         def body(version: int) -> Message:
@@ -81,8 +81,8 @@ class CoordinatorFinder:
                 return FindCoordinatorRequest(key=group_id, key_type=_KEY_TYPE_GROUP)
             return FindCoordinatorRequest(key_type=_KEY_TYPE_GROUP, coordinator_keys=[group_id])
 
-        answer: FindCoordinatorResponse = await self._request(anybody, FindCoordinatorRequest, body)
-        found = answer.coordinators[0] if answer.coordinators else answer
+        response: FindCoordinatorResponse = await self._request(node, FindCoordinatorRequest, body)
+        found = response.coordinators[0] if response.coordinators else response
         if found.error_code:
             error = api_error(found.error_code, f"group {group_id}", found.error_message)
             if not is_retriable(error):
@@ -91,30 +91,30 @@ class CoordinatorFinder:
         LOGGER.debug("group %s: node %d is the coordinator", group_id, found.node_id)
         return Node(COORDINATOR_ID_BASE - found.node_id, found.host, found.port)
 
-    async def ask(
+    async def request(
         self,
         request: type[Message],
         body: Body,
         *,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> Any:
-        """Ask the coordinator, when it is found.
+        """Send a request to the coordinator, once it is found, and wait for the response.
 
         Args:
             request: the class of the request.
-            body: makes it.
-            version_max: the newest version that can carry it; None for all.
-            seconds_max: how long the answer may take, in place of ``request.timeout.ms``.
+            body: builds it.
+            version_max: the newest version that can carry it; None for any.
+            timeout_seconds: the limit for the response, in place of ``request.timeout.ms``.
 
         Raises:
-            DisconnectedError: there was no answer; the coordinator is not known any more.
-            UnsupportedVersionError: it does not serve that.
+            DisconnectedError: there was no response; the coordinator has to be found again.
+            UnsupportedVersionError: the coordinator does not support the request.
             ApiError, AuthenticationError, trio.ClosedResourceError: as :meth:`find`.
         """
         node = self.node or await self.find()
         try:
-            return await self._request(node, request, body, version_max, seconds_max)
+            return await self._request(node, request, body, version_max, timeout_seconds)
         except DisconnectedError as error:
             self.forget(node, str(error))
             raise
@@ -125,7 +125,7 @@ class CoordinatorFinder:
         request: type[Message],
         body: Body,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> Any:
         client = self._client
         if not client.ready(node):
@@ -133,19 +133,21 @@ class CoordinatorFinder:
         versions = client.versions(node)
         assert versions is not None
         version = versions.codec(api_key_of(request()), version_max=version_max).version
-        answer = AwaitedAnswer()
-        client.send(node, body(version), answer, version_max=version, seconds_max=seconds_max)
-        return await answer.wait()
+        response = PendingResponse()
+        client.send(
+            node, body(version), response, version_max=version, timeout_seconds=timeout_seconds
+        )
+        return await response.wait()
 
     def forget(self, node: Node | None, reason: str) -> None:
-        """This node is not the coordinator, or cannot be reached: look for it anew."""
+        """Forget the coordinator if it is this node: it has moved, or cannot be reached."""
         if node is None or node is not self.node:
             return
-        LOGGER.info("group %s: coordinator %s is lost: %s", self._settings.group_id, node, reason)
+        LOGGER.info("group %s: lost coordinator %s: %s", self._settings.group_id, node, reason)
         self.node = None
         self._client.disconnect(node)
 
     def drop_connection(self) -> None:
-        """End the connection to the coordinator, and what waits in it; the node stays known."""
+        """Close the connection to the coordinator, with its requests in flight."""
         if self.node is not None:
             self._client.disconnect(self.node)

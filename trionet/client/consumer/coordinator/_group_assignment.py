@@ -1,4 +1,4 @@
-"""What a member tells the group's leader, and what a leader tells the members.
+"""What members send to the group's leader, and what the leader computes for them.
 
 (Kafka: ConsumerCoordinator.metadata, onLeaderElected, MetadataSnapshot.) Pure.
 """
@@ -23,40 +23,40 @@ from ..assignors._consumer_protocol import (
 LOGGER: Final = logging.getLogger(__name__)
 
 Snapshot: TypeAlias = Mapping[str, Mapping[int, frozenset[str]]]
-"""What an assignment was made from: topics, their partitions, and the racks of each."""
+"""The input of an assignment: topics, their partitions, and the racks of their replicas."""
 
 
 def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
-    """The highest protocol that all assignors have (KIP-429).
+    """The highest protocol that all assignors support (KIP-429).
 
-    So a group changes from an eager assignor to a cooperative one in two rolling restarts: with
-    both in the list, and then with the new one alone.
+    So a group moves from an eager assignor to a cooperative one in two rolling restarts: first with
+    both in the list, then with the new one alone.
 
     Raises:
-        ConfigError: there are no assignors, or they have no protocol in common, or two have the
-            same name.
+        ConfigError: there are no assignors, they have no protocol in common, or two have the same
+            name.
     """
     names = [each.name for each in assignors]
     if not names or len(set(names)) < len(names):
         raise ConfigError(
-            f"partition.assignment.strategy = {', '.join(names) or 'nothing'}: allowed are one or"
-            " more assignors, each once"
+            f"partition.assignment.strategy = {', '.join(names) or 'nothing'} is not allowed;"
+            " allowed: one or more assignors, each once"
         )
     common = frozenset.intersection(*(frozenset(each.protocols) for each in assignors))
     if not common:
         raise ConfigError(
-            f"partition.assignment.strategy = {', '.join(names)}: these have no rebalance protocol"
-            " in common; name assignors that do"
+            f"partition.assignment.strategy = {', '.join(names)}: these assignors have no rebalance"
+            " protocol in common; choose assignors that do"
         )
     return max(common)
 
 
 class GroupAssignment:
-    """Speaks to the members' assignors.
+    """Encodes the member's subscription, and runs the assignors for the group.
 
     Args:
         assignors: by preference.
-        rack_id: where this member stands.
+        rack_id: the rack of this member.
     """
 
     def __init__(self, assignors: Sequence[Assignor], rack_id: str | None) -> None:
@@ -69,11 +69,11 @@ class GroupAssignment:
     def protocols(
         self, topics: Iterable[str], owned: Iterable[TopicPartition]
     ) -> list[tuple[str, bytes]]:
-        """What to join with: each assignor's name, and what it is told of this member.
+        """The name of each assignor, and this member's subscription as its metadata in JoinGroup.
 
         Args:
-            topics: what the member subscribes to.
-            owned: what it still holds.
+            topics: the topics that the member subscribes to.
+            owned: the partitions that it still has.
         """
         names = sorted(topics)
         kept = tuple(sorted(owned))
@@ -94,7 +94,7 @@ class GroupAssignment:
         ]
 
     def assigned(self, partitions: Sequence[TopicPartition], generation: int) -> None:
-        """This member was given these."""
+        """Record the partitions that this member was assigned."""
         self._assigned, self._generation = partitions, generation
 
     def knows(self, name: str | None) -> bool:
@@ -104,17 +104,17 @@ class GroupAssignment:
     def assign(
         self, name: str, subscriptions: Mapping[str, MemberSubscription], cluster: Cluster
     ) -> dict[str, bytes]:
-        """What each member of the group is to have.
+        """The encoded assignment of each member.
 
         Args:
-            name: of the assignor that the group has agreed on.
+            name: of the assignor that the group has chosen.
             subscriptions: of the members.
-            cluster: with the topics that they want.
+            cluster: with the topics they subscribe to.
         """
         topics = wanted_topics(subscriptions)
         partitions = snapshot(cluster, topics)
         if missing := topics - partitions.keys():
-            LOGGER.warning("no partitions are known of topics of the group: %s", sorted(missing))
+            LOGGER.warning("topics without known partitions in the group: %s", sorted(missing))
         assigned = self._by_name[name].assign(partitions, subscriptions)
         return {member: encode_assignment(given) for member, given in assigned.items()}
 
@@ -122,9 +122,10 @@ class GroupAssignment:
 def subscriptions_of(
     members: Iterable[JoinGroupResponseMember],
 ) -> dict[str, MemberSubscription]:
-    """What the members want, by their ids.
+    """The subscriptions of members, by member id.
 
-    A member that nobody understands gets nothing, and does not keep the others from theirs.
+    A member whose metadata are malformed gets nothing, and does not prevent the assignment of
+    others.
     """
     found: dict[str, MemberSubscription] = {}
     for member in members:
@@ -133,16 +134,16 @@ def subscriptions_of(
                 bytes(member.metadata), member.group_instance_id
             )
         except WireFormatError as error:
-            LOGGER.warning("member %s of the group says nonsense: %s", member.member_id, error)
+            LOGGER.warning("member %s sent a malformed subscription: %s", member.member_id, error)
             found[member.member_id] = MemberSubscription(())
     return found
 
 
 def wanted_topics(subscriptions: Mapping[str, MemberSubscription]) -> frozenset[str]:
-    """All topics that some member wants."""
+    """All topics that any member subscribes to."""
     return frozenset(topic for each in subscriptions.values() for topic in each.topics)
 
 
 def snapshot(cluster: Cluster, topics: Iterable[str]) -> Snapshot:
-    """What an assignment of these topics is made from."""
+    """The input of an assignment of these topics."""
     return partitions_by_topic(cluster, topics)

@@ -1,4 +1,4 @@
-"""The part of a group's leader: it divides the partitions, and notices when they change.
+"""The duties of a group's leader: it assigns partitions, and notices when the topics change.
 
 (Kafka: ConsumerCoordinator.onLeaderElected and its MetadataSnapshot.)
 """
@@ -23,13 +23,13 @@ LOGGER: Final = logging.getLogger(__name__)
 
 
 class GroupLeader:
-    """See the module; every member has one, in case that it is elected.
+    """Computes assignments if this member is elected; every member has one.
 
     Args:
-        client: has the metadata.
-        subscription: what the user wants.
-        member: who may have to join anew.
-        assignment: speaks to the assignors.
+        client: provides the metadata.
+        subscription: the user's subscription.
+        member: has to rejoin when topics change.
+        assignment: runs the assignors.
         settings: of the group.
     """
 
@@ -50,20 +50,20 @@ class GroupLeader:
         self._topics: frozenset[str] = frozenset()
         self._updates_seen = 0
 
-    # What is subscribed to.
+    # Topics.
 
     async def until_topics_known(self) -> None:
-        """Wait until a pattern can be matched; the cluster was asked for all topics."""
+        """Wait until a pattern can be matched against all topics of the cluster."""
         await trio.lowlevel.checkpoint_if_cancelled()
         metadata = self._client.metadata
-        metadata.want(self._subscription.metadata_topics)
+        metadata.set_topics(self._subscription.metadata_topics)
         if self._subscription.type is SubscriptionType.PATTERN:
             while metadata.cluster.is_bootstrap or not metadata.updates:
                 await self._client.until_updated(metadata.updates)
-        self.look_at_metadata()
+        self.check_metadata()
 
-    def look_at_metadata(self) -> None:
-        """Have the member join anew if what the group divides has changed since it did."""
+    def check_metadata(self) -> None:
+        """Make the member rejoin if the topics of the last assignment have changed."""
         metadata = self._client.metadata
         if metadata.updates == self._updates_seen:
             return
@@ -77,43 +77,46 @@ class GroupLeader:
                 if topic.partitions and not (topic.is_internal and excludes)
             )
             if is_new:
-                self._member.request_rejoin("the pattern matches other topics")
+                self._member.request_rejoin("the topics that match the pattern have changed")
         before = self._assigned_from
         if before is not None and snapshot(cluster, self._topics) != before:
             self._member.request_rejoin("the partitions of subscribed topics have changed")
 
-    # What is assigned.
+    # Assignments.
 
-    async def assignments(self, answer: JoinGroupResponse) -> dict[str, bytes]:
-        """What the members are to have, if this one leads them; nothing otherwise.
+    async def assignments(self, response: JoinGroupResponse) -> dict[str, bytes]:
+        """The assignments of all members if this one is the leader; empty otherwise.
 
         Raises:
-            LocalProtocolError: the group has agreed on an assignor that this member lacks.
+            LocalProtocolError: the group has chosen an assignor that this member lacks.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         self._assigned_from = None
-        if answer.leader != answer.member_id:
+        if response.leader != response.member_id:
             self._subscription.reset_group_subscription()
             return {}
-        name = answer.protocol_name
+        name = response.protocol_name
         if name is None or not self._assignment.knows(name):
-            raise LocalProtocolError(f"the group has agreed on {name}, which this member lacks")
-        subscriptions = subscriptions_of(answer.members)
+            raise LocalProtocolError(
+                f"the group has chosen assignor {name}, which this member does not have"
+            )
+        subscriptions = subscriptions_of(response.members)
         topics = wanted_topics(subscriptions)
         await self._until_described(topics)
         cluster = self._client.metadata.cluster
         self._topics = topics
         self._assigned_from = snapshot(cluster, topics)
-        if answer.skip_assignment:  # KIP-814: a static leader came back, all keep what they have
+        # KIP-814: a static leader has returned, and all members keep their assignments.
+        if response.skip_assignment:
             return {}
         return self._assignment.assign(name, subscriptions, cluster)
 
     async def _until_described(self, topics: Collection[str]) -> None:
-        """Wait until the cluster was asked for all topics that the members want."""
+        """Wait for the metadata of all topics that members subscribe to."""
         await trio.lowlevel.checkpoint_if_cancelled()
         self._subscription.subscribe_group(topics)
         metadata = self._client.metadata
-        metadata.want(self._subscription.metadata_topics)
+        metadata.set_topics(self._subscription.metadata_topics)
         if self._subscription.metadata_topics is None:
             return
         while not all(topic in metadata.cluster.topics for topic in topics):

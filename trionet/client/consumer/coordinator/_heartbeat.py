@@ -1,6 +1,6 @@
-"""When a member's heartbeat is due, and whether its user still asks for records.
+"""When a heartbeat is due, and whether the user still requests records (Kafka: Heartbeat).
 
-(Kafka: Heartbeat.) Pure: ``now`` is a parameter, in seconds of the loop's clock.
+Pure: ``now`` is a parameter, in seconds of the loop's clock.
 """
 
 from __future__ import annotations
@@ -12,74 +12,74 @@ class Heartbeat:
     """When the next heartbeat is due.
 
     Args:
-        seconds: between two of them.
-        session_seconds: without an answer for so long, the coordinator takes us for dead.
+        seconds: the interval.
+        session_timeout_seconds: the session ends this long after the last response.
     """
 
-    def __init__(self, seconds: float, session_seconds: float) -> None:
+    def __init__(self, seconds: float, session_timeout_seconds: float) -> None:
         self._seconds = seconds
-        self._session_seconds = session_seconds
+        self._session_seconds = session_timeout_seconds
         self._due_at = self._heard_at = -math.inf
 
     def begin(self, now: float) -> None:
-        """The member is in the group."""
+        """Begin: the member has joined the group."""
         self._heard_at = now
         self._due_at = now + self._seconds
 
     def sent(self, now: float) -> None:
-        """A heartbeat is on its way."""
+        """Record that a heartbeat was sent."""
         self._due_at = now + self._seconds
 
     def heard(self, now: float) -> None:
-        """The coordinator has answered."""
+        """Record a response of the coordinator."""
         self._heard_at = now
 
     def failed(self, now: float, wait_seconds: float) -> None:
-        """It has not; the next one comes after this wait."""
+        """Schedule the next heartbeat after a failed one."""
         self._due_at = now + wait_seconds
 
     def due_in(self, now: float) -> float:
-        """Seconds until the next one is due."""
+        """Seconds until the next heartbeat is due."""
         return max(0.0, self._due_at - now)
 
     def session_left(self, now: float) -> float:
-        """Seconds until the coordinator takes us for dead, as far as we know."""
+        """Seconds until the session ends, as far as is known here."""
         return max(0.0, self._heard_at + self._session_seconds - now)
 
 
 class PollInterval:
-    """How long ago the user asked for the next record (``max.poll.interval.ms``).
+    """The time since the user requested the last record (``max.poll.interval.ms``).
 
     Args:
-        seconds_max: who takes longer is out of the group.
+        seconds_max: the limit after which the member leaves its group.
 
     Attributes:
-        asked_at: when the user asked last.
-        is_waiting: the user waits for a record now: it is not the user who is slow.
+        polled_at: when the user last requested a record.
+        is_waiting: whether the user is waiting for a record, and so cannot be late.
     """
 
-    __slots__ = ("_seconds_max", "asked_at", "is_waiting")
+    __slots__ = ("_seconds_max", "is_waiting", "polled_at")
 
     def __init__(self, seconds_max: float) -> None:
         self._seconds_max = seconds_max
-        self.asked_at = math.inf
+        self.polled_at = math.inf
         self.is_waiting = False
 
-    def asked(self, now: float) -> None:
-        """The user asks for the next record."""
-        self.asked_at = now
+    def polled(self, now: float) -> None:
+        """Record that the user requests the next record."""
+        self.polled_at = now
 
     def left(self, now: float) -> float:
-        """Seconds until the user is too late; infinite while it waits."""
+        """Seconds until the limit is exceeded; infinite while the user waits."""
         if self.is_waiting:
             return math.inf
-        return max(0.0, self.asked_at + self._seconds_max - now)
+        return max(0.0, self.polled_at + self._seconds_max - now)
 
-    def look_again_in(self, now: float) -> float:
-        """Seconds for which the user cannot become too late."""
+    def next_check_in(self, now: float) -> float:
+        """Seconds during which the limit cannot be exceeded."""
         return self._seconds_max if self.is_waiting else self.left(now)
 
     def stop_waiting(self, now: float) -> None:
-        """The user has its record, or waits no more."""
+        """Record that the user has its record, or stopped waiting."""
         self.is_waiting = False
-        self.asked_at = now
+        self.polled_at = now

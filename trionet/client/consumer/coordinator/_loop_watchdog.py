@@ -1,8 +1,8 @@
-"""Says who holds the event loop, since nobody's heartbeats leave meanwhile.
+"""Warns about tasks that block the event loop, since no heartbeats are sent meanwhile.
 
-A member that is silent is thrown out of its group, and its user sees no more than endless
-rebalances. Who called what blocks is known only here: a trio instrument is told of every step of
-every task.
+A member whose heartbeats are late is removed from its group, and its user sees only endless
+rebalances. Which task blocks the loop can be known only here: a trio instrument is called at every
+step of every task.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import trio
 LOGGER: Final = logging.getLogger(__name__)
 
 _OWN: Final = ("trio", "outcome", "trionet")
-"""Packages whose lines say nothing about who called what blocks."""
+"""Packages whose lines do not explain which of the user's code blocks."""
 
 
-class LoopWatch(trio.abc.Instrument):
-    """Watches the steps of all tasks of a run; there is one for all consumers of it.
+class LoopWatchdog(trio.abc.Instrument):
+    """Watches the steps of all tasks of a run; shared by all consumers in it.
 
     Attributes:
-        limits: from how many seconds on a step is told of; one for each who watches.
+        limits: the seconds from which a step is reported; one for each consumer.
     """
 
     def __init__(self) -> None:
@@ -37,43 +37,42 @@ class LoopWatch(trio.abc.Instrument):
         self._began = 0.0
 
     def begin(self) -> None:
-        """Watch from now on, in the middle of a step."""
+        """Begin to watch, in the middle of a step."""
         self._task, self._began = trio.lowlevel.current_task(), self._clock()
         trio.lowlevel.add_instrument(self)
 
     def changed(self) -> None:
-        """The limits have changed."""
+        """Apply a change of the limits."""
         self._limit = min(self.limits, default=0.0)
 
-    # Called in every step, and so with no more than must be: a step ends where the next begins.
+    # Called in every step, and so kept minimal: a step ends where the next one begins.
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         now = self._clock()
         if self._task is not None and now - self._began > self._limit:
-            self._tell(self._task, now - self._began)
+            self._warn(self._task, now - self._began)
         self._task, self._began = task, now
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         if self._task is not None:
             held = self._clock() - self._began
             if held > self._limit:
-                self._tell(self._task, held)
+                self._warn(self._task, held)
             self._task = None
 
-    def _tell(self, task: trio.lowlevel.Task, seconds: float) -> None:
+    def _warn(self, task: trio.lowlevel.Task, seconds: float) -> None:
         where = whereabouts(task.coro)
         LOGGER.warning(
-            "task %s held the event loop for %.1f s%s: no heartbeat could leave meanwhile, and"
-            " nothing else could happen. Await what takes long, or give it to"
-            " trio.to_thread.run_sync",
+            "task %s blocked the event loop for %.1f s%s: no heartbeat could be sent, and no other"
+            " task could run. Await what takes long, or run it with trio.to_thread.run_sync",
             task.name,
             seconds,
-            f", and has come to {where}" if where else "",
+            f", up to {where}" if where else "",
         )
 
 
 def whereabouts(coroutine: Any) -> str:
-    """The innermost line at which a coroutine waits, if it is not trio's or ours; else empty."""
+    """The innermost line at which a coroutine waits, outside trio and trionet; else empty."""
     found = ""
     while coroutine is not None:
         frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
@@ -84,18 +83,18 @@ def whereabouts(coroutine: Any) -> str:
     return found
 
 
-_WATCH: Final = trio.lowlevel.RunVar[LoopWatch]("trionet.client.consumer.loop_watch")
+_WATCH: Final = trio.lowlevel.RunVar[LoopWatchdog]("trionet.client.consumer.loop_watch")
 
 
 @contextmanager
 def watching_loop(seconds: float) -> Iterator[None]:
-    """Warn of every step of any task that takes longer, as long as the block runs.
+    """Warn about every step of any task that takes longer, while the block runs.
 
     Args:
-        seconds: the least of those who watch at the same time is taken; infinite for not at all,
-            since each step of any task costs some 10,000 instructions more while it is watched: one
-            to two microseconds, or two fifths of a bare checkpoint, most of it trio's for calling
-            an instrument.
+        seconds: the limit; the lowest one of concurrent blocks applies. Infinite disables it, since
+            watching costs some 10,000 instructions for each step of any task: one to two
+            microseconds, or two fifths of a bare checkpoint, most of it trio's for calling an
+            instrument.
     """
     if seconds == math.inf:
         yield
@@ -103,7 +102,7 @@ def watching_loop(seconds: float) -> Iterator[None]:
     try:
         watch = _WATCH.get()
     except LookupError:
-        watch = LoopWatch()
+        watch = LoopWatchdog()
         _WATCH.set(watch)
     if not watch.limits:
         watch.begin()

@@ -1,4 +1,4 @@
-"""Keeps a consumer in its group: joins when the user's side is ready for it, and sends heartbeats.
+"""Keeps a consumer in its group: joins when the user's task is ready for it, and sends heartbeats.
 
 (Kafka: AbstractCoordinator and its HeartbeatThread.) One background task; what the user must take
 part in, such as giving up partitions, is done by :mod:`._consumer_coordinator` in the user's task.
@@ -27,27 +27,27 @@ from ._heartbeat import Heartbeat, PollInterval
 LOGGER: Final = logging.getLogger(__name__)
 
 JOIN_GROUP_LAPSE_SECONDS: Final = 5.0
-"""More than a rebalance may take: how long the answer to a JoinGroup is waited for (KAFKA-7610)."""
+"""How much longer than a rebalance may take to wait for the response to JoinGroup (KAFKA-7610)."""
 
 
 class Membership:
-    """See the module.
+    """Joins the group and sends heartbeats.
 
     Args:
-        finder: knows the coordinator.
-        member: what this consumer is to the group.
-        leader: what it does if the group makes it the leader.
+        finder: finds the coordinator and sends requests to it.
+        member: the state of the membership.
+        leader: computes the assignments if this member is the leader.
         settings: of the group.
-        chance: what blurs waits.
-        protocols: what to join with, when that is asked.
-        on_leading: told what this member is about to give itself, as its group's leader.
-        on_news: called when there is something for the user's side to do.
+        rng: jitters backoffs.
+        protocols: returns what to put into JoinGroup.
+        on_leading: called with the assignment of this member when it is the leader.
+        notify: called when there is something to do in the user's task.
 
     Attributes:
-        poll_interval: how long ago the user asked for a record.
-        is_joining: a join is wanted, or under way.
-        joined: the generation whose assignment waits for the user's side; None if none does.
-        failure: what the user has to be told.
+        poll_interval: the time since the user requested a record.
+        is_joining: whether a join is due or in progress.
+        joined: the generation whose assignment waits for the user's task; None if none does.
+        failure: an error to be raised in the user's task.
     """
 
     def __init__(
@@ -56,31 +56,31 @@ class Membership:
         member: ClassicMember,
         leader: GroupLeader,
         settings: GroupSettings,
-        chance: random.Random,
+        rng: random.Random,
         *,
         protocols: Callable[[], list[tuple[str, bytes]]],
         on_leading: Callable[[bytes], object],
-        on_news: Callable[[], object],
+        notify: Callable[[], object],
     ) -> None:
         self._finder = finder
         self._member = member
         self._leader = leader
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
         self._protocols = protocols
         self._on_leading = on_leading
-        self._on_news = on_news
-        self._heartbeat = Heartbeat(settings.heartbeat_seconds, settings.session_seconds)
+        self._notify = notify
+        self._heartbeat = Heartbeat(settings.heartbeat_seconds, settings.session_timeout_seconds)
         self._failures = 0
         self._changed = trio.Event()
         self._scope = trio.CancelScope()
-        self.poll_interval = PollInterval(settings.poll_seconds_max)
+        self.poll_interval = PollInterval(settings.max_poll_interval_seconds)
         self.is_joining = False
         self.joined: Generation | None = None
         self.failure: TrionetError | None = None
 
     def join(self) -> None:
-        """The user's side is ready: join the group."""
+        """Join the group: the user's task is ready."""
         self.is_joining = True
         changed, self._changed = self._changed, trio.Event()
         changed.set()
@@ -89,8 +89,8 @@ class Membership:
         """Keep the membership until cancelled.
 
         Raises:
-            FencedInstanceIdError: another one has this member's place for good; nothing that the
-                background does for the group has any sense then.
+            FencedInstanceIdError: another consumer has taken this member's place for good; nothing
+                else can be done for the group.
         """
         try:
             while True:
@@ -98,7 +98,7 @@ class Membership:
                     await self._keep()
         except FencedInstanceIdError:
             self.is_joining = False
-            self._member.reset("another member has this one's instance id")
+            self._member.reset("another consumer uses the same group.instance.id")
             raise
 
     async def _keep(self) -> None:
@@ -113,11 +113,11 @@ class Membership:
     # Joining.
 
     async def _join(self) -> None:
-        """Join until it works, or cannot work."""
+        """Join until it succeeds, or cannot succeed."""
         await trio.lowlevel.checkpoint_if_cancelled()
         self.joined = None
         try:
-            if await self._join_as_what_it_was():
+            if await self._join_keeping_state():
                 self._heartbeat.begin(trio.current_time())
                 self.joined = self._member.generation
         except FencedInstanceIdError:
@@ -126,24 +126,24 @@ class Membership:
             self._member.state = MemberState.UNJOINED
             self.failure = error
         self.is_joining = False
-        self._on_news()
+        self._notify()
 
-    async def _join_as_what_it_was(self) -> bool:
-        """Try until the member is in; False if the group has thrown it out meanwhile.
+    async def _join_keeping_state(self) -> bool:
+        """Retry until the member has joined; False if it was removed from the group meanwhile.
 
-        Then the user's side has to give up as lost what a cooperative member keeps while it joins,
-        before it may come in anew (Kafka: resetStateAndRejoin).
+        In that case the user's task first has to give up as lost what a cooperative member keeps
+        while it joins (Kafka: resetStateAndRejoin).
         """
         had_generation = not self._member.has_lost_generation
         failures = 0
         while (verdict := await self._try_to_join()) is not Verdict.DONE:
             if had_generation and self._member.has_lost_generation:
                 return False
-            if verdict is Verdict.ELSEWHERE:
-                self._finder.forget(self._finder.node, "it does not coordinate the group")
-            if verdict is not Verdict.AGAIN:
+            if verdict is Verdict.FIND_COORDINATOR:
+                self._finder.forget(self._finder.node, "it is not the coordinator")
+            if verdict is not Verdict.RETRY_NOW:
                 failures += 1
-                await trio.sleep(self._settings.retry.seconds(failures, self._chance))
+                await trio.sleep(self._settings.retry.seconds(failures, self._rng))
         return True
 
     async def _try_to_join(self) -> Verdict:
@@ -152,30 +152,30 @@ class Membership:
             verdict = await self._join_once()
         except DisconnectedError as error:
             LOGGER.info("group %s: joining failed: %s", self._settings.group_id, error)
-            verdict = Verdict.LATER
+            verdict = Verdict.RETRY_LATER
         if verdict is not Verdict.DONE:
             self._member.state = MemberState.UNJOINED
         return verdict
 
     async def _join_once(self) -> Verdict:
         member, settings = self._member, self._settings
-        rebalance_seconds = settings.poll_seconds_max + JOIN_GROUP_LAPSE_SECONDS
+        rebalance_seconds = settings.max_poll_interval_seconds + JOIN_GROUP_LAPSE_SECONDS
         await self._leader.until_topics_known()
-        answer: JoinGroupResponse = await self._finder.ask(
+        response: JoinGroupResponse = await self._finder.request(
             JoinGroupRequest,
             lambda _: member.join_request(self._protocols()),
-            seconds_max=max(settings.request_seconds, rebalance_seconds),
+            timeout_seconds=max(settings.request_timeout_seconds, rebalance_seconds),
         )
-        verdict = member.joined(answer)
+        verdict = member.handle_join(response)
         if verdict is not Verdict.DONE:
             return verdict
-        assignments = await self._leader.assignments(answer)
-        if answer.member_id in assignments:
-            self._on_leading(assignments[answer.member_id])
-        synced = await self._finder.ask(
+        assignments = await self._leader.assignments(response)
+        if response.member_id in assignments:
+            self._on_leading(assignments[response.member_id])
+        synced = await self._finder.request(
             SyncGroupRequest, lambda _: member.sync_request(assignments)
         )
-        verdict = member.synced(synced)
+        verdict = member.handle_sync(synced)
         if verdict is Verdict.DONE:
             LOGGER.info(
                 "group %s: joined generation %d as %s with assignor %s",
@@ -187,11 +187,11 @@ class Membership:
     # Staying.
 
     async def _stay(self) -> None:
-        """Wait for what is due first, or do it."""
+        """Do what is due, or wait for it."""
         now = trio.current_time()
         if self.poll_interval.left(now) <= 0:
             await self._leave_slow_user(now)
-        elif seconds := min(self._heartbeat.due_in(now), self.poll_interval.look_again_in(now)):
+        elif seconds := min(self._heartbeat.due_in(now), self.poll_interval.next_check_in(now)):
             with trio.move_on_after(seconds):
                 await self._changed.wait()
         else:
@@ -200,64 +200,64 @@ class Membership:
     async def _beat(self, now: float) -> None:
         await trio.lowlevel.checkpoint()
         member, settings = self._member, self._settings
-        asked_as = member.generation
+        sent_as = member.generation
         self._heartbeat.sent(now)
-        session_left = self._heartbeat.session_left(now) or settings.session_seconds
+        session_left = self._heartbeat.session_left(now) or settings.session_timeout_seconds
         try:
-            answer = await self._finder.ask(
+            response = await self._finder.request(
                 HeartbeatRequest,
                 lambda _: member.heartbeat_request(),
-                seconds_max=min(settings.request_seconds, session_left),
+                timeout_seconds=min(settings.request_timeout_seconds, session_left),
             )
-            verdict = member.heard(answer, asked_as)
+            verdict = member.handle_heartbeat(response, sent_as)
         except DisconnectedError:
-            verdict = Verdict.LATER
+            verdict = Verdict.RETRY_LATER
         except FencedInstanceIdError:
             raise
         except TrionetError as error:
             self.failure = error
-            self._on_news()
-            verdict = Verdict.LATER
-        if verdict is Verdict.ELSEWHERE:
-            self._finder.forget(self._finder.node, "it does not coordinate the group")
+            self._notify()
+            verdict = Verdict.RETRY_LATER
+        if verdict is Verdict.FIND_COORDINATOR:
+            self._finder.forget(self._finder.node, "it is not the coordinator")
         now = trio.current_time()
         if verdict is Verdict.DONE:
             self._failures = 0
             self._heartbeat.heard(now)
         else:
             self._failures += 1
-            wait = self._settings.retry.seconds(self._failures, self._chance)
+            wait = self._settings.retry.seconds(self._failures, self._rng)
             self._heartbeat.failed(now, wait)
-        self._leader.look_at_metadata()
+        self._leader.check_metadata()
         if member.rejoin_reason is not None:
-            self._on_news()
+            self._notify()
 
     async def _leave_slow_user(self, now: float) -> None:
-        """Give up the partitions of a user who does not ask for records, as others might.
+        """Leave because the user does not request records, so that others get the partitions.
 
-        A static member says nothing, and keeps them until its session ends (Kafka:
+        A static member sends nothing, and keeps them until its session ends (Kafka:
         handlePollTimeoutExpiry).
         """
         await trio.lowlevel.checkpoint()
         LOGGER.warning(
-            "group %s: this consumer leaves, because %.1f s have passed since its last request for"
-            " a record, and max.poll.interval.ms is %.0f. Raise that, or do less for each record",
+            "group %s: leaving, because %.1f s have passed since the last request for a record, and"
+            " max.poll.interval.ms is %.0f. Raise that limit, or do less work per record",
             self._settings.group_id,
-            now - self.poll_interval.asked_at,
-            self._settings.poll_seconds_max * 1000,
+            now - self.poll_interval.polled_at,
+            self._settings.max_poll_interval_seconds * 1000,
         )
         if not self._member.is_static:
-            with trio.move_on_after(self._settings.request_seconds):
-                await self._say_farewell("max.poll.interval.ms was exceeded")
+            with trio.move_on_after(self._settings.request_timeout_seconds):
+                await self._send_leave("max.poll.interval.ms was exceeded")
         self._member.reset("max.poll.interval.ms was exceeded")
-        self._on_news()
+        self._notify()
 
     # Leaving.
 
     async def leave(self, reason: str) -> None:
-        """Be in the group no more, until :meth:`join`; a static member says nothing (KIP-345).
+        """Leave the group until :meth:`join`; a static member sends nothing (KIP-345).
 
-        Nothing is looked for or tried again: if the coordinator cannot be told, it will notice.
+        There are no retries: if the coordinator cannot be reached, the session will time out.
         """
         await trio.lowlevel.checkpoint()
         was_joining = self.is_joining
@@ -267,20 +267,20 @@ class Membership:
         try:
             if not self._member.is_static:
                 if was_joining:
-                    # The broker answers one request of a connection after the other, and holds a
-                    # JoinGroup for as long as a rebalance takes.
+                    # A broker handles the requests of a connection one after the other, and a
+                    # JoinGroup waits there for as long as a rebalance takes.
                     self._finder.drop_connection()
-                await self._say_farewell(reason)
+                await self._send_leave(reason)
         finally:
             self._member.reset(reason)
 
-    async def _say_farewell(self, reason: str) -> None:
+    async def _send_leave(self, reason: str) -> None:
         await trio.lowlevel.checkpoint()
         if self._finder.node is None or not self._member.generation.member_id:
             return
         try:
-            await self._finder.ask(
+            await self._finder.request(
                 LeaveGroupRequest, lambda version: self._member.leave_request(reason, version)
             )
         except TrionetError as error:
-            LOGGER.info("group %s: could not say farewell: %s", self._settings.group_id, error)
+            LOGGER.info("group %s: could not send LeaveGroup: %s", self._settings.group_id, error)

@@ -1,4 +1,4 @@
-"""Committed offsets that are asked for before the group has confirmed whose the partitions are."""
+"""Prefetches committed offsets before the group has confirmed the assignment."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import trio
 
 from ....errors import ApiError, TrionetError
 from ..._api_errors import is_retriable
-from ..._offset_and_metadata import OffsetAndMetadata
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ..assignors._consumer_protocol import decode_assignment
 from ..state._subscription_state import SubscriptionState
 from ._classic_member import ClassicMember, Generation
@@ -22,22 +21,23 @@ LOGGER: Final = logging.getLogger(__name__)
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | None]
 
 
-class OffsetsAhead:
-    """What a group's leader gives itself needs no answer to be known.
+class OffsetPrefetch:
+    """Prefetches the offsets of what a group's leader assigns to itself.
 
-    So it asks for the committed offsets right behind its SyncGroup, which is one round trip less to
-    the first record. Nobody else can change them meanwhile: from the answer to JoinGroup on the
-    coordinator takes no commit of an older generation, and those of the new one come after
-    SyncGroup. They are used once, in the generation that they were asked for in.
+    The leader knows its assignment before the response to SyncGroup, so it fetches the committed
+    offsets at the same time: one round trip less to the first record. No other member can change
+    them in between: after the response to JoinGroup the coordinator rejects commits of an older
+    generation, and commits of the new one come after SyncGroup. They are used once, in the
+    generation in which they were fetched.
 
     Args:
-        offsets: asks.
-        member: whose generation counts.
-        subscription: has what is assigned already.
-        on_expected: called when :meth:`look` has something to do.
+        offsets: fetches them.
+        member: provides the generation.
+        subscription: the partitions that are assigned already.
+        on_expected: called when :meth:`fetch_expected` has something to do.
 
     Attributes:
-        expected: the partitions to ask for.
+        expected: the partitions to fetch offsets of.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class OffsetsAhead:
         self.expected: frozenset[TopicPartition] = frozenset()
 
     def expect(self, assignment: bytes) -> None:
-        """This member leads, and is about to give itself this."""
+        """Prefetch for this assignment, which this member is about to get as the leader."""
         self._found = {}
         self.expected = frozenset(decode_assignment(assignment)) - self._subscription.assigned
         self._generation = self._member.generation
         if self.expected:
             self._on_expected()
 
-    async def look(self) -> None:
-        """Ask for what is expected, if anything is; never raises what the answer says."""
+    async def fetch_expected(self) -> None:
+        """Fetch the offsets of the expected partitions; errors are kept for :meth:`fetch`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         expected, self.expected = self.expected, frozenset()
         if not expected:
@@ -77,17 +77,17 @@ class OffsetsAhead:
             if not is_retriable(error):
                 found = error
         except TrionetError as error:
-            LOGGER.debug("committed offsets could not be asked for ahead: %s", error)
+            LOGGER.debug("could not prefetch committed offsets: %s", error)
         if generation == self._generation:
             self._found = found
 
     def forget(self) -> None:
-        """This consumer commits: what was asked for may not be so any more."""
+        """Discard prefetched offsets: this consumer commits, and they may be outdated."""
         self._found = {}
         self._generation = Generation()
 
     async def fetch(self, wanted: Collection[TopicPartition]) -> Offsets:
-        """The committed offsets of assigned partitions, asked for ahead or now.
+        """The committed offsets of assigned partitions, prefetched or fetched now.
 
         Raises as :meth:`.CommittedOffsets.fetch` does.
         """

@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch: what is asked, and what the answers say. Pure."""
+"""The requests and responses of OffsetCommit and OffsetFetch. Pure."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from ....protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from ..._api_errors import api_error
-from ..._offset_and_metadata import OffsetAndMetadata
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ..assignors._consumer_protocol import by_topic
 from ._classic_member import Generation
 from ._group_settings import GroupSettings
 
 NAMES_VERSION_MAX: Final = 9
-"""Of both APIs: the newest version that knows topics by their names. Offsets are committed for a
-name, so that they can be for topics whose ids this client was never told."""
+"""Of both APIs: the newest version with topic names. Offsets are committed by name, so that topics
+whose ids this client does not know can be committed, too."""
 
 _GROUPS_VERSION: Final = 8  # of OffsetFetch: from here on for several groups
 _STABLE_VERSION: Final = 7  # of OffsetFetch: KIP-447
@@ -47,7 +46,7 @@ _ABOUT_GROUP: Final = frozenset(
         error_codes.REBALANCE_IN_PROGRESS,
     }
 )
-"""What a coordinator says of the group, though it says it of each partition."""
+"""Errors that concern the group, although the coordinator returns them for each partition."""
 
 
 def commit_request(
@@ -55,7 +54,7 @@ def commit_request(
     generation: Generation,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> OffsetCommitRequest:
-    """Asks for offsets to be kept."""
+    """Build an OffsetCommit request."""
     return OffsetCommitRequest(
         group_id=settings.group_id,
         generation_id_or_member_epoch=generation.id,
@@ -82,14 +81,14 @@ def _partition(number: int, offset: OffsetAndMetadata) -> OffsetCommitRequestPar
     )
 
 
-def refusal(answer: OffsetCommitResponse) -> tuple[int, str] | None:
-    """The first error of an answer to a commit, and what it is about; None if there is none.
+def refusal(response: OffsetCommitResponse) -> tuple[int, str] | None:
+    """The first error in a response to a commit, and what it is about; None if there is none.
 
-    One about the group comes before one about a partition.
+    An error of the group comes before one of a partition.
     """
     found = [
         (each.error_code, str(TopicPartition(topic.name, each.partition_index)))
-        for topic in answer.topics
+        for topic in response.topics
         for each in topic.partitions
         if each.error_code
     ]
@@ -99,7 +98,7 @@ def refusal(answer: OffsetCommitResponse) -> tuple[int, str] | None:
 def fetch_request(
     settings: GroupSettings, partitions: Iterable[TopicPartition], version: int
 ) -> OffsetFetchRequest:
-    """Asks for committed offsets, and to wait for open transactions that change them (KIP-447)."""
+    """Build an OffsetFetch request that waits for open transactions (KIP-447)."""
     wanted = by_topic(partitions).items()
     if version >= _GROUPS_VERSION:
         topics = [OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in wanted]
@@ -113,14 +112,14 @@ def fetch_request(
 
 
 def fetched(
-    answer: OffsetFetchResponse,
+    response: OffsetFetchResponse,
 ) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], dict[TopicPartition, TrionetError]]:
     """Committed offsets, None where there is none, and the errors of single partitions.
 
     Raises:
-        ApiError: the whole was refused.
+        ApiError: the request was rejected.
     """
-    group = answer.groups[0] if answer.groups else answer
+    group = response.groups[0] if response.groups else response
     if group.error_code:
         raise api_error(group.error_code, "committed offsets")
     offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}

@@ -1,48 +1,52 @@
-"""What a user wants to be told of rebalances (Kafka: ConsumerRebalanceListener)."""
+"""The user's rebalance callbacks (Kafka: ConsumerRebalanceListener)."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Final, TypeAlias
 
 import attrs
 import trio
 
 from ..._topic_partition import TopicPartition
+from ..state._partition_state import PartitionState
+from ..state._subscription_state import SubscriptionState
 
 RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[None] | None]
-"""Told of partitions, in the order of their names; plain or async."""
+"""Called with partitions, sorted; plain or async."""
 
 
 @attrs.frozen(kw_only=True)
 class RebalanceCallbacks:
-    """What is called in a rebalance, in the task that asks for records, before any is handed out.
+    """The callbacks of a rebalance, called in the task that reads records before any is handed out.
 
-    Whatever they raise is raised by that call for a record; the rebalance goes on with the next
-    one. A callback that is cancelled is called once more with the same partitions.
+    An error that they raise is raised by that call for a record; the rebalance continues with the
+    next one. A callback that is cancelled is called again with the same partitions.
 
     Attributes:
-        assigned: partitions were added.
-        revoked: partitions are to be given up; they are still this member's, and offsets may be
-            committed.
-        lost: partitions are another member's by now, since this one was thrown out of the group;
-            ``revoked`` is called without.
+        assigned: called with partitions that were added.
+        revoked: called with partitions that are about to be given up; they still belong to this
+            member, and their offsets may be committed.
+        lost: called with partitions that may belong to another member already, since this one was
+            removed from the group; ``revoked`` is called without it.
     """
 
     assigned: RebalanceCallback | None = None
     revoked: RebalanceCallback | None = None
     lost: RebalanceCallback | None = None
 
-    async def tell_assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Call ``assigned``, even for nothing, as Kafka does: the rebalance is over."""
+    async def call_assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        """Call ``assigned``, even without partitions, as Kafka does: the rebalance is over."""
         await _call(self.assigned, partitions)
 
-    async def tell_revoked(self, partitions: Iterable[TopicPartition]) -> None:
+    async def call_revoked(self, partitions: Iterable[TopicPartition]) -> None:
         """Call ``revoked``."""
         await _call(self.revoked, partitions)
 
-    async def tell_lost(self, partitions: Iterable[TopicPartition]) -> None:
+    async def call_lost(self, partitions: Iterable[TopicPartition]) -> None:
         """Call ``lost``."""
         await _call(self.lost or self.revoked, partitions)
 
@@ -54,3 +58,75 @@ async def _call(callback: RebalanceCallback | None, partitions: Iterable[TopicPa
     outcome = callback(sorted(partitions))
     if inspect.isawaitable(outcome):
         await outcome
+
+
+#: The running callbacks, of all consumers, in this task; child tasks inherit them.
+_RUNNING: Final[ContextVar[frozenset[object]]] = ContextVar("_RUNNING", default=frozenset())
+
+
+class RebalanceListenerInvoker:
+    """Calls the callbacks of one consumer.
+
+    Args:
+        subscription: partitions that are given up stay assigned until it is changed.
+
+    Attributes:
+        callbacks: the user's callbacks.
+    """
+
+    def __init__(self, subscription: SubscriptionState) -> None:
+        self._subscription = subscription
+        self._turn = trio.Lock()
+        self._running: object = None
+        self._given_up: dict[TopicPartition, PartitionState] = {}
+        self.callbacks = RebalanceCallbacks()
+
+    async def assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        """Report added partitions; waits for a callback that runs in another task."""
+        async with self._calling():
+            await self.callbacks.call_assigned(partitions)
+
+    async def given_up(self, partitions: frozenset[TopicPartition], *, are_lost: bool) -> None:
+        """Report partitions that are given up, except those already reported.
+
+        Cancellation: the next call reports the partitions of a cancelled callback again.
+        """
+        async with self._calling():
+            await self._call_given_up(partitions, are_lost)
+
+    @asynccontextmanager
+    async def _calling(self) -> AsyncIterator[None]:
+        """Wait for a running callback, unless within it, where that would be a deadlock."""
+        if self._running in _RUNNING.get():
+            yield
+            return
+        async with self._turn:
+            self._running = object()
+            before = _RUNNING.set(_RUNNING.get() | {self._running})
+            try:
+                yield
+            finally:
+                _RUNNING.reset(before)
+                self._running = None
+
+    async def _call_given_up(self, partitions: frozenset[TopicPartition], are_lost: bool) -> None:
+        # A partition that is assigned again has a new state, and is reported again.
+        states = self._subscription.partitions
+        new = {
+            each: states[each]
+            for each in partitions
+            if each in states and self._given_up.get(each) is not states[each]
+        }
+        if not new:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            return
+        self._given_up |= new
+        call = self.callbacks.call_lost if are_lost else self.callbacks.call_revoked
+        try:
+            await call(new)
+        except Exception:
+            raise
+        except BaseException:  # boundary: a cancelled callback, which is called again
+            for each in new:
+                self._given_up.pop(each, None)
+            raise

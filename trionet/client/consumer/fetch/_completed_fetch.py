@@ -1,7 +1,7 @@
-"""What was fetched of one partition in one answer, until it is handed out (Kafka: CompletedFetch).
+"""The fetched records of one partition from one response (Kafka: CompletedFetch).
 
-Pure. When it comes, nothing but the headers of its batches is looked at; records are decoded when
-they are asked for, and no more than about as many at a time.
+Pure. When it arrives, only the headers of its batches are read; records are decoded when they are
+requested, in parts of limited size.
 """
 
 # Compiled by mypyc.
@@ -18,40 +18,40 @@ from ....protocol.messages.fetch import AbortedTransaction
 from ....protocol.records._batch import MAGIC, BatchHeader, check_crc, iter_batches
 from ....protocol.records._types import Columns
 from ..._topic_partition import TopicPartition
-from .._settings import FetchSettings
-from ..records._chunk import Chunk
-from ..records._columns import joined, sliced
+from ..records._chunk import Chunk, joined, sliced
 from ..state._partition_state import OFFSET_MAX, FetchPosition, PartitionState
-from ._decompressed_batch import OpenedBatch
-from ._decompression import Inflation, opened_at_once
+from ._decompressed_batch import DecompressedBatch
+from ._decompression import Decompression, decompressed_inline
+from ._fetch_settings import FetchSettings
 from ._transaction_filter import TransactionFilter
 
-#: Batches of more records are decoded in parts, so that the loop is not held.
+#: Batches of more records are decoded in parts, so that the event loop is not blocked.
 DECODED_RECORDS_MAX: Final = 2000
 
 
 class CompletedFetch:
-    """See the module.
+    """The batches of one partition, decoded step by step.
 
     Args:
-        name: of the partition.
+        name: the partition.
         state: of the partition.
         position: where it was fetched from.
-        records: batches; the last one may be cut short.
-        aborted: the transactions among them that were aborted, if only what is committed is read.
+        records: batches; the last one may be incomplete.
+        aborted: the aborted transactions among them, with ``isolation.level=read_committed``.
         settings: of fetches.
 
     Raises:
-        CorruptRecordError: a header is malformed, or not even the first batch is whole.
+        CorruptRecordError: a header is malformed, or not even the first batch is complete.
 
     Attributes:
-        name: of the partition.
+        name: the partition.
         state: of the partition.
-        chunk: the records that are decoded, until all were handed out.
-        inflation: has to be run before anything more can be decoded; None if nothing has.
-        position: behind what was decoded.
-        end: behind the last whole batch.
-        size: of the batches that are not decoded yet, in bytes.
+        chunk: the decoded records that are being handed out.
+        decompression: to be run before anything more can be decoded; None if there is nothing to
+            run.
+        position: the position after the decoded records.
+        end: the position after the last complete batch.
+        size: the size of the batches that are not decoded yet, in bytes.
     """
 
     __slots__ = (
@@ -63,8 +63,8 @@ class CompletedFetch:
         "_records",
         "_settings",
         "chunk",
+        "decompression",
         "end",
-        "inflation",
         "name",
         "position",
         "size",
@@ -89,8 +89,8 @@ class CompletedFetch:
         self._records = records
         self._filter = TransactionFilter(aborted, is_read_committed=settings.is_read_committed)
         self._next = 0
-        self._opened: OpenedBatch | None = None
-        self.inflation: Inflation | None = None
+        self._opened: DecompressedBatch | None = None
+        self.decompression: Decompression | None = None
         self._batches: list[tuple[int, BatchHeader]] = []
         try:
             for each in iter_batches(records):
@@ -99,7 +99,7 @@ class CompletedFetch:
             if not self._batches:  # else the next fetch begins with it
                 raise_from(self._corrupt(str(error)), error)
         if not self._batches:
-            raise self._corrupt("not even one batch is whole")
+            raise self._corrupt("it does not contain a complete batch")
         start, header = self._batches[-1]
         self.size = start + header.size
         if header.last_offset <= OFFSET_MAX:
@@ -107,14 +107,14 @@ class CompletedFetch:
 
     @property
     def is_current(self) -> bool:
-        """Whether it is still what comes next of its partition, which nothing has moved since."""
+        """Whether nothing has moved the partition's position since it was fetched."""
         return self._jumps == self.state.jumps
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """Decode records; None if there are no more of them, or :attr:`inflation` comes first.
+        """Decode records; None if there are no more, or :attr:`decompression` has to run first.
 
         Args:
-            records_wanted: small batches are put together until there are so many.
+            records_wanted: small batches are joined until there are this many records.
 
         Raises:
             CorruptRecordError: the next batch cannot be read; the next call raises it again.
@@ -138,14 +138,14 @@ class CompletedFetch:
         return self.chunk
 
     def _next_part(self, found: _Together | None) -> _Together | None:
-        """The next records that are for users, put to those before; None if there are none."""
+        """The next visible records, joined to ``found``; None if there are none."""
         while self._opened is not None or self._next < len(self._batches):
             opened = self._opened
             if opened is None:
                 start, header = self._batches[self._next]
                 if found is not None and not found.fits(header):
                     return None
-                if self.inflation is None and not self._is_for_users(start, header):
+                if self.decompression is None and not self._is_for_users(start, header):
                     self._passed(header)
                     continue
                 opened = self._open(start, header)
@@ -165,36 +165,40 @@ class CompletedFetch:
     # Batches.
 
     def _is_for_users(self, start: int, header: BatchHeader) -> bool:
-        """Whether a batch holds records that users see (KIP-98)."""
+        """Whether a batch contains records that are visible to users (KIP-98)."""
         if header.magic != MAGIC:
-            raise self._corrupt(f"format {header.magic}, before Kafka 0.11, is not supported")
+            raise self._corrupt(
+                f"message format {header.magic} (before Kafka 0.11) is not supported"
+            )
         if header.count < 0 or header.last_offset > OFFSET_MAX:
-            raise self._corrupt(f"{header.count} records, up to offset {header.last_offset}")
+            raise self._corrupt(
+                f"a batch has {header.count} records up to offset {header.last_offset}"
+            )
         if self._settings.checks_crcs and not check_crc(self._records, start, header):
-            raise self._corrupt("its checksum is wrong")
+            raise self._corrupt("the checksum of a batch does not match")
         try:
             return self._filter.lets_pass(self._records, start, header)
         except WireFormatError as error:
             raise_from(self._corrupt(str(error)), error)
 
-    def _open(self, start: int, header: BatchHeader) -> OpenedBatch | None:
-        """A batch that can be decoded; None if it has to be inflated before."""
-        inflation = self.inflation
-        if inflation is None:
+    def _open(self, start: int, header: BatchHeader) -> DecompressedBatch | None:
+        """A batch that can be decoded; None if it has to be decompressed first."""
+        decompression = self.decompression
+        if decompression is None:
             try:
-                self._opened = opened_at_once(self._records, start, header)
+                self._opened = decompressed_inline(self._records, start, header)
             except WireFormatError as error:
                 raise_from(self._corrupt(str(error)), error)
             if self._opened is None:
-                self.inflation = Inflation(self._records, start)
-        elif inflation.opened is not None or inflation.error is not None:
-            self.inflation = None
-            self._opened = inflation.opened
-            if inflation.error is not None:
-                raise_from(self._corrupt(str(inflation.error)), inflation.error)
+                self.decompression = Decompression(self._records, start)
+        elif decompression.opened is not None or decompression.error is not None:
+            self.decompression = None
+            self._opened = decompression.opened
+            if decompression.error is not None:
+                raise_from(self._corrupt(str(decompression.error)), decompression.error)
         return self._opened
 
-    def _decode(self, opened: OpenedBatch) -> Columns | None:
+    def _decode(self, opened: DecompressedBatch) -> Columns | None:
         """The next records of a batch, without those before the position."""
         try:
             columns = opened.read(DECODED_RECORDS_MAX)
@@ -214,15 +218,15 @@ class CompletedFetch:
         return sliced(columns, skipped, len(columns.offsets))
 
     def _passed(self, header: BatchHeader) -> None:
-        """A batch is done; what compaction took from its end is done with it."""
+        """Move past a batch, including the offsets that compaction removed from its end."""
         self._next += 1
         self.size -= header.size
         self.position = _farther(self.position, header)
 
     def _corrupt(self, why: str) -> CorruptRecordError:
         return CorruptRecordError(
-            f"{self.name} at offset {self.position.offset} cannot be read: {why}; "
-            "seek() past it to go on",
+            f"cannot read {self.name} at offset {self.position.offset}: {why}; seek() past it to"
+            " continue",
             self.name.topic,
             self.name.partition,
             self.position.offset,
@@ -230,7 +234,7 @@ class CompletedFetch:
 
 
 class _Together:
-    """Columns of small batches that are put together."""
+    """Columns of small batches that are joined."""
 
     def __init__(self, header: BatchHeader, columns: Columns) -> None:
         self.timestamp_type = header.timestamp_type
@@ -239,7 +243,7 @@ class _Together:
         self.columns = columns
 
     def fits(self, header: BatchHeader) -> bool:
-        """Whether a batch may be put to those before."""
+        """Whether a batch may be joined to those before."""
         return header.leader_epoch == self.epoch and header.timestamp_type == self.timestamp_type
 
     def add(self, more: Columns) -> None:
@@ -248,7 +252,7 @@ class _Together:
 
 
 def _farther(position: FetchPosition, header: BatchHeader) -> FetchPosition:
-    """Behind a batch, unless the position is farther already."""
+    """The position after a batch, unless it is farther already."""
     if header.last_offset < position.offset:
         return position
     return FetchPosition(header.last_offset + 1, header.leader_epoch)

@@ -1,6 +1,6 @@
-"""What a consumer has fetched and handed out: plain numbers, for metrics.
+"""Counters of fetched records, for metrics (Kafka: FetchMetricsManager).
 
-(Kafka: FetchMetricsManager.) A fetched partition or a decoded chunk pays two additions.
+A fetched partition or a decoded chunk costs two additions.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from ._completed_fetch import CompletedFetch
 
 
 class TopicCounters:
-    """One topic's numbers, which only grow.
+    """Counters of one topic, which only grow.
 
     Attributes:
-        records: that were decoded to be handed out.
-        bytes_: of their batches as they came.
+        records: decoded records.
+        bytes_: the size of their batches as fetched.
     """
 
     __slots__ = ("bytes_", "records")
@@ -24,7 +24,7 @@ class TopicCounters:
 
 
 class FetchCounters:
-    """Everything that is counted of fetched records.
+    """Counters of fetched records.
 
     Attributes:
         topics: by name.
@@ -34,11 +34,11 @@ class FetchCounters:
         self.topics: dict[str, TopicCounters] = {}
 
     def fetched(self, fetch: CompletedFetch) -> None:
-        """Batches of a partition came."""
+        """Count the fetched batches of a partition."""
         self._topic(fetch.name.topic).bytes_ += fetch.size
 
     def decoded(self, chunk: Chunk) -> None:
-        """Records are there to be handed out."""
+        """Count decoded records."""
         self._topic(chunk.name.topic).records += chunk.count
 
     def _topic(self, name: str) -> TopicCounters:

@@ -1,4 +1,4 @@
-"""One batch that is decompressed, and decoded in parts."""
+"""A decompressed batch, decoded in parts."""
 
 # Compiled by mypyc.
 
@@ -12,20 +12,20 @@ from ....protocol.records._records import INFLATED_BYTES_MAX, open_batch
 from ....protocol.records._types import Columns
 
 
-class OpenedBatch:
-    """See the module. Its checksum is not looked at.
+class DecompressedBatch:
+    """A decompressed batch. Its checksum is not verified.
 
     Args:
-        buf: what holds the batch, whole.
+        buf: contains the complete batch.
         pos: where it starts.
-        inflated_bytes_max: the most that may come out of it.
+        inflated_bytes_max: the limit of its decompressed size.
 
     Raises:
-        WireFormatError: the batch is malformed, or grows beyond the limit.
+        WireFormatError: the batch is malformed, or exceeds the limit.
 
     Attributes:
         header: the batch's.
-        left: how many records are still to be read.
+        left: the number of records that have not been read.
     """
 
     __slots__ = ("_body", "_end", "_pos", "header", "left")
@@ -43,7 +43,7 @@ class OpenedBatch:
         """Decode the next records, at least one.
 
         Args:
-            records_max: as many at most.
+            records_max: the most to decode.
 
         Raises:
             WireFormatError: they are malformed; nothing was read then.
@@ -55,13 +55,13 @@ class OpenedBatch:
         try:
             columns, pos = implementation.reader.read_columns(self._body, self._pos, count, *bases)
         except IndexError as error:
-            raise_from(WireFormatError("a record ends too early"), error)
+            raise_from(WireFormatError("truncated record"), error)
         except UnicodeDecodeError as error:
-            raise_from(WireFormatError("a record header's key is not UTF-8"), error)
+            raise_from(WireFormatError("the key of a record header is not UTF-8"), error)
         if count == self.left and pos != self._end:
-            raise WireFormatError("a batch's records do not end where it does")
+            raise WireFormatError("the records of a batch do not end where the batch ends")
         self._pos = pos
         self.left -= count
-        if header.timestamp_type:  # the log's: one for all, and the records' own mean nothing
+        if header.timestamp_type:  # LogAppendTime: one timestamp replaces those of the records
             return columns._replace(timestamps=[header.max_timestamp] * count)
         return columns

@@ -1,4 +1,4 @@
-"""What was fetched and not handed out yet, oldest first (Kafka: FetchBuffer, FetchCollector)."""
+"""Fetched records not handed out yet, oldest first (Kafka: FetchBuffer, FetchCollector)."""
 
 # Compiled by mypyc.
 
@@ -12,27 +12,28 @@ from ..records._hooks import ConsumerHooks
 from ..state._partition_state import FetchPosition
 from ._completed_fetch import CompletedFetch
 from ._counters import FetchCounters
-from ._decompression import Inflation
+from ._decompression import Decompression
 
 
 class FetchBuffer:
-    """See the module. Pure.
+    """The queue of completed fetches. Pure.
 
-    What nobody wants any more, since the partition was given up or its position moved, is dropped
-    when it is come across; what is paused is passed over.
+    Fetches of partitions that were revoked, or whose position has moved, are dropped when they are
+    reached; those of paused partitions are skipped.
 
     Args:
-        hooks: see what is decoded.
+        hooks: called with decoded records.
 
     Attributes:
-        counters: what came, and what was decoded of it.
-        inflation: what has to be run before the next records are there; None if nothing has.
+        counters: of fetched and decoded records.
+        decompression: to be run before the next records are available; None if there is nothing to
+            run.
     """
 
     def __init__(self, hooks: ConsumerHooks) -> None:
         self._hooks = hooks
         self.counters = FetchCounters()
-        self.inflation: Inflation | None = None
+        self.decompression: Decompression | None = None
         self._fetches: deque[CompletedFetch] = deque()
 
     def add(self, fetch: CompletedFetch) -> None:
@@ -40,16 +41,16 @@ class FetchBuffer:
         self.counters.fetched(fetch)
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """Records to be handed out next; None if there are none, or :attr:`inflation` comes first.
+        """The next records to hand out; None if there are none, or :attr:`decompression` is due.
 
         Args:
-            records_wanted: so many, if that many are there.
+            records_wanted: how many, if that many are available.
 
         Raises:
-            CorruptRecordError: what comes next cannot be read; nothing else is handed out until the
+            CorruptRecordError: the next batch cannot be read; nothing else is handed out until the
                 user has moved past it.
         """
-        self.inflation = None
+        self.decompression = None
         index = 0
         while index < len(self._fetches):
             fetch = self._fetches[index]
@@ -59,7 +60,7 @@ class FetchBuffer:
                 index += 1
             else:
                 chunk = self._chunk_of(fetch, records_wanted)
-                if chunk is not None or fetch.inflation is not None:
+                if chunk is not None or fetch.decompression is not None:
                     return chunk
                 del self._fetches[index]
         return None
@@ -67,12 +68,12 @@ class FetchBuffer:
     def _chunk_of(self, fetch: CompletedFetch, records_wanted: int) -> Chunk | None:
         chunk = fetch.chunk
         if chunk is not None and not chunk.is_done:
-            return chunk  # its partition was paused meanwhile
+            return chunk  # its partition was paused while it was being handed out
         fetch.chunk = None
         chunk = fetch.next_chunk(records_wanted)
         if chunk is None:
             fetch.state.read_to(fetch.position)
-            self.inflation = fetch.inflation
+            self.decompression = fetch.decompression
         else:
             fetch.state.hand_out(chunk)
             self.counters.decoded(chunk)
@@ -80,7 +81,7 @@ class FetchBuffer:
         return chunk
 
     def ends(self) -> dict[TopicPartition, tuple[int, FetchPosition]]:
-        """Of each partition with something in it, how many bytes, and from where on to fetch."""
+        """The bytes of each partition in the buffer, and the position to fetch from next."""
         found: dict[TopicPartition, tuple[int, FetchPosition]] = {}
         for fetch in self._fetches:
             if fetch.is_current:
@@ -89,7 +90,7 @@ class FetchBuffer:
         return found
 
     def drop_paused(self) -> None:
-        """Make room: what is paused can be fetched again."""
+        """Free space: records of paused partitions can be fetched again."""
         for each in self._fetches:
             if each.state.is_paused and each.is_current:
                 each.state.refetch()

@@ -1,7 +1,4 @@
-"""What a consumer makes of a partition that could not be fetched.
-
-(Kafka: FetchCollector.handleInitializeErrors.)
-"""
+"""Handles the error codes of fetched partitions (Kafka: FetchCollector.handleInitializeErrors)."""
 
 from __future__ import annotations
 
@@ -24,47 +21,47 @@ from ..state._subscription_state import SubscriptionState
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: The node is behind, or is not sure yet; the same question will be answered soon.
+#: The node is not up to date yet; the same request will succeed soon.
 _NOT_YET: Final = frozenset({error_codes.UNKNOWN_LEADER_EPOCH, error_codes.OFFSET_NOT_AVAILABLE})
 
 
-class Refusal(NamedTuple):
-    """What is to be done.
+class FetchErrorAction(NamedTuple):
+    """How to react to an error.
 
     Attributes:
-        is_metadata_old: ask for them.
-        error: tell the user.
+        is_metadata_old: whether to refresh the metadata.
+        error: to be raised to the user; None for none.
     """
 
     is_metadata_old: bool = False
     error: TrionetError | None = None
 
 
-def refused(
+def fetch_error_action(
     name: TopicPartition,
     position: FetchPosition,
     error_code: int,
     state: PartitionState,
     subscriptions: SubscriptionState,
-) -> Refusal:
-    """A partition was not fetched; a position that is not there is reset, if that is wished.
+) -> FetchErrorAction:
+    """Decide how to react to an error; resets a position that is out of range, if configured.
 
     Args:
-        name: of the partition.
+        name: the partition.
         position: where it was to be fetched from.
-        error_code: from the answer; not 0.
+        error_code: from the response; not 0.
         state: of the partition.
-        subscriptions: what the partition is part of.
+        subscriptions: the assigned partitions.
     """
-    logger.info("%s cannot be fetched: %s", name, error_codes.name_of(error_code))
+    logger.info("fetching %s failed: %s", name, error_codes.name_of(error_code))
     if error_code == error_codes.OFFSET_OUT_OF_RANGE:
         return _out_of_range(name, position, state, subscriptions)
     if error_code in STALE_METADATA:
-        return Refusal(is_metadata_old=True)
+        return FetchErrorAction(is_metadata_old=True)
     if error_code in _NOT_YET:
-        return Refusal()
+        return FetchErrorAction()
     error = api_error(error_code, f"fetching {name}")
-    return Refusal(error=None if is_retriable(error) else error)
+    return FetchErrorAction(error=None if is_retriable(error) else error)
 
 
 def _out_of_range(
@@ -72,27 +69,27 @@ def _out_of_range(
     position: FetchPosition,
     state: PartitionState,
     subscriptions: SubscriptionState,
-) -> Refusal:
+) -> FetchErrorAction:
     if state.forget_replica() is not None:
-        return Refusal()  # a follower may be behind: the leader knows
+        return FetchErrorAction()  # a follower may lag: ask the leader
     if subscriptions.default_reset == NONE:
         message = (
-            f"{name} has no offset {position.offset}, and auto.offset.reset is none; "
-            "seek() to one that is there"
+            f"offset {position.offset} of {name} is out of range, and auto.offset.reset is none;"
+            " seek() to an existing offset"
         )
-        return Refusal(error=OffsetOutOfRangeError(message, *name, position.offset))
+        return FetchErrorAction(error=OffsetOutOfRangeError(message, *name, position.offset))
     subscriptions.request_reset(name)
-    return Refusal()
+    return FetchErrorAction()
 
 
-def too_large(
+def batch_too_large(
     name: TopicPartition, position: FetchPosition, error: ResponseTooLargeError
 ) -> FetchTooLargeError:
-    """The response about a partition alone is larger than the client takes."""
+    """The error for a response about a single partition that exceeds the client's limit."""
     found = FetchTooLargeError(
-        f"{name} cannot be read at offset {position.offset}: the response with its next record"
-        f" batch has {error.size} bytes, more than {RESPONSE_LIMIT} = {error.bytes_max} of this"
-        f" consumer allows; set it to {error.size} or more, or seek() past the batch",
+        f"cannot read {name} at offset {position.offset}: the response with its next record batch"
+        f" has {error.size} bytes, more than {RESPONSE_LIMIT} = {error.bytes_max}; set"
+        f" {RESPONSE_LIMIT} to {error.size} or more, or seek() past the batch",
         *name,
         position.offset,
         error.size,

@@ -1,7 +1,8 @@
-"""A consumer's fetch session with one node: what the node remembers, only changes are sent of.
+"""A fetch session with one node: the node remembers the partitions, only changes are sent.
 
-(KIP-227, topic ids KIP-516; Kafka: FetchSessionHandler.) Pure: it makes requests, and looks at
-what comes back. The next request may be made only when the one before was answered, or has failed.
+(KIP-227, topic ids KIP-516; Kafka: FetchSessionHandler.) Pure: it builds requests and reads
+responses. The next request may be built only when the response to the last one has arrived, or the
+request has failed.
 """
 
 # Compiled by mypyc.
@@ -31,18 +32,18 @@ FIRST_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 _EPOCH_MAX: Final = 2**31 - 1
 
-#: The newest version that names topics; later ones have ids alone.
+#: The newest version with topic names; later ones have only ids.
 LAST_VERSION_WITH_NAMES: Final = 12
 
 
-class WantedPartition(NamedTuple):
-    """What is to be fetched of one partition.
+class RequestedPartition(NamedTuple):
+    """What to fetch of one partition (Kafka: FetchRequest.PartitionData).
 
     Attributes:
-        topic_id: the topic's id; zeros where it is not known.
-        offset: the first to send.
-        bytes_max: of this partition in one answer.
-        leader_epoch: of the leader as it is known here; -1 skips its check.
+        topic_id: the topic's id; zeros if it is not known.
+        offset: the first offset to fetch.
+        bytes_max: the limit for this partition in one response.
+        leader_epoch: of the leader as known here; -1 skips the check.
     """
 
     topic_id: bytes
@@ -51,7 +52,7 @@ class WantedPartition(NamedTuple):
     leader_epoch: int
 
 
-Wanted = Mapping[TopicPartition, WantedPartition]
+RequestedPartitions = Mapping[TopicPartition, RequestedPartition]
 
 
 class FetchSession:
@@ -61,12 +62,12 @@ class FetchSession:
         node_id: the node's id.
 
     Attributes:
-        partitions: what the last request asked for in all, whether it had to say so or not.
+        partitions: all partitions of the last request, whether it had to list them or not.
         uses_topic_ids: whether that request named topics by their ids.
     """
 
     def __init__(self, node_id: int) -> None:
-        self.partitions: dict[TopicPartition, WantedPartition] = {}
+        self.partitions: dict[TopicPartition, RequestedPartition] = {}
         self.uses_topic_ids = False
         self._node_id = node_id
         self._id = NO_SESSION
@@ -75,30 +76,30 @@ class FetchSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the node remembers anything of it, as far as is known here."""
+        """Whether the node has a session, as far as is known here."""
         return self._id != NO_SESSION
 
     @property
     def is_beginning(self) -> bool:
-        """Whether the last request, if it was not answered yet, was to begin a session."""
+        """Whether the last request, while it has no response, was to begin a session."""
         return self._epoch == FIRST_EPOCH
 
     # Requests.
 
-    def fill(self, request: FetchRequest, wanted: Wanted) -> None:
-        """Say in a request what is wanted: everything, or what has changed since the last one.
+    def fill(self, request: FetchRequest, wanted: RequestedPartitions) -> None:
+        """Fill a request with all partitions, or with the changes since the last request.
 
         Args:
             request: its session, topics and forgotten topics are set.
-            wanted: everything that is to be fetched, in the order to be served in.
+            wanted: everything to fetch, in the order in which the node should serve it.
         """
         uses_topic_ids = all(each.topic_id != NO_UUID for each in wanted.values())
         if uses_topic_ids != self.uses_topic_ids and self._epoch != FIRST_EPOCH:
-            self._epoch = FIRST_EPOCH  # a session speaks of topics in one way, or begins anew
+            self._epoch = FIRST_EPOCH  # a session uses either names or ids
         self.uses_topic_ids = uses_topic_ids
         request.session_id, request.session_epoch = self._id, self._epoch
         if self._epoch == FIRST_EPOCH:
-            changed: Wanted = wanted
+            changed: RequestedPartitions = wanted
         else:
             changed = {each: value for each, value in wanted.items() if self._is_new(each, value)}
             request.forgotten_topics_data = self._forgotten(wanted)
@@ -107,16 +108,16 @@ class FetchSession:
         self._names = {each.topic_id: partition.topic for partition, each in wanted.items()}
 
     def closing(self, request: FetchRequest) -> None:
-        """Have the node forget the session (KIP-227)."""
+        """Fill a request that closes the session (KIP-227)."""
         request.session_id, request.session_epoch = self._id, FINAL_EPOCH
         self._id, self._epoch = NO_SESSION, FIRST_EPOCH
         self.partitions = {}
 
-    def _is_new(self, partition: TopicPartition, value: WantedPartition) -> bool:
+    def _is_new(self, partition: TopicPartition, value: RequestedPartition) -> bool:
         return self.partitions.get(partition) != value
 
-    def _forgotten(self, wanted: Wanted) -> list[ForgottenTopic]:
-        """What is not wanted any more; topics that were made anew have another id."""
+    def _forgotten(self, wanted: RequestedPartitions) -> list[ForgottenTopic]:
+        """The partitions to remove from the session; a re-created topic has another id."""
         found: dict[tuple[str, bytes], list[int]] = {}
         for partition, before in self.partitions.items():
             now = wanted.get(partition)
@@ -128,17 +129,19 @@ class FetchSession:
             for (name, id), numbers in found.items()
         ]
 
-    # Answers.
+    # Responses.
 
-    def answered(self, response: FetchResponse) -> dict[TopicPartition, PartitionData] | None:
-        """What the answer to the last request says of each partition; None if nothing of use."""
+    def handle_response(
+        self, response: FetchResponse
+    ) -> dict[TopicPartition, PartitionData] | None:
+        """The data of each partition in the response to the last request; None if unusable."""
         if response.error_code:
-            self._refused(response.error_code)
+            self._handle_error(response.error_code)
             return None
         found = self._named(response)
         was_full = self._epoch == FIRST_EPOCH
         if found is None or not self._fits(found, was_full):
-            logger.warning("node %d answered about others than it was asked for", self._node_id)
+            logger.warning("node %d responded with partitions not requested", self._node_id)
             self.failed()
             return None
         if response.session_id == NO_SESSION:
@@ -149,18 +152,18 @@ class FetchSession:
         return found
 
     def failed(self) -> None:
-        """Nobody knows what became of the last request: begin anew, and end what may be there."""
+        """Begin a new session: it is not known whether the last request has arrived."""
         self._epoch = FIRST_EPOCH
 
     def _fits(self, found: dict[TopicPartition, PartitionData], was_full: bool) -> bool:
-        """An answer to a full fetch is about all, one to an incremental may leave out any."""
+        """Whether a response matches: a full one has all partitions, an incremental one some."""
         if was_full:
             return found.keys() == self.partitions.keys()
         return found.keys() <= self.partitions.keys()
 
-    def _refused(self, error_code: int) -> None:
+    def _handle_error(self, error_code: int) -> None:
         name = error_codes.name_of(error_code)
-        logger.info("node %d refused a fetch of session %d: %s", self._node_id, self._id, name)
+        logger.info("node %d rejected a fetch of session %d: %s", self._node_id, self._id, name)
         if error_code == error_codes.FETCH_SESSION_ID_NOT_FOUND:
             self._id = NO_SESSION
         self._epoch = FIRST_EPOCH
@@ -176,7 +179,7 @@ class FetchSession:
         return found
 
 
-def _topics(wanted: Wanted) -> list[FetchTopic]:
+def _topics(wanted: RequestedPartitions) -> list[FetchTopic]:
     topics: dict[str, FetchTopic] = {}
     for (name, number), each in wanted.items():
         if name not in topics:

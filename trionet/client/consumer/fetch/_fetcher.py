@@ -1,11 +1,16 @@
-"""Fetches records ahead of whoever reads them, within bounds (Kafka: AbstractFetch).
+"""Fetches records ahead of the task that reads them, within limits (Kafka: AbstractFetch).
 
-At most one fetch is under way to each node, so that its session keeps its order (KIP-227). The next
-one goes out as soon as the last was answered, for the records behind those that wait to be handed
-out, and as long as each of the node's partitions has room: a fetch that leaves out a partition
-could be held by its node for ``fetch.max.wait.ms`` while that partition is asked for.
+Reading should never wait for a round trip while there are records to fetch, and must not buffer
+without bounds. At most one fetch is in flight to each node, so that its session keeps its order
+(KIP-227). The next one is sent as soon as the last response has arrived, for the records after
+those in the buffer, and only while each of the node's partitions has space in the buffer.
 
-Nothing here waits. Whoever polls the client calls :meth:`Fetcher.send` between two polls.
+Rejected: to fetch from a node while one of its partitions has no space, and leave that partition
+out. The node may hold a fetch without it for ``fetch.max.wait.ms`` after the partition has space
+again, and its records would wait that long. Reconsider if brokers can be asked to end a waiting
+fetch.
+
+Nothing here waits. The network task calls :meth:`Fetcher.send` between two polls.
 """
 
 # Compiled by mypyc.
@@ -30,27 +35,32 @@ from ..._topic_partition import TopicPartition
 from ...metadata._cluster import PartitionMetadata
 from ...network._kafka_client import KafkaClient
 from ...requests._response import ClientResponse
-from .._settings import FetchSettings
 from ..records._chunk import Chunk
 from ..records._hooks import ConsumerHooks
 from ..state._partition_state import FetchPosition, PartitionState
-from ..state._pending_errors import Failures
+from ..state._pending_errors import PendingErrors
 from ..state._subscription_state import SubscriptionState
 from ._completed_fetch import CompletedFetch
 from ._counters import FetchCounters
-from ._decompression import Inflation
+from ._decompression import Decompression
 from ._fetch_buffer import FetchBuffer
-from ._fetch_errors import refused, too_large
-from ._fetch_session import LAST_VERSION_WITH_NAMES, FetchSession, Wanted, WantedPartition
+from ._fetch_errors import batch_too_large, fetch_error_action
+from ._fetch_session import (
+    LAST_VERSION_WITH_NAMES,
+    FetchSession,
+    RequestedPartition,
+    RequestedPartitions,
+)
+from ._fetch_settings import FetchSettings
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: The first version that reads record batches and knows of transactions (KIP-98).
+#: The first version with record batches and transactions (KIP-98).
 VERSION_MIN = 4
 
 
-class AskedPartition(NamedTuple):
-    """A partition when it was asked for."""
+class PendingFetch(NamedTuple):
+    """A partition as it was when its fetch was sent."""
 
     state: PartitionState
     jumps: int
@@ -58,23 +68,23 @@ class AskedPartition(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Whether the answer is still wanted."""
+        """Whether the response is still of use."""
         return self.state.jumps == self.jumps
 
 
 class Fetcher:
-    """See the module.
+    """Sends fetch requests and buffers the records of their responses.
 
     Args:
-        client: sends.
-        subscriptions: what is wanted.
+        client: sends the requests.
+        subscriptions: the assigned partitions.
         settings: of fetches.
-        failures: what the user has to be told.
-        replica_seconds: how long a replica nearby is preferred (``metadata.max.age.ms``).
-        retry: the wait of a partition that cannot be fetched for now.
-        chance: what blurs that.
-        on_news: called when there may be something to hand out.
-        hooks: see what is handed out.
+        errors: collects errors for the user's next call.
+        replica_seconds: how long a nearby replica is preferred (``metadata.max.age.ms``).
+        retry: the backoff of a partition that cannot be fetched.
+        rng: jitters the backoff.
+        notify: called when records may be available.
+        hooks: called with decoded records.
     """
 
     def __init__(
@@ -82,48 +92,47 @@ class Fetcher:
         client: KafkaClient,
         subscriptions: SubscriptionState,
         settings: FetchSettings,
-        failures: Failures,
+        errors: PendingErrors,
         *,
         replica_seconds: float,
         retry: ExponentialBackoff,
-        chance: random.Random,
-        on_news: Callable[[], object],
+        rng: random.Random,
+        notify: Callable[[], object],
         hooks: ConsumerHooks,
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
         self._settings = settings
-        self._failures = failures
+        self._errors = errors
         self._replica_seconds = replica_seconds
         self._retry = retry
-        self._chance = chance
-        self._on_news = on_news
+        self._rng = rng
+        self._notify = notify
         self._buffer = FetchBuffer(hooks)
         self._sessions: dict[int, FetchSession] = {}
         self._is_closed = False
-        self._asked: dict[int, dict[TopicPartition, AskedPartition]] = {}
+        self._in_flight: dict[int, dict[TopicPartition, PendingFetch]] = {}
         self._lacks_room = False
 
     @property
     def counters(self) -> FetchCounters:
-        """What came, and what was decoded of it."""
+        """Counters of fetched and decoded records."""
         return self._buffer.counters
 
     @property
-    def inflation(self) -> Inflation | None:
-        """What has to be run before :meth:`next_chunk` has more; None if nothing has."""
-        return self._buffer.inflation
+    def decompression(self) -> Decompression | None:
+        """To be run before :meth:`next_chunk` has more; None if there is nothing to run."""
+        return self._buffer.decompression
 
     def next_chunk(self, records_wanted: int, now: float) -> Chunk | None:
-        """Records to be handed out next; None if nothing was fetched that could be, or
-        :attr:`inflation` comes first.
+        """The next records to hand out; None if there are none, or decompression is due.
 
         Args:
-            records_wanted: so many, if that many are there.
-            now: the time.
+            records_wanted: how many, if that many are available.
+            now: the current time.
 
         Raises:
-            CorruptRecordError: what comes next cannot be read.
+            CorruptRecordError: the next batch cannot be read.
         """
         chunk = self._buffer.next_chunk(records_wanted)
         if self._lacks_room:
@@ -133,10 +142,10 @@ class Fetcher:
     # Requests.
 
     def send(self, now: float) -> float:
-        """Ask every node that may be asked for what is wanted of it.
+        """Send a fetch to each node that can be sent one.
 
         Returns:
-            Seconds until this has to be called again, if nothing else happens before.
+            The seconds until this has to be called again, if nothing else happens before.
         """
         if self._is_closed:
             return math.inf
@@ -145,9 +154,9 @@ class Fetcher:
         if self._lacks_room:
             self._buffer.drop_paused()
             return math.inf
-        asked, full, seconds = self._wanted(ends, now)
+        asked, full, seconds = self._plan(ends, now)
         for node, partitions in asked.items():
-            if node.id in self._asked:
+            if node.id in self._in_flight:
                 continue
             if node.id in full:
                 self._lacks_room = True
@@ -155,19 +164,19 @@ class Fetcher:
                 self._fetch(node, partitions)
             else:
                 seconds = min(seconds, self._client.poll_delay(node) or math.inf)
-                self._failures.add_if_final(self._client.authentication_error(node))
+                self._errors.add_if_final(self._client.authentication_error(node))
         return seconds
 
-    def _wanted(
+    def _plan(
         self, ends: dict[TopicPartition, tuple[int, FetchPosition]], now: float
-    ) -> tuple[dict[Node, dict[TopicPartition, AskedPartition]], set[int], float]:
-        """What to ask each node for, the nodes that have to wait, and how long others have to."""
-        wanted: dict[Node, dict[TopicPartition, AskedPartition]] = {}
+    ) -> tuple[dict[Node, dict[TopicPartition, PendingFetch]], set[int], float]:
+        """What to fetch from each node, the nodes without space, and the seconds to wait."""
+        wanted: dict[Node, dict[TopicPartition, PendingFetch]] = {}
         alone: dict[Node, TopicPartition] = {}
         full: set[int] = set()
         seconds = math.inf
         for name, state in self._subscriptions.partitions.items():
-            if not state.is_fetchable or self._failures.has(name, state):
+            if not state.is_fetchable or self._errors.has(name, state):
                 continue
             if state.retry_at > now:
                 seconds = min(seconds, state.retry_at - now)
@@ -178,10 +187,10 @@ class Fetcher:
                 continue
             if name in ends:
                 size, position = ends[name]
-                # The records before a batch that is too large come before the error about it.
+                # The records before a batch that is too large are handed out before its error.
                 if size >= self._settings.partition_bytes_max or state.is_fetched_alone:
                     full.add(node.id)
-            asked = AskedPartition(state, state.jumps, position)
+            asked = PendingFetch(state, state.jumps, position)
             wanted.setdefault(node, {})[name] = asked
             if state.is_fetched_alone:
                 alone.setdefault(node, name)
@@ -190,7 +199,7 @@ class Fetcher:
         return wanted, full, seconds
 
     def _node(self, name: TopicPartition, state: PartitionState, now: float) -> Node | None:
-        """Where to fetch a partition from: the replica nearby, or the leader."""
+        """The node to fetch a partition from: a nearby replica, or the leader."""
         metadata = self._client.metadata
         leader = metadata.cluster.leader(*name)
         if leader is None:
@@ -209,9 +218,9 @@ class Fetcher:
     def _known(self, name: TopicPartition) -> PartitionMetadata:
         return self._client.metadata.cluster.topics[name.topic].partitions[name.partition]
 
-    def _fetch(self, node: Node, partitions: dict[TopicPartition, AskedPartition]) -> None:
+    def _fetch(self, node: Node, partitions: dict[TopicPartition, PendingFetch]) -> None:
         settings = self._settings
-        # A broker that waits for records of one partition keeps the others waiting for their turn.
+        # While a broker waits for records of one partition, the others cannot be fetched from it.
         is_alone = any(each.state.is_fetched_alone for each in partitions.values())
         session = self._sessions.setdefault(node.id, FetchSession(node.id))
         request = FetchRequest(
@@ -222,25 +231,27 @@ class Fetcher:
             rack_id=settings.rack,
         )
         session.fill(request, self._details(node, partitions))
-        self._asked[node.id] = partitions
+        self._in_flight[node.id] = partitions
         self._client.send(
             node,
             request,
-            self._answered,
+            self._handle_response,
             version_min=VERSION_MIN,
             version_max=None if session.uses_topic_ids else LAST_VERSION_WITH_NAMES,
         )
 
-    def _details(self, node: Node, partitions: dict[TopicPartition, AskedPartition]) -> Wanted:
+    def _details(
+        self, node: Node, partitions: dict[TopicPartition, PendingFetch]
+    ) -> RequestedPartitions:
         cluster = self._client.metadata.cluster
         versions = self._client.versions(node)
         takes_ids = versions is not None and LAST_VERSION_WITH_NAMES + 1 in versions.versions(
             api_keys.FETCH
         )
-        details: dict[TopicPartition, WantedPartition] = {}
+        details: dict[TopicPartition, RequestedPartition] = {}
         for name, asked in partitions.items():
             topic = cluster.topics[name.topic]
-            details[name] = WantedPartition(
+            details[name] = RequestedPartition(
                 topic.id if takes_ids else NO_UUID,
                 asked.position.offset,
                 self._settings.partition_bytes_max,
@@ -248,13 +259,13 @@ class Fetcher:
             )
         return details
 
-    # Answers.
+    # Responses.
 
-    def _answered(self, response: ClientResponse) -> None:
-        asked = self._asked.pop(response.node_id)
+    def _handle_response(self, response: ClientResponse) -> None:
+        asked = self._in_flight.pop(response.node_id)
         session = self._sessions.get(response.node_id)
         if session is None:
-            return  # closed meanwhile
+            return  # the fetcher was closed
         now = trio.current_time()
         if response.error is not None:
             session.failed()
@@ -262,23 +273,23 @@ class Fetcher:
                 each.state.forget_replica()
             if isinstance(response.error, ResponseTooLargeError):
                 self._look_for_large(asked, response.error, now)
-            elif self._failures.add_if_final(response.error):
+            elif self._errors.add_if_final(response.error):
                 self._put_off(asked, now)
         else:
-            self._take(session, asked, response.body, now)
+            self._take_response(session, asked, response.body, now)
         self.send(now)
 
-    def _take(
+    def _take_response(
         self,
         session: FetchSession,
-        asked: dict[TopicPartition, AskedPartition],
+        asked: dict[TopicPartition, PendingFetch],
         body: FetchResponse,
         now: float,
     ) -> None:
         is_first = session.is_beginning
-        found = session.answered(body)
+        found = session.handle_response(body)
         if found is None:
-            if is_first:  # else a new session may do at once, such as after a restart of the node
+            if is_first:  # else a new session may succeed at once, e.g. after the node restarted
                 self._put_off(asked, now)
             if body.error_code == error_codes.FETCH_SESSION_TOPIC_ID_ERROR:
                 self._client.metadata.request_update()
@@ -295,20 +306,20 @@ class Fetcher:
                 continue
             before = ends[name][1] if name in ends else each.state.position
             if before is None or before.offset != each.position.offset:
-                continue  # it was asked for elsewhere, too
+                continue  # it was fetched from another node as well
             if data.error_code:
-                self._refused(name, each, data, now)
+                self._handle_error(name, each, data, now)
             else:
                 self._fetched(name, each, data, now)
-        self._on_news()
+        self._notify()
 
     def _look_for_large(
-        self, asked: dict[TopicPartition, AskedPartition], error: ResponseTooLargeError, now: float
+        self, asked: dict[TopicPartition, PendingFetch], error: ResponseTooLargeError, now: float
     ) -> None:
-        """A response was too large: fetch each of its partitions alone, to find the one that is.
+        """Fetch each partition of a response that was too large alone, to find the one to blame.
 
-        A broker sends the first batch that it finds whatever its size (KIP-74), and where there is
-        one that is too large, the partitions beside it can be read nevertheless.
+        A broker sends the first batch that it finds whatever its size (KIP-74); if one is too
+        large, the partitions beside it can be read nevertheless.
         """
         for each in asked.values():
             each.state.is_fetched_alone = True
@@ -317,19 +328,19 @@ class Fetcher:
         [(name, each)] = asked.items()
         if each.is_current and each.position == each.state.position:
             self._put_off(asked, now)
-            failure = too_large(name, each.position, error)
-            self._failures.add_partition(name, each.state, failure)
+            failure = batch_too_large(name, each.position, error)
+            self._errors.add_partition(name, each.state, failure)
 
-    def _put_off(self, asked: dict[TopicPartition, AskedPartition], now: float) -> None:
-        """Ask for these again after a wait."""
+    def _put_off(self, asked: dict[TopicPartition, PendingFetch], now: float) -> None:
+        """Fetch these again after a backoff."""
         for each in asked.values():
             if each.is_current:
-                each.state.put_off(now, self._retry, self._chance)
+                each.state.put_off(now, self._retry, self._rng)
 
     def _learn_leaders(
         self, found: dict[TopicPartition, PartitionData], body: FetchResponse
     ) -> None:
-        """Take the new leaders that an answer tells of (KIP-951)."""
+        """Use the new leaders that a response names (KIP-951)."""
         leaders = {
             name: (data.current_leader.leader_id, data.current_leader.leader_epoch)
             for name, data in found.items()
@@ -339,10 +350,10 @@ class Fetcher:
             endpoints = body.node_endpoints
             nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in endpoints]
             self._client.metadata.update_leaders(leaders, nodes)
-            self._subscriptions.look_at_leaders(self._client.metadata.cluster)
+            self._subscriptions.validate_positions_of_new_leaders(self._client.metadata.cluster)
 
     def _fetched(
-        self, name: TopicPartition, asked: AskedPartition, data: PartitionData, now: float
+        self, name: TopicPartition, asked: PendingFetch, data: PartitionData, now: float
     ) -> None:
         state = asked.state
         state.high_watermark = data.high_watermark
@@ -365,31 +376,33 @@ class Fetcher:
                 self._settings,
             )
         except PartitionError as error:
-            self._failures.add_partition(name, state, error)
+            self._errors.add_partition(name, state, error)
         else:
             self._buffer.add(fetch)
             self._subscriptions.move_to_end(name)
 
-    def _refused(
-        self, name: TopicPartition, asked: AskedPartition, data: PartitionData, now: float
+    def _handle_error(
+        self, name: TopicPartition, asked: PendingFetch, data: PartitionData, now: float
     ) -> None:
         state = asked.state
-        state.put_off(now, self._retry, self._chance)
+        state.put_off(now, self._retry, self._rng)
         if data.error_code == error_codes.OFFSET_OUT_OF_RANGE and asked.position != state.position:
-            return  # what was fetched ahead of it is handed out before anything is decided
-        refusal = refused(name, asked.position, data.error_code, state, self._subscriptions)
-        if refusal.is_metadata_old:
+            return  # buffered records before that offset are handed out first
+        action = fetch_error_action(
+            name, asked.position, data.error_code, state, self._subscriptions
+        )
+        if action.is_metadata_old:
             self._client.metadata.request_update()
-        if refusal.error is not None:
-            self._failures.add_partition(name, state, refusal.error)
+        if action.error is not None:
+            self._errors.add_partition(name, state, action.error)
 
-    # The end.
+    # Closing.
 
     def close(self) -> None:
-        """Have the nodes forget the sessions, where that can be said without waiting (KIP-227)."""
+        """Drop the buffer, and close the sessions of connected nodes (KIP-227)."""
         self._buffer.clear()
         self._is_closed = True
-        sessions, self._sessions = self._sessions, {}  # also of nodes that have left the cluster
+        sessions, self._sessions = self._sessions, {}  # includes nodes that left the cluster
         for node in self._client.metadata.cluster.nodes.values():
             session = sessions.get(node.id)
             if session is not None and session.is_open and self._client.is_ready(node):

@@ -1,4 +1,4 @@
-"""Which batches of a fetched partition are for users (KIP-98; Kafka: CompletedFetch)."""
+"""Which batches of a fetched partition are visible to users (KIP-98; Kafka: CompletedFetch)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ....protocol.records._records import decode_batch
 
 
 class TransactionFilter:
-    """Told of all batches of one answer in their order.
+    """Filters the batches of one response, which are passed in order.
 
     Args:
-        aborted: the transactions among them that were aborted, if only what is committed is read.
-        is_read_committed: leave these out; markers of transactions are never for users.
+        aborted: the aborted transactions among them, with ``isolation.level=read_committed``.
+        is_read_committed: skip these; transaction markers are never visible.
     """
 
     __slots__ = ("_aborted", "_aborting", "_is_read_committed")
@@ -26,10 +26,10 @@ class TransactionFilter:
         self._aborting: set[int] = set()
 
     def lets_pass(self, records: Bytes, start: int, header: BatchHeader) -> bool:
-        """Whether a batch holds records that users see.
+        """Whether a batch contains records that are visible to users.
 
         Args:
-            records: what holds it.
+            records: contains the batch.
             start: where it begins.
             header: its header, of format 2.
 

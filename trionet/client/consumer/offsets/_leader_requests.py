@@ -1,4 +1,4 @@
-"""What is the same whatever leaders are asked about partitions (Kafka: OffsetFetcherUtils)."""
+"""What requests to the leaders of partitions have in common (Kafka: OffsetFetcherUtils)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,43 @@ from ..._api_errors import STALE_METADATA, api_error, is_retriable
 from ..._backoff import ExponentialBackoff
 from ..._node import Node
 from ..._topic_partition import TopicPartition
+from ...metadata._cluster import Cluster
 from ...network._kafka_client import KafkaClient
 from ...requests._response import ClientResponse
 from ..state._partition_state import PartitionState
-from ..state._pending_errors import Failures
-from ._leaders import by_leader
+from ..state._pending_errors import PendingErrors
 
 
-class Asked(Protocol):
-    """A partition when its leader was asked."""
+def by_leader(
+    cluster: Cluster, partitions: Iterable[TopicPartition]
+) -> tuple[dict[Node, list[TopicPartition]], list[TopicPartition]]:
+    """The partitions that each node leads, and those without a known leader."""
+    found: dict[Node, list[TopicPartition]] = {}
+    unknown: list[TopicPartition] = []
+    for each in partitions:
+        leader = cluster.leader(*each)
+        if leader is None:
+            unknown.append(each)
+        else:
+            found.setdefault(leader, []).append(each)
+    return found, unknown
+
+
+def leader_epoch(cluster: Cluster, partition: TopicPartition) -> int:
+    """The epoch of a partition's leader; -1 if it is not known."""
+    topic = cluster.topics.get(partition.topic)
+    known = topic.partitions.get(partition.partition) if topic is not None else None
+    return known.leader_epoch if known is not None else -1
+
+
+def is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
+    """Whether a known topic has no such partition, for example because it was deleted."""
+    topic = cluster.topics.get(partition.topic)
+    return topic is not None and partition.partition not in topic.partitions
+
+
+class InFlightPartition(Protocol):
+    """A partition as it was when the request to its leader was sent."""
 
     @property
     def state(self) -> PartitionState: ...
@@ -30,52 +58,52 @@ class Asked(Protocol):
     def jumps(self) -> int: ...
 
 
-class Answer(Protocol):
-    """What a leader says of a partition."""
+class LeaderPartition(Protocol):
+    """The response of a leader about one partition."""
 
     error_code: int
 
 
-A = TypeVar("A", bound=Asked)
-B = TypeVar("B", bound=Answer)
+A = TypeVar("A", bound=InFlightPartition)
+B = TypeVar("B", bound=LeaderPartition)
 
 
 class Ready(NamedTuple):
-    """Who can be asked now.
+    """Which leaders can be sent a request now.
 
     Attributes:
-        leaders: about which partitions.
-        seconds: until another one may be.
+        leaders: their partitions.
+        seconds: until another leader may be ready.
     """
 
     leaders: dict[Node, list[TopicPartition]]
     seconds: float
 
 
-class LeaderQuestions:
-    """See the module.
+class LeaderRequests:
+    """Finds the leaders of partitions and handles their responses.
 
     Args:
-        client: sends.
-        failures: what the user has to be told.
-        retry: the waits before a partition is asked about again.
-        chance: what blurs those.
+        client: sends the requests.
+        errors: collects errors for the user's next call.
+        retry: the backoff before a partition is requested again.
+        rng: jitters the backoff.
     """
 
     def __init__(
         self,
         client: KafkaClient,
-        failures: Failures,
+        errors: PendingErrors,
         retry: ExponentialBackoff,
-        chance: random.Random,
+        rng: random.Random,
     ) -> None:
         self._client = client
-        self._failures = failures
+        self._errors = errors
         self._retry = retry
-        self._chance = chance
+        self._rng = rng
 
     def ready(self, names: Iterable[TopicPartition]) -> Ready:
-        """The leaders of partitions that can be asked now; the others are connected to."""
+        """The leaders that can be sent a request now; begins to connect to the others."""
         metadata = self._client.metadata
         leaders, unknown = by_leader(metadata.cluster, names)
         if unknown:
@@ -87,45 +115,47 @@ class LeaderQuestions:
                 found[node] = partitions
             else:
                 seconds = min(seconds, self._client.poll_delay(node) or math.inf)
-                self._failures.add_if_final(self._client.authentication_error(node))
+                self._errors.add_if_final(self._client.authentication_error(node))
         return Ready(found, seconds)
 
-    def answered(
+    def handle_response(
         self,
-        asked: Mapping[TopicPartition, A],
+        in_flight: Mapping[TopicPartition, A],
         response: ClientResponse,
-        answers: Callable[[Any], Mapping[TopicPartition, B]],
-        take: Callable[[TopicPartition, A, B], None],
+        partitions_of: Callable[[Any], Mapping[TopicPartition, B]],
+        on_success: Callable[[TopicPartition, A, B], None],
     ) -> None:
-        """Take what a leader says of partitions whose positions have not moved since.
+        """Handle the response for partitions whose position has not changed in the meantime.
 
         Args:
-            asked: the partitions.
+            in_flight: the partitions of the request.
             response: the leader's.
-            answers: what a body says of each partition.
-            take: called with each good answer.
+            partitions_of: extracts the response of each partition from the body.
+            on_success: called with each partition without an error.
         """
         found: Mapping[TopicPartition, B] = {}
         if response.error is None:
-            found = answers(response.body)
+            found = partitions_of(response.body)
         else:
-            self._failures.add_if_final(response.error)
-        for name, each in asked.items():
+            self._errors.add_if_final(response.error)
+        for name, each in in_flight.items():
             if each.state.jumps != each.jumps:
                 continue
-            each.state.is_asking = False
-            answer = found.get(name)
-            if answer is not None and not answer.error_code:
-                take(name, each, answer)
+            each.state.is_request_in_flight = False
+            partition = found.get(name)
+            if partition is not None and not partition.error_code:
+                on_success(name, each, partition)
             else:
-                self._ask_again(name, each.state, 0 if answer is None else answer.error_code)
+                self._retry_later(
+                    name, each.state, 0 if partition is None else partition.error_code
+                )
 
-    def _ask_again(self, name: TopicPartition, state: PartitionState, error_code: int) -> None:
-        state.put_off(trio.current_time(), self._retry, self._chance)
+    def _retry_later(self, name: TopicPartition, state: PartitionState, error_code: int) -> None:
+        state.put_off(trio.current_time(), self._retry, self._rng)
         if not error_code:
             return
         if error_code in STALE_METADATA:
             self._client.metadata.request_update()
         error = api_error(error_code, f"the position in {name}")
         if not is_retriable(error):
-            self._failures.add_partition(name, state, error)
+            self._errors.add_partition(name, state, error)

@@ -1,4 +1,4 @@
-"""Asks logs for offsets that a user wants to know (Kafka: OffsetFetcher.fetchOffsetsByTimes)."""
+"""Looks up offsets for the user (Kafka: OffsetFetcher.fetchOffsetsByTimes)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ....errors import CallTimedOutError, DisconnectedError, TrionetError
 from ....protocol import error_codes
 from ....protocol.messages.list_offsets import ListOffsetsResponse
 from ..._api_errors import STALE_METADATA, api_error, is_retriable
+from ..._backoff import ExponentialBackoff
 from ..._node import Node
 from ..._topic_partition import TopicPartition
 from ...network._kafka_client import KafkaClient
-from .._settings import ConsumerSettings
-from ._leaders import by_leader
+from ._leader_requests import by_leader
 from ._offset_reset import UNKNOWN_OFFSET, list_offsets_request, version_min
 
 
@@ -30,7 +30,7 @@ class OffsetAndTimestamp(NamedTuple):
     Attributes:
         offset: the record's.
         timestamp: the record's, in milliseconds since 1970.
-        leader_epoch: the record's; -1 where it is not known.
+        leader_epoch: the record's; -1 if it is not known.
     """
 
     offset: int
@@ -38,8 +38,8 @@ class OffsetAndTimestamp(NamedTuple):
     leader_epoch: int
 
 
-class _Round:
-    """What came of asking once."""
+class _Attempt:
+    """The results of one round of requests."""
 
     def __init__(self) -> None:
         self.found: dict[TopicPartition, OffsetAndTimestamp] = {}
@@ -47,27 +47,37 @@ class _Round:
         self.error: TrionetError | None = None
 
 
-class OffsetQuestions:
-    """See the module.
+class OffsetFetcher:
+    """Looks up offsets by time, and the partitions of topics.
 
     Args:
-        client: somebody polls it.
-        settings: of the consumer.
-        chance: what blurs waits.
+        client: polled by the network task.
+        timeout_seconds: the limit of a call (``default.api.timeout.ms``).
+        is_read_committed: the end of a log is where its first open transaction begins.
+        retry: the backoff between attempts.
+        rng: jitters backoffs.
 
     Attributes:
-        topics: those that are asked about now; their metadata are wanted.
+        topics: the topics of pending calls, whose metadata are needed.
     """
 
     def __init__(
-        self, client: KafkaClient, settings: ConsumerSettings, chance: random.Random
+        self,
+        client: KafkaClient,
+        *,
+        timeout_seconds: float,
+        is_read_committed: bool,
+        retry: ExponentialBackoff,
+        rng: random.Random,
     ) -> None:
         self.topics: Counter[str] = Counter()
         self._client = client
-        self._settings = settings
-        self._chance = chance
+        self._timeout_seconds = timeout_seconds
+        self._is_read_committed = is_read_committed
+        self._retry = retry
+        self._rng = rng
 
-    async def ask(
+    async def fetch(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first offset at or after a time in each partition, or None if there is none.
@@ -76,22 +86,22 @@ class OffsetQuestions:
             timestamps: in milliseconds since 1970; -1 for the end of a log, -2 for its start.
 
         Raises:
-            CallTimedOutError: some could not be asked within ``default.api.timeout.ms``; its cause
-                says what went wrong last.
-            TrionetError: a broker refuses.
+            CallTimedOutError: some could not be looked up within ``default.api.timeout.ms``; the
+                cause is the last error.
+            TrionetError: a broker rejected the request.
         """
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
         last: TrionetError | None = None
         failures = 0
-        with trio.move_on_after(self._settings.api_seconds), self._following(timestamps):
+        with trio.move_on_after(self._timeout_seconds), self._with_metadata_of(timestamps):
             await trio.lowlevel.checkpoint()
             while left := {each: at for each, at in timestamps.items() if each not in found}:
                 if failures:
                     self._client.metadata.request_update()
-                    wait = self._settings.client.metadata.retry.seconds(failures, self._chance)
+                    wait = self._retry.seconds(failures, self._rng)
                     await trio.sleep(wait)
                 await self._until_known({each.topic for each in left})
-                result = await self._ask_once(left)
+                result = await self._fetch_once(left)
                 if result.error is not None:
                     raise result.error
                 found |= result.found
@@ -106,15 +116,15 @@ class OffsetQuestions:
         }
 
     async def partitions_of(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions; none if there is no such topic.
+        """The numbers of a topic's partitions; empty if the topic does not exist.
 
         Raises:
-            CallTimedOutError: nobody answered within ``default.api.timeout.ms``.
-            ApiError: the brokers refuse to tell.
+            CallTimedOutError: there was no response within ``default.api.timeout.ms``.
+            ApiError: the brokers rejected the request.
         """
         await trio.lowlevel.checkpoint()
-        with self._following([TopicPartition(topic, 0)]):
-            with trio.move_on_after(self._settings.api_seconds):
+        with self._with_metadata_of([TopicPartition(topic, 0)]):
+            with trio.move_on_after(self._timeout_seconds):
                 await self._until_known({topic})
             known = self._client.metadata.cluster.topics.get(topic)
         if known is None:
@@ -126,71 +136,70 @@ class OffsetQuestions:
     def _timed_out(self, what: str, last: TrionetError | None) -> CallTimedOutError:
         problem = self._client.connection_problem() or str(last or "no broker has responded")
         return CallTimedOutError(
-            f"{what} could not be asked for within default.api.timeout.ms ="
-            f" {self._settings.api_seconds * 1000:.0f}: {problem}"
+            f"could not look up {what} within default.api.timeout.ms ="
+            f" {self._timeout_seconds * 1000:.0f}: {problem}"
         )
 
     # Metadata.
 
     @contextmanager
-    def _following(self, names: Iterable[TopicPartition]) -> Iterator[None]:
-        """Have the metadata of these topics followed."""
+    def _with_metadata_of(self, names: Iterable[TopicPartition]) -> Iterator[None]:
+        """Keep the metadata of these topics up to date within the block."""
         topics = {each.topic for each in names}
         self.topics.update(topics)
-        self._want()
+        self._request_metadata()
         try:
             yield
         finally:
             self.topics.subtract(topics)
             self.topics = +self.topics
 
-    def _want(self) -> None:
+    def _request_metadata(self) -> None:
         metadata = self._client.metadata
         if metadata.topics is not None:
-            metadata.want(metadata.topics | frozenset(self.topics))
+            metadata.set_topics(metadata.topics | frozenset(self.topics))
             self._client.wakeup()
 
     async def _until_known(self, topics: set[str]) -> None:
-        """Wait until the metadata tell of these topics, were it that there is none."""
+        """Wait for the metadata of these topics, including the answer that one does not exist."""
         metadata = self._client.metadata
         await trio.lowlevel.checkpoint()
         while not topics <= metadata.cluster.topics.keys():
-            self._want()
+            self._request_metadata()
             await self._client.until_updated(metadata.updates)
 
-    # Asking.
+    # Requests.
 
-    async def _ask_once(self, timestamps: dict[TopicPartition, int]) -> _Round:
+    async def _fetch_once(self, timestamps: dict[TopicPartition, int]) -> _Attempt:
         leaders, _ = by_leader(self._client.metadata.cluster, timestamps)
-        result = _Round()
+        result = _Attempt()
         with raise_single_error():
             async with trio.open_nursery() as nursery:
                 for node, names in leaders.items():
                     wanted = {each: timestamps[each] for each in names}
-                    nursery.start_soon(partial(self._ask_node, node, wanted, result))
+                    nursery.start_soon(partial(self._fetch_from, node, wanted, result))
         return result
 
-    async def _ask_node(
-        self, node: Node, timestamps: dict[TopicPartition, int], result: _Round
+    async def _fetch_from(
+        self, node: Node, timestamps: dict[TopicPartition, int], result: _Attempt
     ) -> None:
         await trio.lowlevel.checkpoint()
-        is_read_committed = self._settings.fetch.is_read_committed
         request = list_offsets_request(
-            timestamps, self._client.metadata.cluster, is_read_committed=is_read_committed
+            timestamps, self._client.metadata.cluster, is_read_committed=self._is_read_committed
         )
         try:
-            answer: ListOffsetsResponse = await self._client.request(
-                node, request, version_min=version_min(is_read_committed)
+            response: ListOffsetsResponse = await self._client.request(
+                node, request, version_min=version_min(self._is_read_committed)
             )
         except DisconnectedError as error:
             result.failure = error
         except TrionetError as error:
             result.error = error
         else:
-            self._take(answer, result)
+            self._take(response, result)
 
-    def _take(self, answer: ListOffsetsResponse, result: _Round) -> None:
-        for topic in answer.topics:
+    def _take(self, response: ListOffsetsResponse, result: _Attempt) -> None:
+        for topic in response.topics:
             for each in topic.partitions:
                 name = TopicPartition(topic.name, each.partition_index)
                 if each.error_code == error_codes.UNSUPPORTED_FOR_MESSAGE_FORMAT:

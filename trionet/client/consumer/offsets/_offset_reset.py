@@ -1,6 +1,6 @@
-"""Asks logs where to begin, for partitions that have no position (Kafka: OffsetFetcher).
+"""Resets positions: looks up where to begin in partitions that have none (Kafka: OffsetFetcher).
 
-Nothing here waits. Whoever polls the client calls :meth:`OffsetReset.send` between two polls.
+Nothing here waits. The network task calls :meth:`OffsetReset.send` between two polls.
 """
 
 from __future__ import annotations
@@ -24,23 +24,22 @@ from ...metadata._cluster import Cluster
 from ...network._kafka_client import KafkaClient
 from ...requests._response import ClientResponse
 from ..state._partition_state import FetchPosition, PartitionState
-from ..state._pending_errors import Failures
+from ..state._pending_errors import PendingErrors
 from ..state._reset_strategy import LATEST, NONE, ResetStrategy
 from ..state._subscription_state import SubscriptionState
-from ._leader_requests import LeaderQuestions
-from ._leaders import leader_epoch
+from ._leader_requests import LeaderRequests, leader_epoch
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: The first version that answers with one offset and its time.
+#: The first version that returns one offset and its timestamp.
 VERSION_MIN = 1
-#: The first version that knows of transactions.
+#: The first version with an isolation level.
 VERSION_MIN_READ_COMMITTED = 2
 UNKNOWN_OFFSET = -1
 
 
-class _Asked(NamedTuple):
-    """A partition when its offset was asked for."""
+class _InFlight(NamedTuple):
+    """A partition as it was when the request was sent."""
 
     state: PartitionState
     jumps: int
@@ -49,13 +48,13 @@ class _Asked(NamedTuple):
 
 
 class OffsetReset:
-    """See the module.
+    """Resets the positions of partitions by their strategy.
 
     Args:
-        client: sends.
-        subscriptions: whose positions are set.
-        failures: what the user has to be told.
-        questions: what asks leaders.
+        client: sends the requests.
+        subscriptions: the assigned partitions.
+        errors: collects errors for the user's next call.
+        requests: finds leaders and handles their responses.
         is_read_committed: the end of a log is where its first open transaction begins.
         now_ms: the time of day in milliseconds since 1970.
     """
@@ -64,74 +63,78 @@ class OffsetReset:
         self,
         client: KafkaClient,
         subscriptions: SubscriptionState,
-        failures: Failures,
-        questions: LeaderQuestions,
+        errors: PendingErrors,
+        requests: LeaderRequests,
         *,
         is_read_committed: bool,
         now_ms: Callable[[], int],
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
-        self._failures = failures
-        self._questions = questions
+        self._errors = errors
+        self._requests = requests
         self._is_read_committed = is_read_committed
         self._now_ms = now_ms
 
     def send(self, now: float) -> float:
-        """Ask for what is not known; seconds until this has to be called again."""
+        """Send requests for positions to reset. Returns the seconds until this is due again."""
         due: list[TopicPartition] = []
         seconds = math.inf
         for name in self._subscriptions.to_reset(now):
             state = self._subscriptions.partitions[name]
-            if self._failures.has(name, state):
+            if self._errors.has(name, state):
                 continue
             if state.strategy == NONE:
-                self._failures.add_partition(name, state, _no_offset(name))
+                self._errors.add_partition(name, state, _no_offset(name))
             else:
                 due.append(name)
         if due:
-            seconds = self._ask(due)
+            seconds = self._send_requests(due)
         return min(seconds, self._subscriptions.seconds_to_retry(now))
 
-    def _ask(self, names: list[TopicPartition]) -> float:
-        ready = self._questions.ready(names)
+    def _send_requests(self, names: list[TopicPartition]) -> float:
+        ready = self._requests.ready(names)
         now_ms = self._now_ms()
         for node, partitions in ready.leaders.items():
-            asked = {each: self._asked(each) for each in partitions}
+            in_flight = {each: self._mark_in_flight(each) for each in partitions}
             request = list_offsets_request(
-                {each: asked[each].strategy.timestamp(now_ms) for each in partitions},
+                {each: in_flight[each].strategy.timestamp(now_ms) for each in partitions},
                 self._client.metadata.cluster,
                 is_read_committed=self._is_read_committed,
             )
             self._client.send(
                 node,
                 request,
-                partial(self._answered, asked),
+                partial(self._handle_response, in_flight),
                 version_min=version_min(self._is_read_committed),
             )
         return ready.seconds
 
-    def _asked(self, name: TopicPartition) -> _Asked:
+    def _mark_in_flight(self, name: TopicPartition) -> _InFlight:
         state = self._subscriptions.partitions[name]
         assert state.strategy is not None
-        state.is_asking = True
+        state.is_request_in_flight = True
         epoch = leader_epoch(self._client.metadata.cluster, name)
-        return _Asked(state, state.jumps, state.strategy, epoch)
+        return _InFlight(state, state.jumps, state.strategy, epoch)
 
-    # Answers.
+    # Responses.
 
-    def _answered(self, asked: dict[TopicPartition, _Asked], response: ClientResponse) -> None:
-        self._questions.answered(asked, response, _offsets, self._take)
-
-    def _take(
-        self, name: TopicPartition, asked: _Asked, answer: ListOffsetsPartitionResponse
+    def _handle_response(
+        self, in_flight: dict[TopicPartition, _InFlight], response: ClientResponse
     ) -> None:
-        if answer.offset == UNKNOWN_OFFSET:  # no record is so new: begin behind all (KIP-1106)
+        self._requests.handle_response(in_flight, response, _offsets, self._reset)
+
+    def _reset(
+        self, name: TopicPartition, in_flight: _InFlight, partition: ListOffsetsPartitionResponse
+    ) -> None:
+        if partition.offset == UNKNOWN_OFFSET:  # all records are older: begin at the end (KIP-1106)
             self._subscriptions.request_reset(name, LATEST)
             return
-        logger.info("%s begins at offset %d (%s)", name, answer.offset, asked.strategy.name)
-        asked.state.leader_epoch = max(asked.state.leader_epoch, asked.leader_epoch)
-        self._subscriptions.seek(name, FetchPosition(answer.offset, answer.leader_epoch))
+        logger.info(
+            "resetting %s to offset %d (%s)", name, partition.offset, in_flight.strategy.name
+        )
+        in_flight.state.leader_epoch = max(in_flight.state.leader_epoch, in_flight.leader_epoch)
+        self._subscriptions.seek(name, FetchPosition(partition.offset, partition.leader_epoch))
 
 
 def _offsets(body: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
@@ -143,18 +146,18 @@ def _offsets(body: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsParti
 
 
 def version_min(is_read_committed: bool) -> int:
-    """The oldest version of ListOffsets that can carry such a question."""
+    """The oldest version of ListOffsets that can carry the request."""
     return VERSION_MIN_READ_COMMITTED if is_read_committed else VERSION_MIN
 
 
 def list_offsets_request(
     timestamps: dict[TopicPartition, int], cluster: Cluster, *, is_read_committed: bool
 ) -> ListOffsetsRequest:
-    """A question for offsets.
+    """Build a ListOffsets request.
 
     Args:
-        timestamps: what to look for in each partition; see :class:`.ListOffsetsPartition`.
-        cluster: as it is known.
+        timestamps: what to look up in each partition; see :class:`.ListOffsetsPartition`.
+        cluster: the cluster's metadata.
         is_read_committed: the end of a log is where its first open transaction begins.
     """
     topics: dict[str, ListOffsetsTopic] = {}
@@ -174,7 +177,7 @@ def list_offsets_request(
 
 def _no_offset(name: TopicPartition) -> NoOffsetForPartitionError:
     return NoOffsetForPartitionError(
-        f"there is no offset to begin at in {name}, and auto.offset.reset is none; "
-        "seek() to one, or set auto.offset.reset to earliest or latest",
+        f"no committed offset for {name}, and auto.offset.reset is none; seek() to an offset, or"
+        " set auto.offset.reset to earliest or latest",
         *name,
     )

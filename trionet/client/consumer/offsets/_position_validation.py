@@ -1,7 +1,7 @@
-"""Asks new leaders whether they have what was read before: a log may have been cut (KIP-320).
+"""Validates positions with new leaders, whose log may have been truncated (KIP-320).
 
 (Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) Nothing here waits.
-Whoever polls the client calls :meth:`Validation.send` between two polls.
+The network task calls :meth:`PositionValidator.send` between two polls.
 """
 
 from __future__ import annotations
@@ -24,22 +24,21 @@ from ..._topic_partition import TopicPartition
 from ...network._kafka_client import KafkaClient
 from ...requests._response import ClientResponse
 from ..state._partition_state import FetchPosition, PartitionState
-from ..state._pending_errors import Failures
+from ..state._pending_errors import PendingErrors
 from ..state._reset_strategy import NONE
 from ..state._subscription_state import SubscriptionState
-from ._leader_requests import LeaderQuestions
-from ._leaders import leader_epoch
+from ._leader_requests import LeaderRequests, leader_epoch
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: Before it a consumer would have needed rights on the whole cluster.
+#: Older versions require permissions on the whole cluster.
 VERSION_MIN = 3
 _UNDEFINED = -1
 _CONSUMER = -1
 
 
-class _Asked(NamedTuple):
-    """A partition when its leader was asked."""
+class _InFlight(NamedTuple):
+    """A partition as it was when the request was sent."""
 
     state: PartitionState
     jumps: int
@@ -47,52 +46,52 @@ class _Asked(NamedTuple):
     leader_epoch: int
 
 
-class Validation:
-    """See the module.
+class PositionValidator:
+    """Asks new leaders whether they have the records that were read.
 
     Args:
-        client: sends.
-        subscriptions: whose positions are validated.
-        failures: what the user has to be told.
-        questions: what asks leaders.
+        client: sends the requests.
+        subscriptions: the assigned partitions.
+        errors: collects errors for the user's next call.
+        requests: finds leaders and handles their responses.
     """
 
     def __init__(
         self,
         client: KafkaClient,
         subscriptions: SubscriptionState,
-        failures: Failures,
-        questions: LeaderQuestions,
+        errors: PendingErrors,
+        requests: LeaderRequests,
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
-        self._failures = failures
-        self._questions = questions
+        self._errors = errors
+        self._requests = requests
 
     def send(self, now: float) -> float:
-        """Ask what is to be asked; seconds until this has to be called again."""
+        """Send requests for positions to validate. Returns the seconds until this is due again."""
         due = [
             each
             for each in self._subscriptions.to_validate(now)
-            if not self._failures.has(each, self._subscriptions.partitions[each])
+            if not self._errors.has(each, self._subscriptions.partitions[each])
         ]
-        ready = self._questions.ready(due)
+        ready = self._requests.ready(due)
         for node, names in ready.leaders.items():
-            self._ask(node, names)
+            self._send_requests(node, names)
         return min(ready.seconds, self._subscriptions.seconds_to_retry(now))
 
-    def _ask(self, node: Node, names: list[TopicPartition]) -> None:
-        asked = {name: self._asked(name) for name in names}
+    def _send_requests(self, node: Node, names: list[TopicPartition]) -> None:
+        in_flight = {name: self._in_flight(name) for name in names}
         versions = self._client.versions(node)
         if versions is not None and VERSION_MIN not in versions.versions(
             api_keys.OFFSET_FOR_LEADER_EPOCH
         ):
-            for each in asked.values():  # nobody can tell
+            for each in in_flight.values():  # the node is too old to check it
                 each.state.validated(each.leader_epoch)
             return
         topics: dict[str, OffsetForLeaderTopic] = {}
-        for name, each in asked.items():
-            each.state.is_asking = True
+        for name, each in in_flight.items():
+            each.state.is_request_in_flight = True
             topic = topics.setdefault(name.topic, OffsetForLeaderTopic(topic=name.topic))
             topic.partitions.append(
                 OffsetForLeaderPartition(
@@ -105,45 +104,51 @@ class Validation:
         self._client.send(
             node,
             request,
-            partial(self._answered, asked),
+            partial(self._handle_response, in_flight),
             version_min=VERSION_MIN,
         )
 
-    def _asked(self, name: TopicPartition) -> _Asked:
+    def _in_flight(self, name: TopicPartition) -> _InFlight:
         state = self._subscriptions.partitions[name]
         position = state.position
         assert position is not None
         epoch = leader_epoch(self._client.metadata.cluster, name)
-        return _Asked(state, state.jumps, position, epoch)
+        return _InFlight(state, state.jumps, position, epoch)
 
-    # Answers.
+    # Responses.
 
-    def _answered(self, asked: dict[TopicPartition, _Asked], response: ClientResponse) -> None:
-        self._questions.answered(asked, response, _ends, self._compare)
+    def _handle_response(
+        self, in_flight: dict[TopicPartition, _InFlight], response: ClientResponse
+    ) -> None:
+        self._requests.handle_response(in_flight, response, _ends, self._compare)
 
-    def _compare(self, name: TopicPartition, asked: _Asked, answer: EpochEndOffset) -> None:
-        """Look whether the log goes as far in the position's epoch as was read of it."""
-        position = asked.position
-        is_unknown = _UNDEFINED in {answer.end_offset, answer.leader_epoch}
-        if not is_unknown and answer.end_offset >= position.offset:
-            asked.state.validated(asked.leader_epoch)
+    def _compare(
+        self, name: TopicPartition, in_flight: _InFlight, partition: EpochEndOffset
+    ) -> None:
+        """Check whether the log extends in the position's epoch as far as it was read."""
+        position = in_flight.position
+        is_unknown = _UNDEFINED in {partition.end_offset, partition.leader_epoch}
+        if not is_unknown and partition.end_offset >= position.offset:
+            in_flight.state.validated(in_flight.leader_epoch)
             self._subscriptions.on_change()
             return
         if self._subscriptions.default_reset == NONE:
-            divergent = None if is_unknown else answer.end_offset
-            self._failures.add_partition(name, asked.state, _truncated(name, position, divergent))
+            divergent = None if is_unknown else partition.end_offset
+            self._errors.add_partition(name, in_flight.state, _truncated(name, position, divergent))
         elif is_unknown:
-            logger.warning("%s has nothing of epoch %d any more", name, position.epoch)
+            logger.warning("%s has no records of epoch %d any more", name, position.epoch)
             self._subscriptions.request_reset(name)
         else:
             logger.warning(
-                "%s was cut: going on at offset %d, not %d",
+                "%s was truncated: continuing at offset %d instead of %d",
                 name,
-                answer.end_offset,
+                partition.end_offset,
                 position.offset,
             )
-            asked.state.leader_epoch = max(asked.state.leader_epoch, asked.leader_epoch)
-            self._subscriptions.seek(name, FetchPosition(answer.end_offset, answer.leader_epoch))
+            in_flight.state.leader_epoch = max(in_flight.state.leader_epoch, in_flight.leader_epoch)
+            self._subscriptions.seek(
+                name, FetchPosition(partition.end_offset, partition.leader_epoch)
+            )
 
 
 def _ends(body: OffsetForLeaderEpochResponse) -> dict[TopicPartition, EpochEndOffset]:
@@ -159,8 +164,8 @@ def _truncated(
 ) -> LogTruncationError:
     where = "" if divergent_offset is None else f" at offset {divergent_offset}"
     return LogTruncationError(
-        f"{name} was cut{where}, behind what was read up to offset {position.offset}, "
-        "and auto.offset.reset is none; seek() to where to go on",
+        f"{name} was truncated{where} after it was read up to offset {position.offset}, and"
+        " auto.offset.reset is none; seek() to where to continue",
         *name,
         position.offset,
         divergent_offset,

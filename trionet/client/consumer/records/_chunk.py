@@ -1,4 +1,4 @@
-"""Records of one partition that are decoded, and handed out one by one or together."""
+"""Decoded records of one partition, handed out one by one or as a batch."""
 
 # Compiled by mypyc.
 
@@ -13,29 +13,28 @@ from typing import Final
 from ....protocol.records._types import Columns
 from ..._topic_partition import TopicPartition
 from ..state._partition_state import FetchPosition
-from ._columns import sliced
 from ._record import ConsumerBatch, ConsumerRecord
 
 _new: Final = tuple.__new__
 
 
 class Chunk:
-    """See the module.
+    """Decoded records, and how many of them were handed out.
 
-    How far it was handed out is told by its iterators alone, so that one more record costs nothing
-    but itself.
+    How many is computed from the iterators alone, so that handing out a record costs nothing beyond
+    creating it.
 
     Args:
-        name: of the partition.
+        name: the partition.
         columns: the records; at least one.
         timestamp_type: of all the records.
         epoch: the leader epoch of all the records.
-        start: where reading was before.
-        end: where it is when all are handed out; behind the last record, or farther.
+        start: the position before the first record.
+        end: the position after the last record; the next offset, or later.
 
     Attributes:
-        name: of the partition.
-        records: those that are still to be handed out.
+        name: the partition.
+        records: iterates over the records not handed out yet.
     """
 
     __slots__ = (
@@ -82,44 +81,44 @@ class Chunk:
         fields = zip(
             repeat(topic),
             repeat(partition),
-            self._offsets,  # before the others, so that it is at its end when all is handed out
+            self._offsets,  # before the others, so that it ends exactly with the last record
             rest.timestamps,
             rest.keys,
             rest.values,
             rest.headers,
             repeat(self._timestamp_type),
             repeat(self._epoch),
-            strict=False,  # four of them have no end
+            strict=False,  # four of them are infinite
         )
         self.records = map(_new, repeat(ConsumerRecord), fields)
 
     @property
     def count(self) -> int:
-        """How many there were at first."""
+        """The number of records at the beginning."""
         return self._count
 
     @property
     def taken(self) -> int:
-        """How many were handed out."""
+        """The number of records handed out."""
         if self._stopped_at is not None:
             return self._stopped_at
         return self._count - length_hint(self._offsets)
 
     @property
     def is_done(self) -> bool:
-        """Whether all were handed out."""
+        """Whether all records were handed out."""
         return self.taken == self._count
 
     def position(self) -> FetchPosition:
-        """Behind what was handed out."""
+        """The position after the records that were handed out."""
         return self._before(self.taken)
 
     def finished(self) -> FetchPosition:
-        """Behind what the user has finished with: all but what was handed out last."""
+        """The position after the finished records: all but the last one handed out."""
         return self._before(max(self._finished, self.taken - self._in_hand))
 
     def finish(self) -> None:
-        """The user has finished with all that was handed out."""
+        """Record that the user has finished all records that were handed out."""
         self._finished = self.taken
         self._in_hand = 1
 
@@ -129,9 +128,9 @@ class Chunk:
         deque(self._offsets, maxlen=0)
 
     def take(self, records_max: int) -> ConsumerBatch:
-        """Hand out so many together, or the rest if that is less.
+        """Hand out up to ``records_max`` records together.
 
-        Who holds :attr:`records` has to take it anew.
+        This replaces :attr:`records`: the old iterator is at its end.
         """
         taken = self.taken
         end = min(self._count, taken + records_max)
@@ -160,9 +159,37 @@ class Chunk:
         )
 
     def _before(self, number: int) -> FetchPosition:
-        """Where reading is before the record of this number."""
+        """The position before the record with this index."""
         if number == self._count:
             return self._end
         if number == 0:
             return self._start
         return FetchPosition(self._columns.offsets[number - 1] + 1, self._epoch)
+
+
+def sliced(columns: Columns, start: int, end: int) -> Columns:
+    """A slice of the records; the columns themselves if it is all of them."""
+    if start == 0 and end == len(columns.offsets):
+        return columns
+    return Columns(
+        columns.offsets[start:end],
+        columns.timestamps[start:end],
+        columns.keys[start:end],
+        columns.values[start:end],
+        columns.headers[start:end],
+    )
+
+
+def joined(columns: Columns, more: Columns) -> Columns:
+    """Both together; extends the lists of the first."""
+    columns.timestamps.extend(more.timestamps)
+    columns.keys.extend(more.keys)
+    columns.values.extend(more.values)
+    columns.headers.extend(more.headers)
+    first, second = columns.offsets, more.offsets
+    if isinstance(first, list):
+        first.extend(second)
+        return columns
+    if isinstance(first, range) and isinstance(second, range) and first.stop == second.start:
+        return columns._replace(offsets=range(first.start, second.stop))
+    return columns._replace(offsets=[*first, *second])

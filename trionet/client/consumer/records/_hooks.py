@@ -1,7 +1,7 @@
-"""Functions of the user's that see what is handed out and committed (Kafka: ConsumerInterceptor).
+"""Calls the user's functions that see records and commits (Kafka: ConsumerInterceptor).
 
-They look on, and change nothing: what is to be changed, the loop changes. As in Kafka an error of
-theirs is told in the log, and stops nothing else.
+They observe and change nothing: what has to be changed, the loop over the records can change. As in
+Kafka their errors are logged, and affect nothing else.
 """
 
 from __future__ import annotations
@@ -10,26 +10,25 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from ..._offset_and_metadata import OffsetAndMetadata
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ._chunk import Chunk
 from ._record import ConsumerBatch
 
 logger = logging.getLogger("trionet.client.consumer")
 
 OnConsume: TypeAlias = Callable[[ConsumerBatch], object]
-"""Is shown records before the first of them is handed out."""
+"""Called with records before the first of them is handed out."""
 
 OnCommit: TypeAlias = Callable[[Mapping[TopicPartition, OffsetAndMetadata]], object]
-"""Is told of offsets that were committed."""
+"""Called with offsets that were committed."""
 
 
 class ConsumerHooks:
-    """Calls the functions there are.
+    """Calls the user's functions, where there are any.
 
     Args:
-        on_consume: sees records.
-        on_commit: sees offsets.
+        on_consume: called with records.
+        on_commit: called with offsets.
     """
 
     def __init__(
@@ -39,7 +38,7 @@ class ConsumerHooks:
         self._on_commit = on_commit
 
     def consumed(self, chunk: Chunk) -> None:
-        """Records are about to be handed out."""
+        """Report records that are about to be handed out."""
         if self._on_consume is None:
             return
         try:
@@ -48,7 +47,7 @@ class ConsumerHooks:
             logger.exception("on_consume failed")
 
     def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Offsets were committed."""
+        """Report offsets that were committed."""
         if self._on_commit is None:
             return
         try:
@@ -57,5 +56,5 @@ class ConsumerHooks:
             logger.exception("on_commit failed")
 
 
-#: Nobody looks on.
+#: Calls nothing.
 NO_HOOKS: Final = ConsumerHooks()

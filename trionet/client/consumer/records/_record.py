@@ -1,4 +1,4 @@
-"""What a consumer hands out: records one by one, or in batches of columns."""
+"""What a consumer hands out: single records, or batches of records as columns."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ..._topic_partition import TopicPartition
 
 
 class ConsumerRecord(NamedTuple):
-    """A record, and where it was.
+    """A record and its place.
 
     Attributes:
         topic: the topic's name.
         partition: the partition's number.
-        offset: its place in the partition.
+        offset: its offset in the partition.
         timestamp: in milliseconds since 1970; -1 for none.
         key: None for null.
         value: None for null.
-        headers: names and values, in their order; a name may occur more than once.
+        headers: names and values, in order; a name may occur more than once.
         timestamp_type: 0 if the producer set the timestamp, 1 if the broker did.
-        leader_epoch: counts the partition's leaders up to the one that wrote it; -1 where the
-            broker does not tell (KIP-320).
+        leader_epoch: the epoch of the leader that appended it; -1 if the broker does not report it
+            (KIP-320).
     """
 
     topic: str
@@ -40,22 +40,22 @@ class ConsumerRecord(NamedTuple):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition that it is of, as ``commit``, ``seek`` and ``pause`` take it."""
+        """The record's partition, as ``commit``, ``seek`` and ``pause`` take it."""
         return TopicPartition(self.topic, self.partition)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class ConsumerBatch:
-    """Records of one partition as columns, all of one length.
+    """Records of one partition as columns of the same length.
 
     Attributes:
         topic: the topic's name.
         partition: the partition's number.
-        offsets: a range where no offset is missing, else a list.
+        offsets: a range if no offset is missing, else a list.
         timestamps: in milliseconds since 1970.
         keys: None for null.
         values: None for null.
-        headers: names and values; empty where a record has none.
+        headers: names and values; empty for a record without headers.
         timestamp_type: 0 if the producers set the timestamps, 1 if the broker did.
         leader_epoch: of all the records; see :class:`ConsumerRecord`.
     """
@@ -75,11 +75,11 @@ class ConsumerBatch:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition that they are of, as ``commit``, ``seek`` and ``pause`` take it."""
+        """The partition of the records, as ``commit``, ``seek`` and ``pause`` take it."""
         return TopicPartition(self.topic, self.partition)
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """The same records one by one."""
+        """Iterate over the records one by one."""
         columns = self.offsets, self.timestamps, self.keys, self.values, self.headers
         return map(
             ConsumerRecord,
@@ -93,10 +93,10 @@ class ConsumerBatch:
     def arrow(self) -> Any:
         """The columns as a ``pyarrow.RecordBatch``: offset, timestamp, key, value, headers.
 
-        Timestamps are milliseconds in UTC; headers are null where a record has none.
+        Timestamps are milliseconds in UTC; headers are null for a record without any.
 
         Raises:
-            ImportError: pyarrow, or numpy, is not installed (``pip install trionet[spark]``).
+            ImportError: pyarrow or numpy is not installed (``pip install trionet[spark]``).
         """
         import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Where a consumer stands in one partition, and what it has to find out before it may fetch.
+"""The position in one partition, and what has to be done before it may be fetched.
 
 (Kafka: SubscriptionState.TopicPartitionState, FetchPosition.) Pure: ``now`` is a parameter, in
 seconds of the loop's clock.
@@ -18,16 +18,16 @@ from ._reset_strategy import ResetStrategy
 
 NO_EPOCH: Final = -1
 OFFSET_MAX: Final = 2**63 - 2
-"""Of a record; the protocol can carry one more, for the position behind it."""
+"""Of a record; the protocol can carry one more, for the position after it."""
 
 
 class FetchPosition(NamedTuple):
-    """Where to read on.
+    """Where to read next.
 
     Attributes:
         offset: of the next record.
-        epoch: the leader epoch of the record before it; -1 where it is not known. With it a
-            truncation is noticed (KIP-320).
+        epoch: the leader epoch of the record before it; -1 if it is not known. Needed to detect
+            truncation (KIP-320).
     """
 
     offset: int
@@ -35,31 +35,31 @@ class FetchPosition(NamedTuple):
 
 
 class FetchState(enum.Enum):
-    """What is known of a position (Kafka: FetchStates)."""
+    """What is known about a position (Kafka: FetchStates)."""
 
     INITIALIZING = "initializing"
-    """There is none: the group's committed offset has to be asked for."""
+    """No position: the group's committed offset has to be fetched."""
     AWAIT_RESET = "await reset"
-    """There is none: the log's offset for a :class:`.ResetStrategy` has to be asked for."""
+    """No position: the offset for a :class:`.ResetStrategy` has to be looked up."""
     AWAIT_VALIDATION = "await validation"
-    """The leader has changed, and has to be asked whether it has what was read."""
+    """The leader has changed: whether it has the records read so far has to be checked."""
     FETCHING = "fetching"
-    """It is good."""
+    """The position is valid."""
 
 
-class HandingOut(Protocol):
-    """Records of one partition that are being handed out one by one."""
+class HandedOutRecords(Protocol):
+    """Records of one partition that are being handed out one by one; a :class:`.Chunk`."""
 
     def position(self) -> FetchPosition:
-        """Behind what was handed out."""
+        """The position after the records that were handed out."""
         ...
 
     def finished(self) -> FetchPosition:
-        """Behind what the user has finished with."""
+        """The position after the records that the user has finished."""
         ...
 
     def finish(self) -> None:
-        """The user has finished with all that was handed out."""
+        """Record that the user has finished all records that were handed out."""
         ...
 
     def stop(self) -> None:
@@ -71,21 +71,22 @@ class PartitionState:
     """One assigned partition.
 
     Attributes:
-        state: what is known of its position.
-        strategy: while a reset is awaited, what it is to be reset to.
-        is_paused: the user wants nothing of it.
-        is_revocation_pending: it is about to be given up, and nothing of it is handed out.
-        jumps: counts the times that what was fetched before became useless, because the position
-            has changed other than by reading on, or has to be validated.
-        leader_epoch: the newest leader epoch that the position is good for; -1 for none.
-        retry_at: not to be reset, validated or fetched before.
+        state: what is known about its position.
+        strategy: while a reset is awaited, where to reset to.
+        is_paused: whether the user has paused it.
+        is_revocation_pending: whether it is about to be given up; nothing of it is handed out.
+        jumps: counts how often fetched records became useless, because the position has changed
+            other than by reading on, or has to be validated.
+        leader_epoch: the newest leader epoch for which the position is valid; -1 for none.
+        retry_at: the earliest time to reset, validate or fetch it.
         failures: how often that has failed in a row.
-        is_asking: a request to reset or validate it is under way.
-        is_fetched_alone: the last fetch of it came to more than can be taken, and it is to be
-            found out whether that was for this partition's sake.
-        high_watermark: behind the last record that every replica has; None before the first fetch.
-        last_stable_offset: before it every transaction has ended.
-        log_start_offset: the first that is still there.
+        is_request_in_flight: whether a request to reset or validate it is in flight.
+        is_fetched_alone: whether it is fetched alone, because the last response with it was too
+            large, to find out whether this partition is the reason.
+        high_watermark: the offset after the last fully replicated record; None before the first
+            fetch.
+        last_stable_offset: the offset before which every transaction has ended.
+        log_start_offset: the first offset of the log.
     """
 
     __slots__ = (
@@ -96,9 +97,9 @@ class PartitionState:
         "_preferred_until",
         "failures",
         "high_watermark",
-        "is_asking",
         "is_fetched_alone",
         "is_paused",
+        "is_request_in_flight",
         "is_revocation_pending",
         "jumps",
         "last_stable_offset",
@@ -118,64 +119,64 @@ class PartitionState:
         self.leader_epoch = NO_EPOCH
         self.retry_at = -math.inf
         self.failures = 0
-        self.is_asking = False
+        self.is_request_in_flight = False
         self.is_fetched_alone = False
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
         self.log_start_offset: int | None = None
-        self._handing_out: HandingOut | None = None
+        self._handing_out: HandedOutRecords | None = None
         self._position: FetchPosition | None = None
         self._finished: FetchPosition | None = None
         self._preferred_replica: int | None = None
         self._preferred_until = -math.inf
 
-    # Where it is.
+    # The position.
 
     @property
     def position(self) -> FetchPosition | None:
-        """Where the next record to be handed out is; None if that is not known."""
+        """The position of the next record to be handed out; None if it is not known."""
         return self._position if self._handing_out is None else self._handing_out.position()
 
     @property
     def finished(self) -> FetchPosition | None:
-        """Behind the last record that the user has finished with: what is safe to commit.
+        """The position after the last record that the user has finished, which is safe to commit.
 
-        A record is finished when its loop asks for the next one.
+        A record is finished when its loop requests the next one.
         """
         return self._finished if self._handing_out is None else self._handing_out.finished()
 
     @property
     def is_fetchable(self) -> bool:
-        """Whether records of it are wanted, and it is known from where on."""
+        """Whether its position is valid and its records may be handed out."""
         return (
             self.state is FetchState.FETCHING
             and not self.is_paused
             and not self.is_revocation_pending
         )
 
-    def hand_out(self, records: HandingOut) -> None:
-        """Begin to hand out these."""
+    def hand_out(self, records: HandedOutRecords) -> None:
+        """Begin to hand out these records."""
         self._handing_out = records
 
     def finish(self) -> None:
-        """The user has finished with all that was handed out."""
+        """Record that the user has finished all records that were handed out."""
         if self._handing_out is not None:
             self._handing_out.finish()
         else:
             self._finished = self._position
 
     def read_to(self, position: FetchPosition) -> None:
-        """All before it was handed out, or is not for users; the last of it may be in work yet."""
+        """Move past records that were handed out or are invisible; the last may still be in use."""
         self._finished = self.finished
         self._handing_out = None
         self._position = position
 
     def seek(self, position: FetchPosition, *, is_valid: bool) -> None:
-        """Go on elsewhere.
+        """Continue at another position.
 
         Args:
-            position: from where on.
-            is_valid: the leader need not be asked whether it has what is before it.
+            position: where to continue.
+            is_valid: the leader need not be asked whether it has the records before it.
         """
         self._forget_fetched()
         self._position = self._finished = position
@@ -183,20 +184,20 @@ class PartitionState:
         self.strategy = None
 
     def request_reset(self, strategy: ResetStrategy) -> None:
-        """Go on where a strategy says, once the log was asked."""
+        """Continue where a strategy says, once the offset was looked up."""
         self._forget_fetched()
         self._position = self._finished = None
         self.state = FetchState.AWAIT_RESET
         self.strategy = strategy
 
     def refetch(self) -> None:
-        """Go on at the same position, but not with what was fetched already."""
+        """Discard fetched records, and fetch again from the same position."""
         position, finished = self.position, self.finished
         self._forget_fetched()
         self._position, self._finished = position, finished
 
     def give_up(self) -> None:
-        """The partition is not assigned any more: hand out nothing of it."""
+        """Hand out no more: the partition is no longer assigned."""
         self._forget_fetched()
 
     def _forget_fetched(self) -> None:
@@ -206,21 +207,21 @@ class PartitionState:
         self.jumps += 1
         self.retry_at = -math.inf
         self.failures = 0
-        self.is_asking = False
+        self.is_request_in_flight = False
         self._preferred_replica = None
 
-    def put_off(self, now: float, retry: ExponentialBackoff, chance: random.Random) -> None:
-        """It could not be reset, validated or fetched: wait, and longer each time (KIP-580)."""
+    def put_off(self, now: float, retry: ExponentialBackoff, rng: random.Random) -> None:
+        """Back off after a failed reset, validation or fetch, longer each time (KIP-580)."""
         self.failures += 1
-        self.retry_at = now + retry.seconds(self.failures, chance)
+        self.retry_at = now + retry.seconds(self.failures, rng)
 
-    # Whether it is good (KIP-320).
+    # Validation (KIP-320).
 
-    def look_at_leader(self, leader_epoch: int) -> None:
-        """Have the position validated if this leader is not the one it was found good for.
+    def validate_for_leader(self, leader_epoch: int) -> None:
+        """Have the position validated if the leader is newer than the one it is valid for.
 
         Args:
-            leader_epoch: of the partition's leader, as the metadata say; -1 if they do not.
+            leader_epoch: of the partition's leader in the metadata; -1 if they do not contain it.
         """
         position = self.position
         if position is None:
@@ -238,27 +239,27 @@ class PartitionState:
             self.state = FetchState.AWAIT_VALIDATION
 
     def validated(self, leader_epoch: int) -> None:
-        """The leader of this epoch has all that was read, or nobody can tell."""
+        """Mark the position as valid: the leader has all records, or this cannot be checked."""
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
         self.retry_at = -math.inf
         self.failures = 0
         self.state = FetchState.FETCHING
-        self.is_asking = False
+        self.is_request_in_flight = False
 
-    # The replica nearby (KIP-392).
+    # The preferred read replica (KIP-392).
 
     def prefer_replica(self, node_id: int, until: float) -> None:
-        """Fetch from this node until then."""
+        """Fetch from this node until ``until``."""
         self._preferred_replica = node_id
         self._preferred_until = until
 
     def preferred_replica(self, now: float) -> int | None:
-        """The node to fetch from in place of the leader, if there is one and that still holds."""
+        """The node to fetch from instead of the leader; None if there is none, or it expired."""
         if self._preferred_replica is not None and now >= self._preferred_until:
             self._preferred_replica = None
         return self._preferred_replica
 
     def forget_replica(self) -> int | None:
-        """Fetch from the leader again; returns the node there was in place of it."""
+        """Fetch from the leader again. Returns the node that was preferred."""
         replica, self._preferred_replica = self._preferred_replica, None
         return replica

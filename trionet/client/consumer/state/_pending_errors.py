@@ -1,4 +1,4 @@
-"""Errors that background work has found, until the user's next call raises them."""
+"""Errors of the background tasks, kept until the user's next call raises them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..._topic_partition import TopicPartition
 from ._partition_state import PartitionState
 
 
-class Failures:
-    """See the module.
+class PendingErrors:
+    """Collects errors for the task that reads records.
 
-    A partition that has failed is left alone until the user was told, so that no error is found
-    again and again meanwhile; a seek forgets it.
+    A partition that has failed is not tried again until its error was raised, so that the same
+    error is not found again and again; a seek discards it.
 
     Args:
-        on_failure: called when there is one.
+        on_failure: called when an error is added.
     """
 
     def __init__(self, on_failure: Callable[[], object]) -> None:
@@ -26,15 +26,15 @@ class Failures:
         self._of_client: TrionetError | None = None
 
     def add(self, error: TrionetError) -> None:
-        """Tell the user of something that is wrong with all; of several, the last."""
+        """Add an error that concerns the whole consumer; the last one wins."""
         self._of_client = error
         self._on_failure()
 
     def add_if_final(self, error: TrionetError | None) -> bool:
-        """Tell the user of what kept a request from being answered, if trying again is no use.
+        """Add the error of a request if retrying is useless.
 
         Returns:
-            Whether it is no use.
+            Whether it is useless.
         """
         if not isinstance(error, LASTING):
             return False
@@ -44,17 +44,17 @@ class Failures:
     def add_partition(
         self, name: TopicPartition, state: PartitionState, error: TrionetError
     ) -> None:
-        """Tell the user of something that is wrong with a partition."""
+        """Add an error that concerns one partition."""
         self._of_partitions[name] = state, state.jumps, error
         self._on_failure()
 
     def has(self, name: TopicPartition, state: PartitionState) -> bool:
-        """Whether the user is still to be told of something about a partition."""
+        """Whether an error of a partition has not been raised yet."""
         found = self._of_partitions.get(name)
         return found is not None and found[0] is state and found[1] == state.jumps
 
     def take(self) -> TrionetError | None:
-        """The next error to raise; None without any."""
+        """Remove and return the next error to raise; None if there is none."""
         if self._of_client is not None:
             error, self._of_client = self._of_client, None
             return error

@@ -1,4 +1,4 @@
-"""Where a consumer begins that has no offset, or one that is not there (``auto.offset.reset``)."""
+"""Where to begin without an offset, or with one that is out of range (``auto.offset.reset``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 from ....errors import ConfigError
 
-#: What ListOffsets understands in place of a time.
+#: Special timestamps of ListOffsets.
 EARLIEST_TIMESTAMP: Final = -2
 LATEST_TIMESTAMP: Final = -1
 
@@ -25,7 +25,7 @@ _DURATION: Final = re.compile(
 
 @attrs.frozen
 class ResetStrategy:
-    """What to do without an offset (Kafka: AutoOffsetResetStrategy, KIP-1106).
+    """Where to begin without an offset (Kafka: AutoOffsetResetStrategy, KIP-1106).
 
     Attributes:
         name: ``earliest``, ``latest``, ``none`` or ``by_duration``.
@@ -37,10 +37,10 @@ class ResetStrategy:
 
     @classmethod
     def parse(cls, text: str) -> ResetStrategy:
-        """What a value of ``auto.offset.reset`` means.
+        """Parse a value of ``auto.offset.reset``.
 
         Raises:
-            ConfigError: it means nothing.
+            ConfigError: it is malformed.
         """
         plain = text.strip()
         if plain.lower() in {"earliest", "latest", "none"}:
@@ -52,7 +52,7 @@ class ResetStrategy:
         raise ConfigError(f"auto.offset.reset = {text!r}; allowed: {_ALLOWED}")
 
     def timestamp(self, now_ms: int) -> int:
-        """What to ask ListOffsets for.
+        """The timestamp to look up with ListOffsets.
 
         Args:
             now_ms: the time of day in milliseconds since 1970.
@@ -61,7 +61,7 @@ class ResetStrategy:
             ValueError: the strategy is ``none``.
         """
         if self.name == "none":
-            raise ValueError("auto.offset.reset is none: there is nothing to ask for")
+            raise ValueError("auto.offset.reset is none: there is no offset to look up")
         if self.name == "by_duration":
             return max(0, now_ms - self.duration_ms)
         return EARLIEST_TIMESTAMP if self.name == "earliest" else LATEST_TIMESTAMP

@@ -1,8 +1,8 @@
-"""What a consumer is subscribed to, what is assigned to it, and where it stands in each partition.
+"""The subscription of a consumer, its assignment, and its position in each partition.
 
-(Kafka: SubscriptionState.) Pure: ``now`` is a parameter, in seconds of the loop's clock. What is
-assigned is the user's choice (:meth:`SubscriptionState.assign`) or that of a group, for the topics
-that the user names (:meth:`SubscriptionState.subscribe`) or that a pattern matches.
+(Kafka: SubscriptionState.) Pure: ``now`` is a parameter, in seconds of the loop's clock. Partitions
+are assigned by the user (:meth:`SubscriptionState.assign`) or by a group, for the topics that the
+user names (:meth:`SubscriptionState.subscribe`) or that match a pattern.
 """
 
 # Compiled by mypyc.
@@ -21,7 +21,7 @@ from ._reset_strategy import ResetStrategy
 
 
 class SubscriptionType(enum.Enum):
-    """Who decides what is assigned."""
+    """How partitions are assigned."""
 
     NONE = "none"
     TOPICS = "topics"
@@ -30,18 +30,21 @@ class SubscriptionType(enum.Enum):
 
 
 class SubscriptionState:
-    """See the module.
+    """The subscription, the assignment and the positions.
+
+    More than 25 methods, as Kafka's class: every part of the consumer reads or changes this one
+    state, and splitting it would only add names for its parts.
 
     Args:
         default_reset: where to begin without an offset (``auto.offset.reset``).
 
     Attributes:
         default_reset: as above.
-        type: who decides what is assigned.
-        topics: those subscribed to: the user's, or what the pattern matched last.
-        pattern: the pattern of topics, if one was given.
+        type: how partitions are assigned.
+        topics: the topics of the subscription: the user's, or the last that matched the pattern.
+        pattern: the pattern of topics; None without one.
         assignment_id: counts the changes of the assignment.
-        on_change: called when a partition may have become fetchable, or ceased to be.
+        on_change: called when a partition may have become fetchable, or stopped being so.
     """
 
     def __init__(self, default_reset: ResetStrategy) -> None:
@@ -54,47 +57,46 @@ class SubscriptionState:
         self._group_topics: frozenset[str] = frozenset()
         self._partitions: dict[TopicPartition, PartitionState] = {}
 
-    # What the user wants.
+    # The user's subscription.
 
     def subscribe(self, topics: Iterable[str]) -> bool:
         """Have a group assign partitions of these topics.
 
         Returns:
-            Whether that is something new.
+            Whether the topics have changed.
 
         Raises:
-            ValueError: partitions were assigned by hand, or a pattern is subscribed to.
+            ValueError: partitions were assigned manually, or a pattern is subscribed to.
         """
         self._become(SubscriptionType.TOPICS)
         return self._change_topics(frozenset(topics))
 
     def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
-        """Have a group assign partitions of all topics whose name the pattern matches, from start
-        to end.
+        """Have a group assign partitions of all topics whose whole name matches the pattern.
 
         Raises:
-            ValueError: partitions were assigned by hand, or topics are subscribed to.
+            ValueError: partitions were assigned manually, or topics are subscribed to.
         """
         self._become(SubscriptionType.PATTERN)
         self.pattern = pattern
 
     def subscribe_matching(self, topics: Iterable[str]) -> bool:
-        """Take those of the cluster's topics that the pattern matches.
+        """Update the topics of a pattern from all topics of the cluster.
 
         Returns:
-            Whether they are others than before.
+            Whether the topics have changed.
         """
         return self._change_topics(frozenset(filter(self.matches, topics)))
 
     def matches(self, topic: str) -> bool:
-        """Whether the pattern matches a topic; False without one."""
+        """Whether the pattern matches a topic; False without a pattern."""
         return self.pattern is not None and self.pattern.fullmatch(topic) is not None
 
     def assign(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Take exactly these partitions; those that were there before keep their positions.
+        """Assign exactly these partitions; those assigned before keep their positions.
 
         Returns:
-            Whether they are others than before.
+            Whether the assignment has changed.
 
         Raises:
             ValueError: topics or a pattern are subscribed to.
@@ -103,7 +105,7 @@ class SubscriptionState:
         return self._set_assignment(partitions)
 
     def unsubscribe(self) -> None:
-        """Want nothing any more."""
+        """Drop the subscription and the assignment."""
         self.type = SubscriptionType.NONE
         self.topics = self._group_topics = frozenset()
         self.pattern = None
@@ -112,8 +114,9 @@ class SubscriptionState:
     def _become(self, type: SubscriptionType) -> None:
         if self.type not in {SubscriptionType.NONE, type}:
             raise ValueError(
-                "a consumer either subscribes to topics, or to a pattern, or assigns itself "
-                f"partitions: this one has {self.type.value}; unsubscribe() before"
+                "subscriptions to topics, to a pattern and manual assignment of partitions are"
+                f" mutually exclusive, and this consumer uses {self.type.value}; call"
+                " unsubscribe() first"
             )
         self.type = type
 
@@ -131,15 +134,15 @@ class SubscriptionState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is wanted at all."""
+        """Whether there is nothing to read."""
         if self.type is SubscriptionType.USER:
             return not self._partitions
         return self.type is SubscriptionType.NONE
 
-    # What the group says.
+    # The group.
 
     def subscribe_group(self, topics: Iterable[str]) -> bool:
-        """As a group's leader, follow the metadata of all topics that its members want.
+        """As the group's leader, follow the metadata of all topics that its members subscribe to.
 
         Returns:
             Whether there are new ones among them.
@@ -149,27 +152,27 @@ class SubscriptionState:
         return self._group_topics != before
 
     def reset_group_subscription(self) -> None:
-        """Follow nothing but what this member wants: it leads no more."""
+        """Follow only the topics of this member: it is not the leader any more."""
         self._group_topics = self.topics
 
     def assign_from_group(self, partitions: Iterable[TopicPartition]) -> None:
-        """Take what the group gave; those that were there before keep their positions.
+        """Assign the partitions that the group gave; those assigned before keep their positions.
 
         Raises:
-            ValueError: no group is asked to assign anything.
+            ValueError: there is no subscription.
         """
         if not self.is_group_managed:
-            raise ValueError("partitions come from a group only when topics are subscribed to")
+            raise ValueError("a group can assign partitions only to a subscribed consumer")
         self._set_assignment(partitions)
 
     def fits_subscription(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether all of an assignment is of topics that are subscribed to now."""
+        """Whether the current subscription includes the topics of all these partitions."""
         if self.type is SubscriptionType.PATTERN:
             return all(self.matches(each.topic) for each in partitions)
         return all(each.topic in self.topics for each in partitions)
 
     def mark_revocation_pending(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hand out nothing of these, which are to be given up, while callbacks run."""
+        """Hand out nothing of these, which are about to be given up, while callbacks run."""
         for each in partitions:
             self._state(each).is_revocation_pending = True
         self.on_change()
@@ -188,7 +191,7 @@ class SubscriptionState:
         self.on_change()
         return True
 
-    # What is assigned.
+    # The assignment.
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
@@ -197,25 +200,25 @@ class SubscriptionState:
 
     @property
     def partitions(self) -> Mapping[TopicPartition, PartitionState]:
-        """The assigned partitions in the order in which they are fetched, and their states."""
+        """The assigned partitions and their states, in the order in which they are fetched."""
         return self._partitions
 
     def is_assigned(self, partition: TopicPartition) -> bool:
         return partition in self._partitions
 
     def state(self, partition: TopicPartition) -> PartitionState | None:
-        """Of an assigned partition; None of others."""
+        """The state of an assigned partition; None for others."""
         return self._partitions.get(partition)
 
     def move_to_end(self, partition: TopicPartition) -> None:
-        """Fetch this one last the next time, so that no other starves."""
+        """Fetch this partition last the next time, so that no other starves."""
         state = self._partitions.pop(partition, None)
         if state is not None:
             self._partitions[partition] = state
 
     @property
     def metadata_topics(self) -> frozenset[str] | None:
-        """The topics whose metadata are followed; None for all of them, to match a pattern."""
+        """The topics whose metadata are needed; None for all of them, to match a pattern."""
         if self.type is SubscriptionType.PATTERN:
             return None
         if self.type is SubscriptionType.USER:
@@ -231,7 +234,7 @@ class SubscriptionState:
     # Positions.
 
     def position(self, partition: TopicPartition) -> FetchPosition | None:
-        """Where the next record to be handed out is; None if that is not known yet.
+        """The position of the next record to be handed out; None if it is not known yet.
 
         Raises:
             ValueError: the partition is not assigned, as for the others.
@@ -239,14 +242,14 @@ class SubscriptionState:
         return self._state(partition).position
 
     def positions(self) -> dict[TopicPartition, FetchPosition]:
-        """Behind the last record that was handed out of each partition (Kafka: allConsumed)."""
+        """The position after the last record handed out of each partition (Kafka: allConsumed)."""
         found = ((each, state.position) for each, state in self._partitions.items())
         return {each: position for each, position in found if position is not None}
 
     def finished_positions(self) -> dict[TopicPartition, FetchPosition]:
-        """Behind the last record of each partition that the user has finished with.
+        """The position after the last finished record of each partition.
 
-        What may be committed without being asked for; see :attr:`.PartitionState.finished`.
+        This is what may be auto-committed; see :attr:`.PartitionState.finished`.
         """
         found = ((each, state.finished) for each, state in self._partitions.items())
         return {each: position for each, position in found if position is not None}
@@ -254,12 +257,12 @@ class SubscriptionState:
     def seek(
         self, partition: TopicPartition, position: FetchPosition, *, is_valid: bool = True
     ) -> None:
-        """Go on elsewhere.
+        """Continue at another position.
 
         Args:
             partition: an assigned one.
-            position: from where on.
-            is_valid: the leader need not be asked whether it has what is before it. A committed
+            position: where to continue.
+            is_valid: the leader need not be asked whether it has the records before it. A committed
                 position with an epoch has to be validated.
         """
         self._state(partition).seek(position, is_valid=is_valid)
@@ -268,12 +271,12 @@ class SubscriptionState:
     def request_reset(
         self, partition: TopicPartition, strategy: ResetStrategy | None = None
     ) -> None:
-        """Go on where a strategy says, or the default one, once the log was asked."""
+        """Continue where a strategy says (by default the configured one), once that is known."""
         self._state(partition).request_reset(strategy or self.default_reset)
         self.on_change()
 
     def pause(self, partition: TopicPartition) -> None:
-        """Hand out nothing of it, and fetch nothing, until :meth:`resume`."""
+        """Hand out and fetch nothing of it until :meth:`resume`."""
         self._state(partition).is_paused = True
         self.on_change()
 
@@ -285,42 +288,43 @@ class SubscriptionState:
     def paused(self) -> frozenset[TopicPartition]:
         return frozenset(each for each, state in self._partitions.items() if state.is_paused)
 
-    # What has to be found out.
+    # Positions to fetch, reset or validate.
 
     def initializing(self) -> list[TopicPartition]:
-        """Partitions whose committed offset has to be asked for."""
+        """Partitions whose committed offset has to be fetched."""
         return self._in_state(FetchState.INITIALIZING)
 
     def has_all_positions(self) -> bool:
-        """Whether it is known of every partition where to go on."""
+        """Whether the position of every partition is known."""
         return all(state.position is not None for state in self._partitions.values())
 
     def to_reset(self, now: float) -> list[TopicPartition]:
-        """Partitions whose offset for their strategy is to be asked for now."""
+        """Partitions whose reset is due."""
         return self._due(FetchState.AWAIT_RESET, now)
 
     def to_validate(self, now: float) -> list[TopicPartition]:
-        """Partitions whose leader is to be asked now whether it has what was read."""
+        """Partitions whose validation is due."""
         return self._due(FetchState.AWAIT_VALIDATION, now)
 
     def seconds_to_retry(self, now: float) -> float:
-        """How long until a partition that has to wait may be asked for again."""
+        """The seconds until the backoff of a partition ends."""
         waits = (state.retry_at - now for state in self._partitions.values())
         return min((each for each in waits if each > 0), default=math.inf)
 
-    def look_at_leaders(self, cluster: Cluster) -> None:
-        """Have the positions validated whose leaders have changed (KIP-320)."""
+    def validate_positions_of_new_leaders(self, cluster: Cluster) -> None:
+        """Have positions validated whose leaders have changed (KIP-320)."""
         for partition, state in self._partitions.items():
             topic = cluster.topics.get(partition.topic)
             known = topic.partitions.get(partition.partition) if topic is not None else None
             if known is not None and known.leader in cluster.nodes:
-                state.look_at_leader(known.leader_epoch)
+                state.validate_for_leader(known.leader_epoch)
 
     def _due(self, wanted: FetchState, now: float) -> list[TopicPartition]:
         return [
             each
             for each in self._in_state(wanted)
-            if not self._partitions[each].is_asking and self._partitions[each].retry_at <= now
+            if not self._partitions[each].is_request_in_flight
+            and self._partitions[each].retry_at <= now
         ]
 
     def _in_state(self, wanted: FetchState) -> list[TopicPartition]:
@@ -328,4 +332,4 @@ class SubscriptionState:
 
 
 def _nobody() -> None:
-    """Nobody wants to know."""
+    """Do nothing on a change."""

@@ -1,7 +1,16 @@
-"""Records that wait to be sent, in batches for each partition (Kafka: RecordAccumulator).
+"""Gathers records into batches per partition (Kafka: RecordAccumulator).
 
-Pure: ``now`` is in seconds of the loop's clock everywhere, and nothing here waits. The producer
-appends, the sender asks who is ready, drains, and tells what became of each batch.
+An append is paid by each record, and a drain by each batch: so they are two classes. The
+accumulator finds the open batch of a partition and appends to it; what happens to batches after
+that is in :class:`.BatchQueues`, which is all that the sender sees. Appending costs a look-up of
+the topic and one call of the batch's builder (:meth:`RecordAccumulator.try_append`), without a
+clock and without locks: one loop runs both sides.
+
+Rejected: to append to the current batch in the producer, without a look-up by topic, which would
+save a fifth of an append and need invalidation whenever metadata change. Reconsider if records of
+one topic are ever sent without its name.
+
+Pure: ``now`` is in seconds of the loop's clock everywhere, and nothing here waits.
 """
 
 # Compiled by mypyc.
@@ -18,49 +27,57 @@ from ....protocol.records._types import Headers
 from ..._topic_partition import TopicPartition
 from ..delivery._deliveries import Deliveries
 from ..delivery._delivery import Delivery, abandon, withdrawn
-from ..delivery._produce_request_result import BatchOutcome
+from ..delivery._produce_request_result import ProduceRequestResult
 from ._accumulator_settings import AccumulatorSettings
 from ._batch import ProducerBatch, record_size_max
-from ._batch_queues import BatchQueues, ReadyCheck, Sequencing
+from ._batch_queues import BatchQueues, Sequencing
 from ._partition_queue import PartitionQueue
 from ._partitioner import partition_of
 from ._record_columns import RecordColumns
 
-__all__ = ["ReadyCheck", "RecordAccumulator", "Sequencing"]
 
-
-class RecordAccumulator(BatchQueues):
-    """See the module; what is sent of it is in :class:`.BatchQueues`.
+class RecordAccumulator:
+    """Gathers records into batches.
 
     Args:
-        settings: how records are gathered.
-        chance: blurs waits and chooses partitions.
-        sequencing: numbers the batches; None without idempotence.
+        settings: sizes, limits and compression of batches.
+        rng: jitters backoffs and chooses partitions.
+        sequencing: assigns sequence numbers to batches; None without idempotence.
+
+    Attributes:
+        queues: where the batches wait to be sent.
+        pool: the memory that batches take.
+        is_closed: whether appends are rejected.
     """
 
     def __init__(
         self,
         settings: AccumulatorSettings,
-        chance: random.Random,
+        rng: random.Random,
         sequencing: Sequencing | None = None,
     ) -> None:
-        super().__init__(settings, chance, sequencing)
+        self.queues: BatchQueues = BatchQueues(settings, rng, sequencing)
+        # These two are read for each record: one attribute less than through the queues.
+        self.pool = self.queues.pool
+        self._topics = self.queues.topics
+        self.is_closed: bool = False
+        self._settings = settings
         self._batch_bytes = min(settings.batch_bytes, settings.request_bytes_max)
         self._ignores_keys = settings.ignores_keys
 
     def knows(self, topic: str, partition: int | None = None) -> bool:
-        """Whether something can be appended to a topic, or to one partition of it."""
+        """Whether records can be appended to a topic, or to one partition of it."""
         found = self._topics.get(topic)
         return found is not None and (partition is None or found.queue(partition) is not None)
 
     def key_partitions(self, topic: str) -> int:
-        """How many partitions the keys of a topic's records choose from.
+        """The number of partitions that the keys of a topic's records choose from.
 
         Args:
-            topic: one that :meth:`knows` says yes to.
+            topic: one for which :meth:`knows` returns True.
 
         Returns:
-            0 where they choose none (``partitioner.ignore.keys``).
+            0 if keys do not choose the partition (``partitioner.ignore.keys``).
         """
         found = self._topics.get(topic)
         return 0 if found is None or self._ignores_keys else found.partitions
@@ -75,24 +92,24 @@ class RecordAccumulator(BatchQueues):
         headers: Headers,
         now: float,
     ) -> Delivery:
-        """Add a record to the batch that its partition fills.
+        """Append a record to the open batch of its partition, or to a new one.
 
         Args:
-            topic: one that :meth:`knows` says yes to.
-            partition: its number; None lets the key decide, or without a key the load.
+            topic: one for which :meth:`knows` returns True.
+            partition: its number; None chooses by the key, or without a key by load.
             timestamp: in milliseconds.
-            key: None for none.
+            key: None for no key.
             value: None for null.
             headers: names and values.
-            now: the time.
+            now: the current time.
 
         Raises:
-            trio.WouldBlock: ``buffer.memory`` has no room for another batch, or the topic or the
+            trio.WouldBlock: ``buffer.memory`` has no space for another batch, or the topic or the
                 partition is not known (yet).
             trio.ClosedResourceError: the accumulator is closed.
             RecordTooLargeError: the record is larger than ``max.request.size``, or than all of
                 ``buffer.memory``.
-            LocalProtocolError: the timestamp is beyond 64 bits, or too far from the batch's first.
+            LocalProtocolError: the timestamp exceeds 64 bits, or is too far from the batch's first.
             TypeError: the key or the value is neither bytes nor None.
         """
         delivery = self.try_append(topic, partition, timestamp, key, value, headers)
@@ -132,12 +149,12 @@ class RecordAccumulator(BatchQueues):
         value: Bytes | None,
         headers: Headers,
     ) -> Delivery | None:
-        """Add a record to the batch that its partition fills, as :meth:`append`.
+        """Append a record to the open batch of its partition, as :meth:`append` does.
 
-        That is what happens to nearly every record, and needs no clock.
+        This is the path of nearly every record; it needs no clock.
 
         Returns:
-            Its delivery; None if that takes another batch, or cannot be done.
+            Its delivery; None if the record needs a new batch, or cannot be appended.
 
         Raises:
             LocalProtocolError, TypeError: as :meth:`append`.
@@ -171,24 +188,25 @@ class RecordAccumulator(BatchQueues):
         deliveries: Deliveries,
         now: float,
     ) -> int:
-        """Add some records of columns, as far as there is room for them.
+        """Append a range of records of columns, as far as there is space for them.
 
         Args:
-            topic: one that :meth:`knows` says yes to.
-            partition: its number; None lets the keys decide, or without a key the load.
-            columns: the records, of which these passed :meth:`check_columns`.
-            start: the number of the first one.
-            stop: the number of the one after the last.
-            deliveries: take theirs.
-            now: the time.
+            topic: one for which :meth:`knows` returns True.
+            partition: its number; None chooses by the keys, or without a key by load.
+            columns: the records; this range has passed :meth:`check_columns`.
+            start: index of the first record.
+            stop: index after the last record.
+            deliveries: receives the deliveries of the records.
+            now: the current time.
 
         Returns:
-            The number of the first one that was not added; less than ``stop`` if ``buffer.memory``
-            has no room for another batch, or the topic or the partition is not known (yet).
+            The index of the first record that was not appended; less than ``stop`` if
+            ``buffer.memory`` has no space for another batch, or the topic or the partition is not
+            known (yet).
 
         Raises:
             trio.ClosedResourceError: the accumulator is closed.
-            LocalProtocolError: as :meth:`append`; the records before that one were added.
+            LocalProtocolError: as :meth:`append`; the records before that one were appended.
         """
         found = self._topics.get(topic)
         number = start
@@ -200,7 +218,7 @@ class RecordAccumulator(BatchQueues):
                     if partition is not None:
                         queue = found.queue(partition)
                     elif has_keys:
-                        queue = None  # each goes its own way
+                        queue = None  # each key chooses its own partition
                     if queue is not None and queue.filling is not None:
                         number = _fill(queue.filling, columns, number, stop, deliveries)
                         if number == stop:
@@ -214,12 +232,13 @@ class RecordAccumulator(BatchQueues):
         return number
 
     def end_columns(self, deliveries: Deliveries) -> bool:
-        """All records of columns were appended: where they fill whole batches nothing lingers.
+        """Close the last batches of columns that filled whole batches, so that nothing lingers.
 
-        Whoever sends so many at once needs no company for the last ones, and waits for all.
+        A caller that sends this many records at once expects no more to share their last batch
+        with, and waits for all of them.
 
         Returns:
-            Whether there is a batch to be sent that would have lingered.
+            Whether a batch became ready that would have lingered.
         """
         has_ended = False
         filled: set[TopicPartition] = set()
@@ -235,10 +254,10 @@ class RecordAccumulator(BatchQueues):
         return has_ended
 
     def check_columns(self, columns: RecordColumns, start: int, stop: int) -> None:
-        """Look at some records before any of them is appended.
+        """Check a range of records before any of them is appended.
 
         Raises:
-            TypeError: a key or a value is neither bytes nor None; says which.
+            TypeError: a key or a value is neither bytes nor None; the message names it.
             RecordTooLargeError: as :meth:`append`.
         """
         longest = columns.check(start, stop)
@@ -273,13 +292,11 @@ class RecordAccumulator(BatchQueues):
             self.pool.give_back(size)
             raise
         assert delivery is not None
-        queue.add(batch)
-        self._undrained[queue] = None
-        self._incomplete[batch] = None
+        self.queues.add(queue, batch)
         return delivery
 
     def _reserve(self, key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
-        """Take the memory of a batch that begins with a record; how much it is."""
+        """Take the memory for a batch that begins with this record. Returns its size."""
         size = record_size_max(key, value, headers)
         self._check_size(size)
         settings = self._settings
@@ -295,8 +312,8 @@ class RecordAccumulator(BatchQueues):
         ):
             if size > limit:
                 raise RecordTooLargeError(
-                    f"a record of {size} bytes, with all that belongs to it, is larger than"
-                    f" {name} = {limit}; send less, or raise that"
+                    f"a record of {size} bytes, with its overhead, is larger than {name} ="
+                    f" {limit}; send a smaller record, or raise {name}"
                 )
 
     def _why_not(self) -> Exception:
@@ -305,7 +322,7 @@ class RecordAccumulator(BatchQueues):
         return trio.WouldBlock()
 
     def withdraw_all(self, deliveries: Deliveries) -> None:
-        """Take back the records whose batches were not drained yet."""
+        """Withdraw the records whose batches have not been drained yet."""
         for outcome, index, count in deliveries.spans():
             batch = self._undrained_batch(outcome)
             for number in range(index, index + count):
@@ -317,7 +334,7 @@ class RecordAccumulator(BatchQueues):
                 self._drop_if_empty(batch)
 
     def withdraw(self, delivery: Delivery) -> bool:
-        """Take a record back whose batch was not drained yet; whether that was so."""
+        """Withdraw a record unless its batch has been drained. Returns whether it was withdrawn."""
         batch = self._undrained_batch(delivery.outcome)
         if batch is None:
             abandon(delivery.outcome, delivery.index)
@@ -327,7 +344,7 @@ class RecordAccumulator(BatchQueues):
         self._drop_if_empty(batch)
         return True
 
-    def _undrained_batch(self, outcome: BatchOutcome) -> ProducerBatch | None:
+    def _undrained_batch(self, outcome: ProduceRequestResult) -> ProducerBatch | None:
         queue = self._topics.queue(outcome.topic_partition)
         if queue is not None:
             for batch in queue.batches:
@@ -338,18 +355,23 @@ class RecordAccumulator(BatchQueues):
     def _drop_if_empty(self, batch: ProducerBatch) -> None:
         queue = self._topics.queue(batch.topic_partition)
         if queue is not None and not batch.record_count:
-            self._remove(queue, batch)
+            self.queues.remove(batch)
             batch.fail(withdrawn())  # a flush may wait for it
-            self.deallocate(batch)
+            self.queues.deallocate(batch)
+
+    def close(self) -> None:
+        """Reject further appends; what is queued becomes ready at once."""
+        self.is_closed = True
+        self.queues.close()
 
 
 def _fill(
     batch: ProducerBatch, columns: RecordColumns, start: int, stop: int, deliveries: Deliveries
 ) -> int:
-    """Add records to a batch as long as they fit; the number of the first that does not."""
+    """Append records as long as they fit. Returns the index of the first that does not."""
     index = batch.appended
     try:
         return batch.append_columns(columns, start, stop)
-    finally:  # of those before one that cannot be written, too
+    finally:  # also for the records before one that cannot be encoded
         if batch.appended > index:
             deliveries.add(batch.outcome, index, batch.appended - index)

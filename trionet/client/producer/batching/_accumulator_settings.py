@@ -1,4 +1,4 @@
-"""The settings of what a producer buffers."""
+"""Settings of the record accumulator."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from ..._backoff import ExponentialBackoff
 
 @attrs.frozen(kw_only=True)
 class AccumulatorSettings:
-    """How records are gathered.
+    """How records are gathered into batches.
 
     Attributes:
-        batch_bytes: how large a batch may get before it is full, in bytes and before compression;
-            0 sends each record by itself (``batch.size``).
+        batch_bytes: the size at which a batch is full, in bytes before compression; 0 sends each
+            record in a batch of its own (``batch.size``).
         linger_seconds: how long a batch that is not full waits for more records (``linger.ms``).
-        buffer_bytes: what all batches may take (``buffer.memory``).
+        buffer_bytes: the memory that all batches may take (``buffer.memory``).
         request_bytes_max: the largest record, and the most that one request carries
             (``max.request.size``).
-        delivery_seconds: how long a record may take from the beginning of its batch to its
+        delivery_seconds: how long a record may take from the creation of its batch to its
             acknowledgement (``delivery.timeout.ms``).
-        retry: the waits before a batch is sent again (``retry.backoff.ms``,
+        retry: the backoff before a batch is sent again (``retry.backoff.ms``,
             ``retry.backoff.max.ms``).
-        codec: the compression codec's number (``compression.type``).
+        codec: the number of the compression codec (``compression.type``).
         level: see :func:`._codecs.compress` (``compression.gzip.level`` and its like).
-        is_adaptive: records without a key go more often to partitions whose queue is short
+        is_adaptive: records without a key prefer partitions with short queues
             (``partitioner.adaptive.partitioning.enable``, KIP-794).
-        availability_seconds: they do not go to partitions whose leader has not taken anything for
-            so long; 0 for no such limit (``partitioner.availability.timeout.ms``).
-        ignores_keys: records with a key are treated as those without
+        availability_seconds: skip partitions whose leader has not accepted anything for this long;
+            0 for no limit (``partitioner.availability.timeout.ms``).
+        ignores_keys: choose the partition of records with a key as if they had none
             (``partitioner.ignore.keys``).
     """
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from ....protocol.records import _implementation as implementation
-from ....protocol.records._batch import HEADER_SIZE, TRANSACTIONAL, Bytes, sealed
+from ....protocol.records._batch import HEADER_SIZE, TRANSACTIONAL, Bytes, seal_batch
 from ....protocol.records._records import compressed_chunks
 from ....protocol.records._types import Headers, as_bytes
 from ..._topic_partition import TopicPartition
 from ..delivery._delivery import Delivery
-from ..delivery._produce_request_result import BatchOutcome, maybe_written
+from ..delivery._produce_request_result import ProduceRequestResult, maybe_written
 from ._record_columns import RecordColumns
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ SEQUENCE_MAX: Final = 2**31 - 1
 #: of its headers, as varints of the most bytes that each may have.
 _RECORD_OVERHEAD: Final = 5 + 1 + 10 + 5 + 5 + 5 + 5
 _HEADER_OVERHEAD: Final = 5 + 5
-#: What one character of a header's name may need.
+#: The most bytes that a character of a header's name takes.
 _UTF8_BYTES_MAX: Final = 4
 
 
 def record_size_max(key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
-    """How large a batch with this record alone is at most, in bytes.
+    """The most bytes that a batch with this record alone can take.
 
     (Kafka: AbstractRecords.estimateSizeInBytesUpperBound.)
     """
     size = HEADER_SIZE + _RECORD_OVERHEAD + _length(key) + _length(value)
-    for name, content in headers or ():  # as a batch that has begun takes them
+    for name, content in headers or ():  # a batch accepts None for no headers, too
         size += _HEADER_OVERHEAD + _UTF8_BYTES_MAX * len(name) + _length(content)
     return size
 
@@ -51,34 +51,33 @@ def _length(field: object) -> int:
 
 
 class ProducerBatch:
-    """See the module.
+    """A batch of records for one partition.
 
     Args:
-        topic_partition: where the records go.
-        size_max: ``batch.size``: further records must fit into so many bytes; the first one need
-            not.
-        reserved: the bytes of the buffer pool that it holds.
+        topic_partition: the destination.
+        size_max: ``batch.size``: records after the first have to fit into this many bytes.
+        reserved: the bytes that it holds of the buffer pool.
         created_at: on the loop's clock, in seconds; ``delivery.timeout.ms`` counts from here.
-        codec: the compression codec's number.
+        codec: the number of the compression codec.
         level: see :func:`._codecs.compress`.
 
     Attributes:
-        topic_partition: as the arguments.
-        reserved: 0 when they were given back.
-        created_at: as there.
-        outcome: what becomes of the records.
-        attempts: how often it was sent and is to be sent again.
-        retry_at: not before this, on the loop's clock, it is sent again (``retry.backoff.ms``),
-            unless the partition has a newer leader.
-        leader_epoch: of the leader it was sent to the last time; -1 for none, or an unknown one.
+        topic_partition: as the argument.
+        reserved: as the argument; 0 once the memory was freed.
+        created_at: as the argument.
+        outcome: the result that all deliveries of the records read.
+        attempts: how often it has been queued for a retry.
+        retry_at: the earliest time of the next attempt, on the loop's clock
+            (``retry.backoff.ms``); ignored if the partition has a newer leader.
+        leader_epoch: of the leader it was last sent to; -1 if not sent yet, or not known.
         drained_at: when it was last drained; -1.0 before.
-        is_drained: it may have been sent; its records cannot be taken back any more.
-        may_be_written: an attempt ended without a response, or with one that leaves open whether
-            the leader has the batch.
-        producer_id: whom it is from; -1 for nobody (idempotence is off).
-        producer_epoch: which life of them.
-        base_sequence: the number of its first record; -1 for none.
-        is_transactional: it belongs to a transaction.
+        is_drained: whether it may have been sent; its records can no longer be withdrawn.
+        may_be_written: whether an attempt ended without a response, or with one that leaves open
+            whether the leader has appended the batch.
+        producer_id: of the idempotent producer; -1 without idempotence.
+        producer_epoch: of the producer id.
+        base_sequence: the sequence number of its first record; -1 for none.
+        is_transactional: whether it is part of a transaction.
     """
 
     __slots__ = (
@@ -114,22 +113,22 @@ class ProducerBatch:
         codec: int = 0,
         level: int | None = None,
     ) -> None:
-        self.topic_partition = topic_partition
-        self.reserved = reserved
-        self.created_at = created_at
-        self.outcome = BatchOutcome(topic_partition)
-        self.attempts = 0
-        self.retry_at = created_at
-        self.leader_epoch = -1
-        self.drained_at = -1.0
-        self.is_drained = False
-        self.may_be_written = False
-        self.producer_id = NONE
-        self.producer_epoch = NONE
-        self.base_sequence = NONE
-        self.is_transactional = False
+        self.topic_partition: TopicPartition = topic_partition
+        self.reserved: int = reserved
+        self.created_at: float = created_at
+        self.outcome: ProduceRequestResult = ProduceRequestResult(topic_partition)
+        self.attempts: int = 0
+        self.retry_at: float = created_at
+        self.leader_epoch: int = -1
+        self.drained_at: float = -1.0
+        self.is_drained: bool = False
+        self.may_be_written: bool = False
+        self.producer_id: int = NONE
+        self.producer_epoch: int = NONE
+        self.base_sequence: int = NONE
+        self.is_transactional: bool = False
         self._builder = implementation.writer.BatchBuilder()
-        # The same one with its own type, if it has one that is compiled: a call of C per record.
+        # The same object with its concrete type if that is compiled: a C call for each record.
         self._typed = cast("TypedBuilder", self._builder) if implementation.is_typed else None
         self._is_marked_full = False
         self._size_max = size_max
@@ -137,7 +136,7 @@ class ProducerBatch:
         self._level = level
         self._body: list[bytes] | None = None
 
-    # Filling.
+    # Appending.
 
     def try_append(
         self,
@@ -146,13 +145,13 @@ class ProducerBatch:
         value: Bytes | None,
         headers: Headers,
     ) -> Delivery | None:
-        """Add a record if there is room for it.
+        """Append a record if it fits.
 
         Returns:
-            Its delivery; None if there is no room.
+            Its delivery; None if it does not fit.
 
         Raises:
-            LocalProtocolError: the timestamp is beyond 64 bits, or too far from the first one.
+            LocalProtocolError: the timestamp exceeds 64 bits, or is too far from the first one.
             TypeError: the key or the value is neither bytes nor None.
         """
         typed = self._typed
@@ -168,10 +167,10 @@ class ProducerBatch:
         return Delivery(self.outcome, index, timestamp)
 
     def append_columns(self, columns: RecordColumns, start: int, stop: int) -> int:
-        """Add some records of columns, as long as there is room for them.
+        """Append a range of records of columns, as long as they fit.
 
         Returns:
-            The number of the first one that was not added.
+            The index of the first record that was not appended.
         """
         return self._builder.append_columns(
             start,
@@ -185,7 +184,7 @@ class ProducerBatch:
 
     @property
     def appended(self) -> int:
-        """How many records were added, whether they were taken back or not."""
+        """The number of records appended, including those withdrawn."""
         return self._builder.count
 
     @property
@@ -195,29 +194,29 @@ class ProducerBatch:
 
     @property
     def sent_size(self) -> int:
-        """In bytes, with its header and as it is sent; after :meth:`chunks` was asked for."""
+        """In bytes, with its header and as it is sent; only after :meth:`chunks`."""
         assert self._body is not None
         return HEADER_SIZE + sum(map(len, self._body))
 
     @property
     def record_count(self) -> int:
-        """How many records are sent."""
+        """The number of records that are sent."""
         count = self._builder.count
         return count if self.is_drained else count - len(self.outcome.withdrawn)
 
     @property
     def is_full(self) -> bool:
-        """Whether waiting for more records makes no sense."""
+        """Whether no more records can be expected to fit."""
         return self._is_marked_full or self._builder.size >= self._size_max
 
     def mark_full(self) -> None:
-        """A record did not fit."""
+        """Record that a record did not fit."""
         self._is_marked_full = True
 
     # Sending.
 
     def drain(self, now: float) -> None:
-        """It is about to be sent: nothing is added or taken back any more."""
+        """Close the batch for sending: no record can be appended or withdrawn any more."""
         self.drained_at = now
         if not self.is_drained:
             self.is_drained = True
@@ -226,14 +225,14 @@ class ProducerBatch:
                 self._leave_out(withdrawn)
 
     def chunks(self) -> list[bytes]:
-        """The batch as it is sent, in pieces; compressed once, however often it is sent.
+        """The encoded batch; compressed once, however often it is sent.
 
-        This may take long with a codec and large batches, and may be done in a thread.
+        This may take long with a codec and large batches, and may run in a thread.
         """
         if self._body is None:
             self._body = compressed_chunks(self._builder, self._codec, self._level)
         builder = self._builder
-        return sealed(
+        return seal_batch(
             self._body,
             builder.count,
             attributes=self._codec | (TRANSACTIONAL if self.is_transactional else 0),
@@ -246,21 +245,22 @@ class ProducerBatch:
         )
 
     def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Number the batch; with a new epoch again, though it was sent before (KIP-360)."""
+        """Set the sequence number; again with a new epoch, even if it was sent before (KIP-360)."""
         self.producer_id = producer_id
         self.producer_epoch = epoch
         self.base_sequence = base_sequence
 
     def split(self, size_max: int) -> list[ProducerBatch]:
-        """Smaller batches with the same records; their outcomes become those of this one's records.
+        """Split into smaller batches, whose outcomes replace that of this one.
 
-        They hold nothing of the buffer pool, and have the numbers of their records (KIP-126).
+        They hold no memory of the buffer pool, and keep the sequence numbers of their records
+        (KIP-126).
 
         Args:
-            size_max: how large they may be, in bytes; one with a single record may be larger.
+            size_max: the size limit in bytes; a batch with a single record may be larger.
         """
         parts: list[ProducerBatch] = []
-        starts: list[tuple[int, BatchOutcome]] = []
+        starts: list[tuple[int, ProduceRequestResult]] = []
         for number, row in enumerate(self._rows()):
             if not parts or parts[-1].try_append(*row) is None:
                 parts.append(self._part(number, size_max))
@@ -284,7 +284,7 @@ class ProducerBatch:
         return part
 
     def _rows(self) -> list[tuple[int, bytes | None, bytes | None, Headers]]:
-        """The records once more; they are kept in the form in which they are sent."""
+        """Decode the records again; they are kept only in encoded form."""
         builder = self._builder
         body = b"".join(builder.chunks())
         rows, _ = implementation.reader.read_rows(body, 0, builder.count, 0, builder.base_timestamp)
@@ -297,25 +297,25 @@ class ProducerBatch:
                 builder.append(timestamp, key, value, headers)
         self._builder = builder
 
-    # Ending.
+    # Completion.
 
     def failure(self, error: Exception) -> Exception:
-        """The error as this batch fails with it: it says so if the records may be written."""
+        """The error as this batch fails with it, marked if the records may have been written."""
         return maybe_written(error) if self.may_be_written else error
 
     def complete(self, base_offset: int, log_append_time: int = -1) -> bool:
-        """The records were written; see :meth:`.BatchOutcome.complete`."""
+        """Complete the batch as written; see :meth:`.ProduceRequestResult.complete`."""
         return self.outcome.complete(base_offset, log_append_time)
 
     def fail(self, error: Exception) -> bool:
-        """The records were not written, or nobody knows; whether this decides it."""
+        """Fail the batch. Returns whether this decided its outcome."""
         return self.outcome.fail(error)
 
     def fail_records(self, error: Exception, errors: Mapping[int, Exception]) -> bool:
-        """Some records made all fail (KIP-467).
+        """Fail the batch because some of its records were rejected (KIP-467).
 
         Args:
-            error: of all that have none of their own.
-            errors: of those that were refused, by their place in the batch.
+            error: for the records without an error of their own.
+            errors: for the rejected records, by their index in the batch.
         """
         return self.outcome.fail(error, errors)

@@ -1,4 +1,8 @@
-"""The batches of all partitions, from their beginning to their end; see :mod:`._accumulator`."""
+"""The batches of all partitions, from creation to deallocation.
+
+The half of Kafka's RecordAccumulator that the sender uses: which nodes have something ready, what
+to send to them, retries, expiry and flushes. Pure: ``now`` is in seconds of the loop's clock.
+"""
 
 # Compiled by mypyc.
 
@@ -12,7 +16,7 @@ from typing import NamedTuple, Protocol
 from ....protocol.records._batch import HEADER_SIZE
 from ..._topic_partition import TopicPartition
 from ...metadata._cluster import NO_LEADER, Cluster
-from ..delivery._produce_request_result import BatchOutcome
+from ..delivery._produce_request_result import ProduceRequestResult
 from ._accumulator_settings import AccumulatorSettings
 from ._batch import ProducerBatch
 from ._buffer_pool import BufferPool
@@ -21,13 +25,13 @@ from ._topic_queues import ProducerTopics
 
 
 class ReadyCheck(NamedTuple):
-    """Who could be sent something.
+    """Which nodes can be sent something, and when to check again.
 
     Attributes:
-        nodes: ids of the nodes that lead partitions with something to send.
-        next_check_at: when that may be different by the passing of time alone; ``math.inf`` for
+        nodes: ids of the nodes that lead partitions with batches to send.
+        next_check_at: when the result may change by the passing of time alone; ``math.inf`` for
             never.
-        unknown_leaders: topics with something to send to a partition that nobody leads.
+        unknown_leaders: topics with batches for a partition that has no known leader.
     """
 
     nodes: set[int]
@@ -36,44 +40,47 @@ class ReadyCheck(NamedTuple):
 
 
 class Sequencing(Protocol):
-    """What numbers batches, so that their leaders know duplicates and gaps."""
+    """Assigns sequence numbers to batches, so that leaders detect duplicates and gaps."""
 
     def may_drain(self, batch: ProducerBatch, leader_epoch: int, now: float) -> bool:
         """Whether the first batch of a partition may be sent to its leader now."""
 
     def passes_over(self, batch: ProducerBatch) -> bool:
-        """Whether what is behind a batch is sent before it."""
+        """Whether the batches after this one are sent before it."""
 
     def assign(self, batch: ProducerBatch) -> None:
         """Number a batch that is about to be sent; one that was sent before keeps its number."""
 
 
 class BatchQueues:
-    """See the module.
+    """The queues of batches, and the memory they hold.
+
+    More than 25 methods: each is one event in the life of a batch, and all of them have to keep the
+    same two indexes, of queued and of incomplete batches, consistent.
 
     Args:
-        settings: how records are gathered.
-        chance: blurs waits and chooses partitions.
-        sequencing: numbers the batches; None without idempotence.
+        settings: sizes, limits and compression of batches.
+        rng: jitters backoffs and chooses partitions.
+        sequencing: assigns sequence numbers to batches; None without idempotence.
 
     Attributes:
         pool: the memory that batches take.
-        is_closed: nothing is appended any more.
+        topics: the queues by topic.
     """
 
     def __init__(
         self,
         settings: AccumulatorSettings,
-        chance: random.Random,
+        rng: random.Random,
         sequencing: Sequencing | None = None,
     ) -> None:
-        self.pool = BufferPool(settings.buffer_bytes)
-        self.is_closed = False
+        self.pool: BufferPool = BufferPool(settings.buffer_bytes)
+        self._is_closed = False
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
         self._sequencing = sequencing
-        self._topics = ProducerTopics(
-            chance,
+        self.topics: ProducerTopics = ProducerTopics(
+            rng,
             settings.batch_bytes,
             is_adaptive=settings.is_adaptive,
             availability_seconds=settings.availability_seconds,
@@ -82,26 +89,26 @@ class BatchQueues:
         self._incomplete: dict[ProducerBatch, None] = {}
         self._flushes = 0
 
-    # What is known of the cluster.
+    # The cluster's metadata.
 
     def update(self, cluster: Cluster) -> None:
-        """Take note of who leads what; cheap if it is the same snapshot as before."""
-        self._topics.update(cluster)
+        """Update the leaders of partitions; cheap if it is the same snapshot as before."""
+        self.topics.update(cluster)
 
     def update_node_latency(self, node_id: int, now: float, *, can_drain: bool) -> None:
-        """There is something to send to a node; whether it can take it now (KIP-794)."""
-        self._topics.update_node_latency(node_id, now, can_drain=can_drain)
+        """Record that a node has batches, and whether it can accept a request now (KIP-794)."""
+        self.topics.update_node_latency(node_id, now, can_drain=can_drain)
 
-    # Batches go.
+    # Draining.
 
     def ready(self, cluster: Cluster, now: float) -> ReadyCheck:
-        """Who could be sent something.
+        """Which nodes lead partitions with a batch that is ready to be sent.
 
-        A partition is ready if its first batch does not wait for a retry, the partition is not
-        muted, and one of these holds: a batch is full, ``linger.ms`` is over, the memory is
-        exhausted, somebody flushes, or the accumulator is closed.
+        A partition is ready if its first batch is not backing off, the partition is not muted, and
+        one of these holds: a batch is full, ``linger.ms`` has passed, the memory is exhausted, a
+        flush is in progress, or the accumulator is closed.
         """
-        self._topics.update(cluster)
+        self.topics.update(cluster)
         nodes: set[int] = set()
         unknown: set[str] = set()
         next_check_at = math.inf
@@ -119,21 +126,21 @@ class BatchQueues:
         return ReadyCheck(nodes, next_check_at, unknown)
 
     def next_of(self, partition: TopicPartition, now: float) -> tuple[int, float]:
-        """Of one partition: the id of its leader, and when it could be sent something.
+        """The leader of one partition, and when its next batch is ready.
 
-        What :meth:`ready` tells of all; ``math.inf`` if that is not known.
+        The same as :meth:`ready` for one partition; ``math.inf`` if that is not known.
         """
-        queue = self._topics.queue(partition)
+        queue = self.topics.queue(partition)
         if queue is None or not queue.batches or queue.is_muted:
             return NO_LEADER, math.inf
         return queue.leader, self._sendable_at(queue, now, sends_all=self._sends_all)
 
     @property
     def _sends_all(self) -> bool:
-        return self.pool.is_exhausted or self.is_closed or self._flushes > 0
+        return self.pool.is_exhausted or self._is_closed or self._flushes > 0
 
     def _sendable_at(self, queue: PartitionQueue, now: float, *, sends_all: bool) -> float:
-        """When a queue's next batch may go, if nothing else happens."""
+        """When a queue's next batch is ready, if nothing else happens."""
         batch = self._next_in(queue)
         if queue.is_backing_off(batch, now):
             return batch.retry_at
@@ -144,20 +151,20 @@ class BatchQueues:
     def drain(
         self, cluster: Cluster, node_ids: Iterable[int], bytes_max: int, now: float
     ) -> dict[int, list[ProducerBatch]]:
-        """Take batches for some nodes, one of each partition, whether it is ready or not.
+        """Take batches for some nodes, at most one of each partition, ready or not.
 
-        The partitions of a node come in turn, so that none starves (KAFKA-13834).
+        The partitions of a node take turns, so that none starves (KAFKA-13834).
 
         Args:
-            cluster: who leads what.
-            node_ids: who can take a request now.
-            bytes_max: the most for each node, before compression; a single batch may be larger.
-            now: the time.
+            cluster: the leaders of partitions.
+            node_ids: the nodes that can accept a request now.
+            bytes_max: the limit for each node, before compression; a single batch may be larger.
+            now: the current time.
 
         Returns:
-            The batches by node; a node without any has an empty list.
+            The batches by node; an empty list for a node without any.
         """
-        self._topics.update(cluster)
+        self.topics.update(cluster)
         batches: dict[int, list[ProducerBatch]] = {node_id: [] for node_id in node_ids}
         sizes = dict.fromkeys(batches, 0)
         for queue in list(self._undrained):
@@ -168,7 +175,8 @@ class BatchQueues:
             if queue.is_backing_off(batch, now):
                 continue
             if taken and sizes[queue.leader] + batch.size > bytes_max:
-                sizes[queue.leader] = bytes_max  # the next ones wait for their turn, too
+                # Later, smaller batches wait as well: passing this one over could starve it.
+                sizes[queue.leader] = bytes_max
                 continue
             if self._sequencing is not None and not self._sequencing.may_drain(
                 batch, queue.leader_epoch, now
@@ -178,7 +186,7 @@ class BatchQueues:
                 queue.take()
             else:
                 queue.remove(batch)
-            # What was served goes to the end: nobody is passed over twice.
+            # A drained partition moves to the end: none is passed over twice.
             del self._undrained[queue]
             if queue.batches:
                 self._undrained[queue] = None
@@ -198,44 +206,50 @@ class BatchQueues:
                     return batch
         return first
 
+    def add(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """Queue a new batch, and make it the open one of its partition."""
+        queue.add(batch)
+        self._undrained[queue] = None
+        self._incomplete[batch] = None
+
     def mute(self, partition: TopicPartition) -> None:
         """Send nothing to a partition until it is unmuted (``max.in.flight`` of 1)."""
-        queue = self._topics.queue(partition)
+        queue = self.topics.queue(partition)
         if queue is not None:
             queue.is_muted = True
 
     def unmute(self, partition: TopicPartition) -> None:
-        """Let a partition be sent to again."""
-        queue = self._topics.queue(partition)
+        """Allow a partition to be sent to again."""
+        queue = self.topics.queue(partition)
         if queue is not None:
             queue.is_muted = False
 
-    # What became of them.
+    # Retries, expiry and deallocation.
 
     def reenqueue(self, batch: ProducerBatch, now: float) -> None:
-        """Send a batch again, after ``retry.backoff.ms``, longer with each attempt."""
+        """Queue a batch again, after ``retry.backoff.ms``, longer with each attempt."""
         batch.attempts += 1
-        batch.retry_at = now + self._settings.retry.seconds(batch.attempts, self._chance)
+        batch.retry_at = now + self._settings.retry.seconds(batch.attempts, self._rng)
         self._put_back(batch)
 
     def _put_back(self, batch: ProducerBatch) -> None:
-        queue = self._topics.queue(batch.topic_partition)
+        queue = self.topics.queue(batch.topic_partition)
         assert queue is not None  # it was drained from there
         queue.put_back(batch)
         self._undrained[queue] = None
 
     def split_and_reenqueue(self, batch: ProducerBatch, now: float) -> list[ProducerBatch]:
-        """Send a batch again in smaller ones, because it was too large (KIP-126).
+        """Queue a batch again in smaller ones, because it was too large (KIP-126).
 
-        The batch itself is done with: its place is theirs, its deliveries follow them. It is still
-        to be given to :meth:`deallocate`.
+        The new batches take its place in the queue and its deliveries follow them. The batch itself
+        still has to be passed to :meth:`deallocate`.
 
         Args:
             batch: one with several records.
-            now: the time.
+            now: the current time.
 
         Returns:
-            The smaller ones, two at least, in order.
+            The smaller batches, at least two, in order.
         """
         half = HEADER_SIZE + (batch.size - HEADER_SIZE) // 2
         parts = batch.split(min(self._settings.batch_bytes, half))
@@ -246,8 +260,8 @@ class BatchQueues:
         return parts
 
     def expired(self, now: float) -> list[ProducerBatch]:
-        """Take out what waits here and has passed ``delivery.timeout.ms``; muted or not."""
-        # The same sum as below, or a last bit would have the sender look again and again.
+        """Remove the queued batches that have exceeded ``delivery.timeout.ms``, muted or not."""
+        # The same sum as in next_expiry: if rounding made them differ, the sender would spin.
         seconds = self._settings.delivery_seconds
         batches = [
             batch
@@ -256,14 +270,14 @@ class BatchQueues:
             if batch.created_at + seconds <= now
         ]
         for batch in batches:
-            queue = self._topics.queue(batch.topic_partition)
+            queue = self.topics.queue(batch.topic_partition)
             assert queue is not None
             self._remove(queue, batch)
         return batches
 
     def remove(self, batch: ProducerBatch) -> None:
-        """Take out a batch that waits to be sent again, and need not be; it is not deallocated."""
-        queue = self._topics.queue(batch.topic_partition)
+        """Remove a batch that waits for a retry it no longer needs; it is not deallocated."""
+        queue = self.topics.queue(batch.topic_partition)
         assert queue is not None  # it waits there
         self._remove(queue, batch)
 
@@ -274,57 +288,59 @@ class BatchQueues:
 
     @property
     def next_expiry(self) -> float:
-        """When the next batch that waits here expires; ``math.inf`` for never."""
+        """When the next queued batch expires; ``math.inf`` for never."""
         oldest = math.inf
-        for queue in self._undrained:  # asked for with each record: a generator takes longer
+        for queue in self._undrained:  # runs with each record: a generator takes longer
             oldest = min(oldest, queue.batches[0].created_at)
         return oldest + self._settings.delivery_seconds
 
     def deallocate(self, batch: ProducerBatch) -> None:
-        """A batch and its request are over: its memory is free; a second time changes nothing.
+        """Free the memory of a batch whose request is complete; a second call does nothing.
 
-        Not before the request is: what it is written from must not become another's (KAFKA-17862).
+        Not before the request is complete: the memory that it is written from must not be reused
+        (KAFKA-17862).
         """
         self._incomplete.pop(batch, None)
         if batch.reserved:
             self.pool.give_back(batch.reserved)
             batch.reserved = 0
 
-    # The end.
+    # Flushing and closing.
 
     @property
     def has_undrained(self) -> bool:
-        """Whether something waits to be sent."""
+        """Whether any batch is queued."""
         return bool(self._undrained)
 
     @property
     def has_incomplete(self) -> bool:
-        """Whether a batch was not deallocated yet."""
+        """Whether any batch has not been deallocated yet."""
         return bool(self._incomplete)
 
-    def begin_flush(self) -> list[BatchOutcome]:
-        """From now to :meth:`end_flush` everything is sent at once.
+    def begin_flush(self) -> list[ProduceRequestResult]:
+        """Make every batch ready at once until :meth:`end_flush`.
 
         Returns:
-            The outcomes of all batches there are; to be waited for with :func:`.until_done`.
+            The outcomes of all existing batches, to be waited for with :meth:`.until_done`.
         """
         self._flushes += 1
         return [batch.outcome for batch in self._incomplete]
 
     def end_flush(self) -> None:
-        """A flush has ended, whether it was waited for or not."""
+        """End a flush, whether it was waited for or not."""
         self._flushes -= 1
 
     def abort_incomplete(
         self, error: Exception, under_way: Exception | None = None
     ) -> list[ProducerBatch]:
-        """Fail every batch there is, sent or not, and free its memory.
+        """Fail every batch, sent or not, and free its memory.
 
-        Those are returned that this decides: others had failed before, and were still under way.
+        Returns the batches that failed by this call; others had failed before and were still in
+        flight.
 
         Args:
-            error: why.
-            under_way: why, for those that leaders may have; the same without.
+            error: the reason.
+            under_way: the reason for batches that a leader may have; the same by default.
         """
         waiting = {batch for queue in self._undrained for batch in queue.batches}
         for batch in self._incomplete:
@@ -333,7 +349,7 @@ class BatchQueues:
         return self._abort(list(self._incomplete), error, under_way or error)
 
     def abort_undrained(self, error: Exception) -> list[ProducerBatch]:
-        """Fail every batch that waits here, and say which; those that are on their way live on."""
+        """Fail and return every queued batch; batches in flight continue."""
         batches = [batch for queue in self._undrained for batch in queue.batches]
         return self._abort(batches, error, error)
 
@@ -351,5 +367,5 @@ class BatchQueues:
         return decided
 
     def close(self) -> None:
-        """Append nothing any more; what is there is sent at once."""
-        self.is_closed = True
+        """Make every batch ready from now on: no records follow."""
+        self._is_closed = True

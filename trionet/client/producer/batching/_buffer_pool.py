@@ -1,30 +1,34 @@
-"""The memory that buffered records may take: ``buffer.memory`` (Kafka: BufferPool).
+"""The memory for buffered records, and the tasks that wait for it (Kafka: BufferPool).
 
-Pure: it counts bytes, it holds none. Waiting for memory is in
-:mod:`._buffer_pool_waiters`.
+It counts bytes of ``buffer.memory`` and holds none. Tasks get memory first come, first served.
 """
 
 # Compiled by mypyc.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar, final
+
+import trio
 
 from ....errors import ConfigError
 
 
 class BufferPool:
-    """A bounded number of bytes, taken and given back.
+    """A bounded number of bytes, to be taken and given back.
 
     Args:
         bytes_max: ``buffer.memory``.
 
     Attributes:
-        bytes_max: all there is.
-        available: bytes that are left.
-        on_freed: told when bytes were given back; None if nobody waits for them.
-        is_exhausted: the last who wanted some did not get them; nothing was given back since.
-        is_promised: what there is, and comes back, is for somebody who waits.
+        bytes_max: the size of the pool.
+        available: the bytes that are free.
+        on_freed: called when bytes were given back; None if nothing waits for them.
+        is_exhausted: whether the last request was denied and nothing was given back since.
+        is_promised: whether free memory, now or later, belongs to a task that waits.
 
     Raises:
         ConfigError: the number is below 1.
@@ -35,20 +39,20 @@ class BufferPool:
     def __init__(self, bytes_max: int) -> None:
         if bytes_max < 1:
             raise ConfigError(f"buffer.memory = {bytes_max} is not allowed; allowed: at least 1")
-        self.bytes_max = bytes_max
-        self.available = bytes_max
-        self.is_exhausted = False
-        self.is_promised = False
+        self.bytes_max: int = bytes_max
+        self.available: int = bytes_max
+        self.is_exhausted: bool = False
+        self.is_promised: bool = False
         self.on_freed: Callable[[], None] | None = None
 
     def take(self, size: int) -> bool:
-        """Take so many bytes; whether they were there, and promised to nobody.
+        """Take bytes. Returns whether they were free, and not promised to a waiting task.
 
         Raises:
-            ValueError: there are never so many.
+            ValueError: the pool never has this many.
         """
         if size > self.bytes_max:
-            raise ValueError(f"{size} bytes are more than buffer.memory has ({self.bytes_max})")
+            raise ValueError(f"{size} bytes exceed buffer.memory ({self.bytes_max})")
         if size > self.available or self.is_promised:
             self.is_exhausted = True
             return False
@@ -56,9 +60,116 @@ class BufferPool:
         return True
 
     def give_back(self, size: int) -> None:
-        """Give bytes back that were taken."""
+        """Give back bytes that were taken."""
         assert self.available + size <= self.bytes_max
         self.available += size
         self.is_exhausted = False
         if self.on_freed is not None:
             self.on_freed()
+
+
+T = TypeVar("T")
+
+
+class BufferPoolWaiters:
+    """The queue of tasks that wait for memory of a pool.
+
+    Only the first task may try: if later ones, or tasks that do not wait, could take small amounts,
+    a large record at the head of the queue would never find enough at one time.
+
+    Args:
+        pool: the memory they wait for.
+
+    Attributes:
+        exhausted: how many waits ended without memory (``buffer-exhausted-total``).
+    """
+
+    def __init__(self, pool: BufferPool) -> None:
+        self.exhausted = 0
+        self._waited_seconds = 0.0
+        self._queue: deque[Waiter] = deque()
+        self._pool = pool
+        pool.on_freed = self._wake_first
+
+    @property
+    def waiting(self) -> int:
+        """The number of tasks that wait (``waiting-threads``)."""
+        return len(self._queue)
+
+    def waited_seconds(self, now: float) -> float:
+        """The time that all tasks together have waited until now."""
+        return self._waited_seconds + sum(now - waiter.since for waiter in self._queue)
+
+    def join(self) -> Waiter:
+        """Enter the queue at its end for the length of a ``with`` block."""
+        return Waiter(self)
+
+    def enter(self, waiter: Waiter) -> None:
+        """Add a task to the queue; see :meth:`join`."""
+        self._queue.append(waiter)
+        self._pool.is_promised = True
+        self._wake_first()
+
+    def leave(self, waiter: Waiter) -> None:
+        """Remove a task from the queue, for whatever reason; see :meth:`join`."""
+        self._queue.remove(waiter)
+        self._pool.is_promised = bool(self._queue)
+        self._waited_seconds += trio.current_time() - waiter.since
+        self._wake_first()
+
+    def try_first(self, take: Callable[[], T]) -> T:
+        """Call ``take``, which takes memory, for the task at the head of the queue."""
+        self._pool.is_promised = False
+        try:
+            return take()
+        finally:
+            self._pool.is_promised = True  # until it leaves the queue
+
+    def wake_all(self) -> None:
+        """Wake all tasks: the producer is closed, and no memory will be handed out (KAFKA-9449)."""
+        for waiter in self._queue:
+            waiter.wake()
+
+    def _wake_first(self) -> None:
+        if self._queue:
+            self._queue[0].wake()
+
+
+@final
+class Waiter:
+    """A task that waits; a context manager that enters and leaves the queue.
+
+    Args:
+        waiters: the queue.
+
+    Attributes:
+        since: when the wait began, on the loop's clock.
+    """
+
+    __slots__ = ("_event", "_waiters", "since")
+
+    def __init__(self, waiters: BufferPoolWaiters) -> None:
+        self._waiters = waiters
+        self.since = trio.current_time()
+        self._event = trio.Event()
+
+    def __enter__(self) -> Waiter:
+        self._waiters.enter(self)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._waiters.leave(self)
+
+    def wake(self) -> None:
+        """Wake the task: it is at the head of the queue, and memory may be free."""
+        self._event.set()
+
+    async def turn(self) -> None:
+        """Wait until memory may be free that was not free the last time."""
+        await self._event.wait()
+        self._event = trio.Event()

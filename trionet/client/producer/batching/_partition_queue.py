@@ -1,7 +1,4 @@
-"""The batches of one partition that wait to be sent, and of one topic.
-
-(Kafka: RecordAccumulator.TopicInfo.)
-"""
+"""The queues of batches of one topic's partitions (Kafka: RecordAccumulator.TopicInfo)."""
 
 # Compiled by mypyc.
 
@@ -15,38 +12,38 @@ from ._batch import NONE, SEQUENCE_MAX, ProducerBatch
 
 
 class PartitionQueue:
-    """See the module.
+    """The batches of one partition that wait to be sent.
 
     Attributes:
-        topic_partition: whose batches they are.
-        batches: the oldest first; the last may still be filled.
-        filling: the last one while records may be added to it.
-        leader: the id of the node that leads the partition; -1 for none that is known.
-        leader_epoch: counts its leaders; -1 where the brokers do not tell.
-        is_muted: nothing may be sent until an answer has come (``max.in.flight`` of 1).
+        topic_partition: the partition.
+        batches: the oldest first; the last one may be open.
+        filling: the open batch, to which records are appended; None if there is none.
+        leader: the id of the partition's leader; -1 if not known.
+        leader_epoch: of that leader; -1 if the brokers do not report it.
+        is_muted: nothing is sent until a response has arrived (``max.in.flight`` of 1).
     """
 
     __slots__ = ("batches", "filling", "is_muted", "leader", "leader_epoch", "topic_partition")
 
     def __init__(self, topic_partition: TopicPartition) -> None:
-        self.topic_partition = topic_partition
+        self.topic_partition: TopicPartition = topic_partition
         self.batches: deque[ProducerBatch] = deque()
         self.filling: ProducerBatch | None = None
-        self.leader = NO_LEADER
-        self.leader_epoch = -1
-        self.is_muted = False
+        self.leader: int = NO_LEADER
+        self.leader_epoch: int = -1
+        self.is_muted: bool = False
 
     def add(self, batch: ProducerBatch) -> None:
-        """A new batch takes the records from now on."""
+        """Append a new batch and make it the open one."""
         if self.filling is not None:
             self.filling.mark_full()
         self.batches.append(batch)
         self.filling = batch
 
     def put_back(self, batch: ProducerBatch) -> None:
-        """A batch is to be sent again, before those that are new.
+        """Insert a batch that is sent again before the new ones.
 
-        With numbers, it takes the place that its number has (Kafka: insertInSequenceOrder).
+        A batch with a sequence number goes where its number belongs (Kafka: insertInSequenceOrder).
         """
         place = 0
         if batch.base_sequence != NONE:
@@ -57,30 +54,30 @@ class PartitionQueue:
         self.batches.insert(place, batch)
 
     def take(self) -> ProducerBatch:
-        """The oldest batch, which is not filled any more."""
+        """Remove and return the oldest batch; it is closed."""
         batch = self.batches.popleft()
         if batch is self.filling:
             self.filling = None
         return batch
 
     def remove(self, batch: ProducerBatch) -> None:
-        """Take out a batch, wherever it stands."""
+        """Remove a batch, wherever it is in the queue."""
         self.batches.remove(batch)
         if batch is self.filling:
             self.filling = None
 
     def clear(self) -> None:
-        """Take out all batches."""
+        """Remove all batches."""
         self.batches.clear()
         self.filling = None
 
     def is_backing_off(self, batch: ProducerBatch, now: float) -> bool:
-        """Whether a batch that failed has to wait still; not for a newer leader (KAFKA-15415)."""
+        """Whether a failed batch has to wait still; not for a newer leader (KAFKA-15415)."""
         return now < batch.retry_at and not (batch.leader_epoch < self.leader_epoch)
 
 
 def _is_before(batch: ProducerBatch, other: ProducerBatch) -> bool:
-    """Whether a batch's number comes before another's, on the circle that they run on."""
+    """Whether a batch's sequence number precedes another's; the numbers wrap around."""
     ahead = (other.base_sequence - batch.base_sequence) & SEQUENCE_MAX
     return 0 < ahead <= SEQUENCE_MAX // 2
 
@@ -89,12 +86,12 @@ class TopicQueues:
     """The queues of one topic's partitions.
 
     Attributes:
-        name: the topic's.
-        queues: by partition; one that vanished stays as long as something waits for it.
-        partitions: how many there are; 0 while that is not known.
-        sticky: where records without a key go at present.
-        sticky_batch: the batch there that they fill; None if there is none yet.
-        sticky_bytes: how much the batches before it got there.
+        name: the topic.
+        queues: by partition; the queue of a partition that vanished stays while it has batches.
+        partitions: the number of partitions; 0 while it is not known.
+        sticky: the partition that records without a key go to at present.
+        sticky_batch: the batch that they fill there; None if there is none yet.
+        sticky_bytes: the size of the batches before it in that partition.
     """
 
     __slots__ = (
@@ -107,24 +104,24 @@ class TopicQueues:
     )
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
         self.queues: list[PartitionQueue] = []
-        self.partitions = 0
+        self.partitions: int = 0
         self.sticky: PartitionQueue | None = None
         self.sticky_batch: ProducerBatch | None = None
-        self.sticky_bytes = 0
+        self.sticky_bytes: int = 0
 
     def queue(self, partition: int) -> PartitionQueue | None:
-        """A partition's queue; None if there is no such partition, as far as is known."""
+        """The queue of a partition; None if the partition does not exist, as far as is known."""
         return self.queues[partition] if 0 <= partition < self.partitions else None
 
     @property
     def sticky_filling(self) -> ProducerBatch | None:
-        """The batch that is filled where records without a key go; others may have begun it."""
+        """The open batch of the sticky partition; records with a key may have begun it."""
         return None if self.sticky is None else self.sticky.filling
 
     def update(self, topic: TopicMetadata | None, nodes: frozenset[int]) -> None:
-        """Who leads what now."""
+        """Update the partitions and their leaders."""
         known = {} if topic is None else topic.partitions
         self.partitions = max(known, default=-1) + 1
         if self.sticky is not None and self.queue(self.sticky.topic_partition.partition) is None:

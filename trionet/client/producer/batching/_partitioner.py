@@ -1,13 +1,23 @@
-"""Which partition a key has: murmur2, the same in all clients (Kafka: BuiltInPartitioner)."""
+"""The choice of a partition (Kafka: BuiltInPartitioner).
+
+A key has the partition that murmur2 gives it, as in all of Kafka's clients. Records without a key
+are sticky (KIP-480, KIP-794): a partition is kept until it got ``batch.size`` bytes, so that
+batches are full, and changed only between two batches (KAFKA-14156). The next one is chosen at
+random; the adaptive choice prefers partitions with shorter queues, whose leaders are faster.
+"""
 
 # Compiled by mypyc.
 
 from __future__ import annotations
 
+import random
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
 from ....protocol.records._batch import Bytes
 from ....protocol.records._types import as_bytes
+from ...metadata._cluster import NO_LEADER
+from ._partition_queue import PartitionQueue, TopicQueues
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -18,7 +28,7 @@ _MASK: Final = 0xFFFF_FFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit hash of a key, without a sign (Kafka: Utils.murmur2)."""
+    """The unsigned 32-bit hash of a key (Kafka: Utils.murmur2)."""
     length: i64 = len(data)
     value: i64 = (_SEED ^ length) & _MASK
     word: i64
@@ -42,7 +52,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: Bytes, partitions: int) -> int:
-    """The partition of a key among so many.
+    """The partition of a key among ``partitions``.
 
     Raises:
         TypeError: the key is not bytes.
@@ -50,3 +60,33 @@ def partition_of(key: Bytes, partitions: int) -> int:
     if not isinstance(key, bytes):
         key = as_bytes(key)
     return (murmur2(key) & 0x7FFF_FFFF) % partitions
+
+
+def next_queue(
+    topic: TopicQueues, rng: random.Random, slow_nodes: AbstractSet[int], *, is_adaptive: bool
+) -> PartitionQueue:
+    """Choose the partition for the next batch of records without a key.
+
+    Args:
+        topic: one with at least one partition.
+        rng: makes the choice.
+        slow_nodes: ids of nodes that have accepted nothing for too long.
+        is_adaptive: whether the length of the queues counts.
+    """
+    queues = topic.queues[: topic.partitions]
+    led = [each for each in queues if each.leader != NO_LEADER]
+    quick = [each for each in led if each.leader not in slow_nodes]
+    candidates = quick or led or queues
+    if len(candidates) == 1:
+        return candidates[0]
+    if not is_adaptive:
+        return candidates[int(rng.random() * len(candidates))]
+    lengths = [len(each.batches) for each in candidates]
+    # The longest queue gets one share, a queue that is shorter by n gets n more.
+    ceiling = max(lengths) + 1
+    left = int(rng.random() * (ceiling * len(lengths) - sum(lengths)))
+    place = 0
+    while left >= ceiling - lengths[place]:
+        left -= ceiling - lengths[place]
+        place += 1
+    return candidates[place]

@@ -1,7 +1,7 @@
-"""What is wrong with a record that cannot be taken.
+"""Finds out what is wrong with a record that cannot be appended.
 
-Asked when it could not, or before many are sent: to look at every field of each record takes longer
-than to take it.
+Called after an append failed, or before many records are sent: checking every field of each record
+takes longer than appending it.
 """
 
 from __future__ import annotations
@@ -14,62 +14,62 @@ TOPIC_LENGTH_MAX: Final = 249
 
 
 def check_topic(topic: object) -> None:
-    """No broker can be asked for such a topic; what else is wrong with a name they tell.
+    """Reject topics that cannot be put into a request; brokers check the rest of the name.
 
     Raises:
-        TypeError: it is no text.
-        ValueError: it is too long, or not Unicode.
+        TypeError: it is not a str.
+        ValueError: it is too long, or not valid Unicode.
     """
     if not isinstance(topic, str):
-        raise TypeError(f"the topic is {_kind(topic)}, not str")
+        raise TypeError(f"topic must be str, not {_kind(topic)}")
     if len(topic) > TOPIC_LENGTH_MAX:
         raise ValueError(
-            f"the topic's name has {len(topic)} characters; allowed: {TOPIC_LENGTH_MAX} at most"
+            f"the topic's name has {len(topic)} characters; allowed: at most {TOPIC_LENGTH_MAX}"
         )
     if not _is_unicode(topic):
         raise ValueError(f"the topic's name, {topic!a}, cannot be encoded as UTF-8")
 
 
 def check_partition(partition: object) -> None:
-    """No wait makes it a partition.
+    """Reject partitions that can never exist.
 
     Raises:
-        TypeError: it is no number.
+        TypeError: it is not an int.
         ValueError: it is negative.
     """
     if partition is None:
         return
     if not isinstance(partition, int):
-        raise TypeError(f"the partition is {_kind(partition)}, not int or None")
+        raise TypeError(f"partition must be int or None, not {_kind(partition)}")
     if partition < 0:
-        raise ValueError(f"partition {partition} is not allowed; allowed: 0 and more, or None")
+        raise ValueError(f"partition {partition} is not allowed; allowed: 0 or more, or None")
 
 
 def check_timestamp(what: str, timestamp: object) -> None:
-    """Kafka has no time before 1970 (Kafka: ProducerRecord).
+    """Reject timestamps before 1970 (Kafka: ProducerRecord).
 
     Args:
-        what: what to call it.
+        what: its name in the error message.
         timestamp: in milliseconds.
 
     Raises:
-        TypeError: it is no whole number.
+        TypeError: it is not an int.
         ValueError: it is negative.
     """
     if not isinstance(timestamp, int):
-        raise TypeError(f"{what} is {_kind(timestamp)}, not int: milliseconds since 1970")
+        raise TypeError(f"{what} must be int, in milliseconds since 1970, not {_kind(timestamp)}")
     if timestamp < 0:
-        raise ValueError(f"{what} is {timestamp}; allowed: 0 and more, in milliseconds since 1970")
+        raise ValueError(f"{what} is {timestamp}; allowed: 0 or more, in milliseconds since 1970")
 
 
 def check_record(
     topic: object, partition: object, key: object, value: object, headers: object
 ) -> None:
-    """Find what is wrong with a record, if it is one of these.
+    """Raise an error that names the wrong field of a record, if there is one.
 
     Raises:
-        TypeError: a field is of another type than it has to be; says which.
-        ValueError: a field has no such value; says which, and what is allowed.
+        TypeError: a field has the wrong type.
+        ValueError: a field has a value that is not allowed.
     """
     check_topic(topic)
     check_partition(partition)
@@ -80,17 +80,16 @@ def check_record(
 
 
 def not_bytes(what: str, field: object) -> TypeError:
-    """Something has to be bytes, and is not."""
-    hint = "; encode text, with .encode()" if isinstance(field, str) else ""
-    return TypeError(f"{what} is {_kind(field)}, not bytes or None{hint}")
+    """The error for a field that has to be bytes, and is not."""
+    hint = "; encode it with .encode()" if isinstance(field, str) else ""
+    return TypeError(f"{what} must be bytes or None, not {_kind(field)}{hint}")
 
 
 def check_header_column(column: Sequence[object], start: int, stop: int) -> None:
-    """Look at the headers of some records.
+    """Check the headers of a range of records.
 
     Raises:
-        TypeError: as :func:`check_headers`.
-        ValueError: as there.
+        TypeError, ValueError: as :func:`check_headers`.
     """
     for number in range(start, stop):
         headers = column[number]
@@ -99,25 +98,23 @@ def check_header_column(column: Sequence[object], start: int, stop: int) -> None
 
 
 def check_headers(what: str, headers: object) -> None:
-    """Find what is wrong with the headers of one record; None stands for no headers.
+    """Check the headers of one record; None stands for no headers.
 
     Args:
-        what: what to call them.
+        what: their name in the error message.
         headers: names and values.
 
     Raises:
-        TypeError: they, or one of them, are of another type than they have to be.
-        ValueError: a name is not Unicode.
+        TypeError: they, or one of them, have the wrong type.
+        ValueError: a name is not valid Unicode.
     """
     if headers is None:
         return
     if isinstance(headers, (str, bytes)) or not isinstance(headers, Sequence):
-        raise TypeError(
-            f"{what} are {_kind(headers)}, not a sequence of tuples of a name and a value"
-        )
+        raise TypeError(f"{what} must be a sequence of (name, value) tuples, not {_kind(headers)}")
     for place, header in enumerate(headers):
         if not _is_header(header):
-            raise _wrong(f"{what}, number {place}:", header)
+            raise _wrong(f"{what}, index {place}:", header)
 
 
 def _is_header(header: object) -> bool:
@@ -131,12 +128,12 @@ def _is_header(header: object) -> bool:
 
 def _wrong(what: str, header: object) -> Exception:
     if not isinstance(header, tuple):
-        return TypeError(f"{what} {_kind(header)} is not a tuple of a name and a value")
+        return TypeError(f"{what} expected a (name, value) tuple, not {_kind(header)}")
     if len(header) != 2:
-        return TypeError(f"{what} a tuple of {len(header)} is not one of a name and a value")
+        return TypeError(f"{what} expected a (name, value) tuple, not {len(header)} items")
     name, value = header
     if not isinstance(name, str):
-        return TypeError(f"{what} the name is {_kind(name)}, not str")
+        return TypeError(f"{what} the name must be str, not {_kind(name)}")
     if not _is_unicode(name):
         return ValueError(f"{what} the name, {name!a}, cannot be encoded as UTF-8")
     return not_bytes(f"{what} the value", value)

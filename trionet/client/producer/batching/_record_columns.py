@@ -1,4 +1,4 @@
-"""Many records that are sent together, given by column."""
+"""Records of one call as columns: values, keys, timestamps and headers."""
 
 # Compiled by mypyc.
 
@@ -16,17 +16,17 @@ T = TypeVar("T")
 
 
 class RecordColumns:
-    """See the module; one sequence for each field, all of one length.
+    """One sequence for each field, all of the same length.
 
     Args:
         values: None for null.
         keys: None for null; without, no record has a key.
-        timestamps: in milliseconds; one number is every record's.
+        timestamps: in milliseconds; a single number applies to all records.
         headers: names and values; without, no record has any.
 
     Raises:
         ValueError: the columns differ in length.
-        TypeError: one is no column.
+        TypeError: one is not a sequence.
     """
 
     __slots__ = ("headers", "keys", "timestamps", "values")
@@ -38,12 +38,14 @@ class RecordColumns:
         timestamps: int | Sequence[int],
         headers: Sequence[Headers] | None,
     ) -> None:
-        self.values = _listed("values", values)
-        self.keys = None if keys is None else _listed("keys", keys)
-        self.timestamps = (
+        self.values: list[Bytes | None] = _listed("values", values)
+        self.keys: list[Bytes | None] | None = None if keys is None else _listed("keys", keys)
+        self.timestamps: int | list[int] = (
             timestamps if isinstance(timestamps, int) else _listed("timestamps", timestamps)
         )
-        self.headers = None if headers is None else _listed("headers", headers)
+        self.headers: list[Headers] | None = (
+            None if headers is None else _listed("headers", headers)
+        )
         for name, column in (
             ("keys", self.keys),
             ("timestamps", self.timestamps),
@@ -51,15 +53,15 @@ class RecordColumns:
         ):
             if isinstance(column, list) and len(column) != len(self.values):
                 raise ValueError(
-                    f"there are {len(self.values)} values, but {len(column)} {name}; "
-                    "columns are of one length"
+                    f"{name} has {len(column)} entries, but values has {len(self.values)};"
+                    " all columns must have the same length"
                 )
 
     def __len__(self) -> int:
         return len(self.values)
 
     def row(self, number: int) -> tuple[int, Bytes | None, Bytes | None, Headers]:
-        """One record: its timestamp, key, value and headers."""
+        """The timestamp, key, value and headers of one record."""
         timestamps = self.timestamps
         return (
             timestamps if isinstance(timestamps, int) else timestamps[number],
@@ -69,15 +71,16 @@ class RecordColumns:
         )
 
     def check(self, start: int, stop: int) -> int:
-        """Look at some records before any is sent.
+        """Check a range of records before any is sent.
 
         Returns:
-            The longest key and the longest value together, in bytes.
+            The sum of the longest key and the longest value, in bytes.
 
         Raises:
-            TypeError: a key or a value is neither bytes nor None, a timestamp is no number, or
-                headers are not names and values; says which.
-            ValueError: a timestamp is negative, or a header's name is not Unicode; says which.
+            TypeError: a key or a value is neither bytes nor None, a timestamp is not an int, or
+                headers are not names and values; the message names the record.
+            ValueError: a timestamp is negative, or a header's name is not valid Unicode; the
+                message names the record.
         """
         if isinstance(self.timestamps, int):
             check_timestamp("timestamps", self.timestamps)
@@ -98,7 +101,7 @@ def _listed(name: str, column: Sequence[T]) -> list[T]:
         return list(column)
     except TypeError as cause:
         kind = type(column).__name__
-        error = TypeError(f"{name} are {kind}, not a sequence with one for each record")
+        error = TypeError(f"{name} must be a sequence with one entry per record, not {kind}")
         raise_from(error, cause)
 
 

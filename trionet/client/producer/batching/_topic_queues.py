@@ -1,4 +1,7 @@
-"""The topics that records were appended to: their queues, and who leads them."""
+"""The queues of all topics, the leaders of their partitions, and the latency of these.
+
+(Kafka: RecordAccumulator.topicInfoMap and NodeLatencyStats, KIP-794.)
+"""
 
 # Compiled by mypyc.
 
@@ -8,40 +11,66 @@ import random
 
 from ..._topic_partition import TopicPartition
 from ...metadata._cluster import Cluster
-from ._node_latency import NodeLatency
 from ._partition_queue import PartitionQueue, TopicQueues
-from ._sticky_partitioner import next_queue
+from ._partitioner import next_queue
+
+
+class NodeLatency:
+    """When one node last had batches and last could accept them, on the loop's clock.
+
+    Attributes:
+        ready_at: when batches were last ready for it.
+        drained_at: when it could last accept a request.
+    """
+
+    __slots__ = ("drained_at", "ready_at")
+
+    def __init__(self, now: float) -> None:
+        self.ready_at = now
+        self.drained_at = now
+
+    def update(self, now: float, *, can_drain: bool) -> None:
+        """Record that batches are ready for the node, and whether it can accept a request."""
+        self.ready_at = now
+        if can_drain:
+            self.drained_at = now
+
+    @property
+    def held_up_seconds(self) -> float:
+        """For how long it has accepted nothing."""
+        return self.ready_at - self.drained_at
 
 
 class ProducerTopics:
-    """See the module.
+    """The queues of all topics, and the choice of partitions for records without a key.
 
     Args:
-        chance: what chooses partitions.
+        rng: chooses partitions.
         batch_bytes: what a partition gets before another one is chosen (``batch.size``).
-        is_adaptive: whether the length of the queues counts for that.
-        availability_seconds: how long a node may take nothing and still be chosen; 0 for ever.
+        is_adaptive: whether the choice prefers short queues.
+        availability_seconds: how long a node may accept nothing and still be chosen; 0 for no
+            limit.
     """
 
     __slots__ = (
         "_availability_seconds",
         "_batch_bytes",
         "_by_name",
-        "_chance",
         "_cluster",
         "_is_adaptive",
         "_latencies",
+        "_rng",
     )
 
     def __init__(
         self,
-        chance: random.Random,
+        rng: random.Random,
         batch_bytes: int,
         *,
         is_adaptive: bool,
         availability_seconds: float,
     ) -> None:
-        self._chance = chance
+        self._rng = rng
         self._batch_bytes = batch_bytes
         self._is_adaptive = is_adaptive
         self._availability_seconds = availability_seconds
@@ -50,7 +79,7 @@ class ProducerTopics:
         self._latencies: dict[int, NodeLatency] = {}
 
     def update(self, cluster: Cluster) -> None:
-        """Take note of who leads what; nothing to do if it is the same snapshot as before."""
+        """Update the leaders of partitions; does nothing for the same snapshot as before."""
         if cluster is self._cluster:
             return
         self._cluster = cluster
@@ -61,7 +90,7 @@ class ProducerTopics:
             del self._latencies[node_id]
 
     def get(self, name: str) -> TopicQueues | None:
-        """A topic; None if its partitions are not known."""
+        """The queues of a topic; None if its partitions are not known."""
         topic = self._by_name.get(name)
         if topic is None:
             found = self._cluster.topics.get(name)
@@ -74,7 +103,7 @@ class ProducerTopics:
         return topic if topic.partitions else None
 
     def queue(self, partition: TopicPartition) -> PartitionQueue | None:
-        """The queue of a partition; None if there never was anything for its topic."""
+        """The queue of a partition; None if nothing was ever appended to its topic."""
         topic = self._by_name.get(partition.topic)
         if topic is None or partition.partition >= len(topic.queues):
             return None
@@ -83,9 +112,9 @@ class ProducerTopics:
     # Records without a key.
 
     def choose(self, topic: TopicQueues) -> PartitionQueue:
-        """Where the next batch of records without a key goes, because the last takes no more.
+        """Choose the partition for the next batch of records without a key.
 
-        (Kafka: BuiltInPartitioner.updatePartitionInfo.)
+        Called when the last batch takes no more (Kafka: BuiltInPartitioner.updatePartitionInfo).
         """
         queue = topic.sticky
         last = topic.sticky_batch
@@ -95,15 +124,13 @@ class ProducerTopics:
                 queue = None
         if queue is None:
             topic.sticky_bytes = 0
-            queue = next_queue(
-                topic, self._chance, self._slow_nodes(), is_adaptive=self._is_adaptive
-            )
+            queue = next_queue(topic, self._rng, self._slow_nodes(), is_adaptive=self._is_adaptive)
         topic.sticky = queue
         topic.sticky_batch = None
         return queue
 
     def update_node_latency(self, node_id: int, now: float, *, can_drain: bool) -> None:
-        """There is something to send to a node; whether it can take it now (KIP-794)."""
+        """Record that a node has batches, and whether it can accept a request now (KIP-794)."""
         if not self._availability_seconds:
             return
         latency = self._latencies.get(node_id)

@@ -1,4 +1,4 @@
-"""The deliveries of records that were sent together: made one by one, when somebody looks."""
+"""The deliveries of records that were sent together, created when they are accessed."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import overload
 
+import trio
+
 from ._delivery import Delivery, delivery_list
-from ._produce_request_result import BatchOutcome
+from ._produce_request_result import ProduceRequestResult
 
 
 class Deliveries(Sequence[Delivery]):
-    """As many as records were taken, in their order.
+    """The deliveries of the records of one call, in their order.
 
     Args:
-        timestamps: of the records, in milliseconds; one number is every record's.
+        timestamps: of the records, in milliseconds; a single number applies to all.
 
     Attributes:
-        outcomes: of the batches that have the records, in order.
+        outcomes: of the batches that hold the records, in order.
     """
 
     def __init__(self, timestamps: int | list[int]) -> None:
-        self.outcomes: dict[BatchOutcome, None] = {}
+        self.outcomes: dict[ProduceRequestResult, None] = {}
         self._timestamps = timestamps
-        self._spans: list[tuple[BatchOutcome, int, int]] = []
+        self._spans: list[tuple[ProduceRequestResult, int, int]] = []
         self._ends: list[int] = []
 
-    def add(self, outcome: BatchOutcome, index: int, count: int) -> None:
-        """The next records are in a batch.
+    def add(self, outcome: ProduceRequestResult, index: int, count: int) -> None:
+        """Add the next records, which are in one batch.
 
         Args:
             outcome: of the batch.
-            index: the number of the first of them there.
-            count: how many.
+            index: the index of the first of these records in the batch.
+            count: the number of records.
         """
         start = len(self)
         if self._spans:
@@ -45,15 +47,26 @@ class Deliveries(Sequence[Delivery]):
         self._spans.append((outcome, index, start))
         self._ends.append(start + count)
 
-    def spans(self) -> Iterator[tuple[BatchOutcome, int, int]]:
-        """Batches, the numbers of the first records there, and how many there are; in order."""
+    def spans(self) -> Iterator[tuple[ProduceRequestResult, int, int]]:
+        """Yield the outcome of each batch, the index of the first record there, and the count."""
         for (outcome, index, start), end in zip(self._spans, self._ends, strict=True):
             yield outcome, index, end - start
 
     @property
     def is_done(self) -> bool:
-        """Whether it is decided what became of all of them."""
+        """Whether the outcome of all records is decided."""
         return all(map(_is_decided, self.outcomes))
+
+    async def wait(self) -> None:
+        """Wait until the outcome of all records is decided; :meth:`failures` has the errors.
+
+        Cancellation: changes nothing; the records are sent as before.
+        """
+        await trio.lowlevel.checkpoint()
+        # The last one first: the others are usually done by then, without a wait for each.
+        for outcome in reversed(self.outcomes):
+            if not outcome.is_done:
+                await outcome.until_done()
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
@@ -68,23 +81,23 @@ class Deliveries(Sequence[Delivery]):
         if number < 0:
             number += len(self)
         if not 0 <= number < len(self):
-            raise IndexError(f"there are {len(self)} deliveries")
+            raise IndexError(f"delivery index out of range; there are {len(self)} deliveries")
         outcome, index, start = self._spans[bisect_right(self._ends, number)]
         return Delivery(outcome, index + number - start, self._timestamp(number))
 
     def __iter__(self) -> Iterator[Delivery]:
-        # Batch by batch: a generator of ours would cost as much again for each delivery.
+        # Batch by batch: a generator function would double the cost of each delivery.
         return chain.from_iterable(
             delivery_list(outcome, index, start, end, self._timestamps)
             for (outcome, index, start), end in zip(self._spans, self._ends, strict=True)
         )
 
     def offsets(self) -> list[int]:
-        """The offset of each record, in its partition.
+        """The offset of each record in its partition.
 
         Raises:
-            trio.WouldBlock: of some it is not decided yet what became of them.
-            TrionetError: one was not written, or nobody knows whether it was.
+            trio.WouldBlock: the outcome of some records is not decided yet.
+            TrionetError: one was not written, or it is not known whether it was.
         """
         offsets: list[int] = []
         for outcome, index, count in self.spans():
@@ -97,7 +110,7 @@ class Deliveries(Sequence[Delivery]):
         return offsets
 
     def failures(self) -> list[tuple[int, Exception]]:
-        """The records that were not written, or of which nobody knows: which, and why."""
+        """The index and the error of each record that was not, or may not have been, written."""
         return [
             (start + place, error)
             for (outcome, index, start), end in zip(self._spans, self._ends, strict=True)
@@ -113,7 +126,7 @@ class Deliveries(Sequence[Delivery]):
         return self._timestamps if isinstance(self._timestamps, int) else self._timestamps[number]
 
 
-def _is_decided(outcome: BatchOutcome) -> bool:
+def _is_decided(outcome: ProduceRequestResult) -> bool:
     if outcome.parts is None:
         return outcome.is_done
     return all(_is_decided(part) for _, part in outcome.parts)

@@ -1,22 +1,22 @@
-"""What a buffered record becomes: a Delivery, which is awaited, or asked, for the record's place.
+"""The result of a buffered record: a Delivery, to be awaited or queried.
 
-(Kafka: FutureRecordMetadata.) It costs little, since there is one for each record; what is common
-to a batch is in its :class:`.BatchOutcome`, and the metadata are made when they are looked at.
+(Kafka: FutureRecordMetadata.) Deliveries are cheap, since there is one for each record: what a
+batch has in common is in its :class:`.ProduceRequestResult`, and metadata are created when asked
+for.
 """
 
 # Compiled by mypyc.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from typing import Any, Final, NamedTuple
 
 import trio
 
 from ...._util._raising import again
 from ....errors import RecordWithdrawnError
-from ._produce_request_result import BatchOutcome
-from ._waiting import delivered
+from ._produce_request_result import ProduceRequestResult
 
 
 class RecordMetadata(NamedTuple):
@@ -25,7 +25,7 @@ class RecordMetadata(NamedTuple):
     Attributes:
         topic: its topic.
         partition: its partition.
-        offset: its offset there; -1 with ``acks=0``, when no broker tells, and where a leader only
+        offset: its offset; -1 with ``acks=0``, when no broker reports it, and where a leader only
             knows that it has the record already.
         timestamp: in milliseconds: the producer's, or the broker's where the topic has
             ``message.timestamp.type=LogAppendTime``.
@@ -37,65 +37,65 @@ class RecordMetadata(NamedTuple):
     timestamp: int
 
 
-#: Without the checks of its arguments' names, which take longer than the rest.
+#: Skips the keyword handling of NamedTuple's own constructor, which takes longer than the rest.
 _tuple: Final = tuple.__new__
 
 
 def withdrawn() -> RecordWithdrawnError:
-    """What became of a record that was taken back."""
-    return RecordWithdrawnError("the record was taken back before it was sent")
+    """The error of a record that was withdrawn."""
+    return RecordWithdrawnError("the record was withdrawn before it was sent")
 
 
-def abandon(outcome: BatchOutcome, index: int) -> None:
-    """The call that gave a record was cancelled: nothing can look at its delivery."""
+def abandon(outcome: ProduceRequestResult, index: int) -> None:
+    """Mark a record's outcome as seen: its call was cancelled, so no delivery can be read."""
     outcome, position = outcome.of(outcome.position(index))
-    outcome.look(position)
+    outcome.mark_seen(position)
 
 
 class Delivery:
-    """A record on its way; awaiting it gives its :class:`RecordMetadata`, as often as one likes.
+    """The result of one record; awaiting it returns its :class:`RecordMetadata`, repeatedly.
 
     Args:
         outcome: of its batch.
-        index: the record's number in it.
+        index: the record's index in the batch.
         timestamp: the record's, in milliseconds.
     """
 
     __slots__ = ("index", "outcome", "timestamp")
 
-    def __init__(self, outcome: BatchOutcome, index: int, timestamp: int) -> None:
-        self.outcome = outcome
-        self.index = index
-        self.timestamp = timestamp
+    def __init__(self, outcome: ProduceRequestResult, index: int, timestamp: int) -> None:
+        self.outcome: ProduceRequestResult = outcome
+        self.index: int = index
+        self.timestamp: int = timestamp
 
     @property
     def is_done(self) -> bool:
-        """Whether it is decided what became of the record."""
+        """Whether the outcome of the record is decided."""
         outcome = self.outcome
         if outcome.is_done or outcome.is_withdrawn(self.index):
             return True
         return outcome.parts is not None and self.pending.is_done
 
     @property
-    def pending(self) -> BatchOutcome:
-        """What is waited for: of the batch that has the record now."""
+    def pending(self) -> ProduceRequestResult:
+        """The outcome to wait for: that of the batch that has the record now."""
         outcome = self.outcome
         return outcome.of(outcome.position(self.index))[0]
 
     @property
     def error(self) -> Exception | None:
-        """Why the record was not written, or why nobody knows; None if it was, or may be yet."""
+        """Why the record was not, or may not have been, written; None if it was, or is pending."""
         if self.outcome.is_withdrawn(self.index):
             return withdrawn()
         outcome, position = self.outcome.of(self.outcome.position(self.index))
         error = outcome.error(position)
         if error is not None:
-            outcome.look(position)
+            outcome.mark_seen(position)
         return error
 
     @property
     def offset(self) -> int:
-        """The record's offset in its partition: that of :meth:`result`, which need not be made.
+        """The record's offset in its partition; as :meth:`result` without creating the metadata.
 
         Raises:
             trio.WouldBlock, RecordWithdrawnError, TrionetError: as there.
@@ -107,16 +107,16 @@ class Delivery:
         """Where the record was written.
 
         Raises:
-            trio.WouldBlock: that is not decided yet.
-            RecordWithdrawnError: the record was taken back before it was sent.
-            TrionetError: it was not written, or nobody knows whether it was.
+            trio.WouldBlock: the outcome is not decided yet.
+            RecordWithdrawnError: the record was withdrawn before it was sent.
+            TrionetError: it was not written, or it is not known whether it was.
         """
         outcome = self.outcome
         position = self.index
         if not outcome.is_plain:
             error = self.error
             if error is not None:
-                # One error is raised to many: each has its own.
+                # Raised to many tasks: each gets a copy with a traceback of its own.
                 raise again(error)
             outcome, position = outcome.of(outcome.position(position))
             if not outcome.is_done:
@@ -129,25 +129,44 @@ class Delivery:
         place = (topic, partition, offset, self.timestamp if time < 0 else time)
         return _tuple(RecordMetadata, place)
 
+    # A plain function that returns a coroutine: an async one in compiled code would have no
+    # docstring and would not be recognised as async.
+    def wait(self) -> Coroutine[Any, Any, RecordMetadata]:
+        """Wait for the outcome. Returns where the record was written; awaiting self is the same.
+
+        Raises:
+            RecordWithdrawnError, TrionetError: as :meth:`result`.
+
+        Cancellation: changes nothing; the record is sent as before.
+        """
+        return self._wait()
+
     def __await__(self) -> Generator[Any, Any, RecordMetadata]:
-        return delivered(self).__await__()
+        return self._wait().__await__()
+
+    async def _wait(self) -> RecordMetadata:
+        if self.is_done:
+            await trio.lowlevel.checkpoint()
+        while not self.is_done:
+            await self.pending.until_changed()
+        return self.result()  # noqa: ASYNC910 -- what is not done was waited for
 
     def __repr__(self) -> str:
-        state = "done" if self.is_done else "under way"
+        state = "done" if self.is_done else "pending"
         return f"<Delivery to {self.outcome.topic_partition}, {state}>"
 
 
 def delivery_list(
-    outcome: BatchOutcome, index: int, start: int, end: int, timestamps: int | list[int]
+    outcome: ProduceRequestResult, index: int, start: int, end: int, timestamps: int | list[int]
 ) -> list[Delivery]:
-    """The deliveries of records that follow each other in a batch.
+    """The deliveries of consecutive records of a batch.
 
     Args:
         outcome: of the batch.
-        index: the number of the first of them there.
-        start: the number of the first of them among the timestamps.
-        end: the number of the one after the last there.
-        timestamps: in milliseconds; one number is every record's.
+        index: the index of the first of them in the batch.
+        start: the index of the first of them among the timestamps.
+        end: the index after the last of them among the timestamps.
+        timestamps: in milliseconds; a single number applies to all.
     """
     found: list[Delivery] = []
     number = start

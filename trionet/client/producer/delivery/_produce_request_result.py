@@ -1,7 +1,7 @@
-"""What became of the records of one batch; all their deliveries look here.
+"""The result of a batch, which the deliveries of all its records read.
 
-(Kafka: ProduceRequestResult.) Apart from the batch, so that whoever keeps a delivery does not keep
-the records. It is decided once: an answer that comes after a batch expired changes nothing
+(Kafka: ProduceRequestResult.) Separate from the batch, so that keeping a delivery does not keep the
+records. It is decided once: a response that arrives after a batch expired changes nothing
 (KAFKA-5429).
 """
 
@@ -16,32 +16,32 @@ import trio
 from ...._util._raising import again
 from ....errors import TrionetError
 from ..._topic_partition import TopicPartition
-from ._unseen_failures import UnseenFailures
+from ._unseen_failures import FailureCount
 
 
 def maybe_written(error: Exception) -> Exception:
-    """An error like this one, of records that may be in the log all the same."""
+    """A copy of an error, marked: its records may be in the log nevertheless."""
     error = again(error)
     if isinstance(error, TrionetError):
         error.may_have_been_written = True
     return error
 
 
-class BatchOutcome:
-    """See the module; positions count the records that are sent.
+class ProduceRequestResult:
+    """The result of one batch; positions count only the records that are sent.
 
     Args:
-        topic_partition: where they go.
+        topic_partition: the destination of the batch.
 
     Attributes:
-        topic_partition: where they go.
+        topic_partition: the destination of the batch.
         is_done: whether it is decided.
-        base_offset: the offset of the first record; -1 where nobody tells, see
+        base_offset: the offset of the first record; -1 if not reported, see
             :class:`.RecordMetadata`.
-        log_append_time: in milliseconds, of all records where the broker says when; else -1.
-        parts: what the batch was split into; the outcome is theirs then.
-        news: for those who wait; made by the first of them.
-        unseen: what its records are counted in that failed and were not looked at.
+        log_append_time: in milliseconds, of all records if the broker sets it; else -1.
+        parts: the results of the batches that this one was split into, which replace it.
+        changed: set when the batch is decided or split; created by the first task that waits.
+        unseen: counts the failed records whose deliveries have not been read.
     """
 
     __slots__ = (
@@ -50,34 +50,34 @@ class BatchOutcome:
         "_seen",
         "_withdrawn",
         "base_offset",
+        "changed",
         "is_done",
         "log_append_time",
-        "news",
         "parts",
         "topic_partition",
         "unseen",
     )
 
     def __init__(self, topic_partition: TopicPartition) -> None:
-        self.topic_partition = topic_partition
-        self.is_done = False
-        self.base_offset = -1
-        self.log_append_time = -1
-        self.parts: list[tuple[int, BatchOutcome]] | None = None
-        self.news: trio.Event | None = None
+        self.topic_partition: TopicPartition = topic_partition
+        self.is_done: bool = False
+        self.base_offset: int = -1
+        self.log_append_time: int = -1
+        self.parts: list[tuple[int, ProduceRequestResult]] | None = None
+        self.changed: trio.Event | None = None
         self._error: Exception | None = None
         self._errors: Mapping[int, Exception] | None = None
         self._withdrawn: set[int] | None = None
         self._seen: set[int] | None = None
-        self.unseen: UnseenFailures | None = None
+        self.unseen: FailureCount | None = None
 
-    # Deciding.
+    # Completion.
 
     def complete(self, base_offset: int, log_append_time: int = -1) -> bool:
-        """The records were written.
+        """Complete the batch: the records were written.
 
         Returns:
-            Whether that decides it; not if it was decided before.
+            Whether this decided the outcome; False if it was decided before.
         """
         if self.is_done:
             return False
@@ -87,14 +87,14 @@ class BatchOutcome:
         return True
 
     def fail(self, error: Exception, errors: Mapping[int, Exception] | None = None) -> bool:
-        """None of the records was written, or nobody knows.
+        """Fail the batch: the records were not, or may not have been, written.
 
         Args:
-            error: why.
-            errors: of single records, by position; those that made the others fail (KIP-467).
+            error: the reason.
+            errors: of single records, by position; these made the others fail (KIP-467).
 
         Returns:
-            Whether that decides it; not if it was decided before.
+            Whether this decided the outcome; False if it was decided before.
         """
         if self.is_done:
             return False
@@ -103,12 +103,12 @@ class BatchOutcome:
         self._decide()
         return True
 
-    def split(self, parts: list[tuple[int, BatchOutcome]]) -> None:
-        """The outcome is that of the parts, each with the position of its first record."""
+    def split(self, parts: list[tuple[int, ProduceRequestResult]]) -> None:
+        """Replace the result by those of the parts, each with the position of its first record."""
         self.parts = parts
         for position in self._seen or ():
             part, place = self.of(position)
-            part.look(place)
+            part.mark_seen(place)
         self._wake()
 
     def _decide(self) -> None:
@@ -116,14 +116,37 @@ class BatchOutcome:
         self._wake()
 
     def _wake(self) -> None:
-        if self.news is not None:
-            self.news.set()
-            self.news = None
+        if self.changed is not None:
+            self.changed.set()
+            self.changed = None
 
-    # Records that are taken back.
+    # Waiting.
+
+    async def until_done(self) -> None:  # noqa: ASYNC910 -- what is not done is waited for
+        """Wait until the outcome of all records is decided; after a split, of all parts.
+
+        Cancellation: changes nothing.
+        """
+        if self.is_done:
+            await trio.lowlevel.checkpoint()
+        while not self.is_done:
+            if self.parts is None:
+                await self.until_changed()
+                continue
+            for _, part in self.parts:
+                await part.until_done()
+            return  # noqa: ASYNC910 -- as above
+
+    async def until_changed(self) -> None:
+        """Wait until the outcome is decided, or the batch is split."""
+        if self.changed is None:
+            self.changed = trio.Event()
+        await self.changed.wait()
+
+    # Withdrawn records.
 
     def withdraw(self, index: int) -> bool:
-        """Take a record back before the batch is closed; whether it was there."""
+        """Withdraw a record before the batch is drained. Returns whether it was there."""
         if self._withdrawn is None:
             self._withdrawn = set()
         if index in self._withdrawn:
@@ -133,24 +156,24 @@ class BatchOutcome:
 
     @property
     def withdrawn(self) -> frozenset[int]:
-        """The numbers of the records that were taken back."""
+        """The indexes of the withdrawn records."""
         return frozenset(self._withdrawn or ())
 
     def is_withdrawn(self, index: int) -> bool:
-        """Whether a record was taken back."""
+        """Whether a record was withdrawn."""
         return self._withdrawn is not None and index in self._withdrawn
 
     def position(self, index: int) -> int:
-        """The place of a record among those that are sent."""
+        """The position of a record among those that are sent."""
         if self._withdrawn is None:
             return index
         return index - sum(each < index for each in self._withdrawn)
 
-    # Looking.
+    # Reading.
 
     @property
     def is_plain(self) -> bool:
-        """Whether all records were written, one after the other from the base offset on."""
+        """Whether all records were written, at consecutive offsets from the base offset on."""
         return (
             self.is_done
             and self.base_offset >= 0
@@ -158,8 +181,8 @@ class BatchOutcome:
             and self._withdrawn is None
         )
 
-    def of(self, position: int) -> tuple[BatchOutcome, int]:
-        """The outcome of a record, and its position there; another one after a split."""
+    def of(self, position: int) -> tuple[ProduceRequestResult, int]:
+        """The result that has a record, and its position there; differs from self after a split."""
         outcome = self
         while outcome.parts is not None:
             first = 0
@@ -171,12 +194,12 @@ class BatchOutcome:
         return outcome, position
 
     @property
-    def looked_at(self) -> int:
-        """Of how many records no failure needs to be raised at the end of the producer's block."""
+    def seen_count(self) -> int:
+        """The number of records whose failure need not be raised at the end of the block."""
         return 0 if self._seen is None else len(self._seen)
 
-    def look(self, position: int) -> None:
-        """The failure of a record needs no raising at the end: it was seen, or its call is over."""
+    def mark_seen(self, position: int) -> None:
+        """Mark a record whose failure need not be raised later: seen, or its call is over."""
         if self._seen is None:
             self._seen = set()
         if position not in self._seen:

@@ -1,7 +1,8 @@
-"""Counts failed records whose deliveries were not looked at; raised at the end of the block.
+"""Counts failed records whose deliveries were not read, to be raised at the end of the block.
 
-Neither batches nor their outcomes are kept, so that a producer that runs for weeks does not collect
-them: an outcome has the entry that its records are counted in, and a look at one takes it off.
+Neither batches nor their results are kept, so that a producer that runs for weeks does not
+accumulate them: a result refers to the counter that its records are in, and reading a delivery
+decrements it.
 """
 
 from __future__ import annotations
@@ -11,46 +12,46 @@ from typing import Final, TypeAlias
 from ....errors import ApiError, TrionetError, UndeliveredError
 from ..._topic_partition import TopicPartition
 
-#: So many partitions and kinds of errors are counted apart; what is beyond is counted together.
+#: The number of partitions and kinds of errors counted separately; the rest is counted together.
 KINDS_MAX: Final = 100
 
-#: Its class, Kafka's code, and whether the records may have been written.
+#: The class of an error, Kafka's error code, and whether the records may have been written.
 _Kind: TypeAlias = tuple[type[Exception], int, bool]
 
 
-class UnseenFailures:
-    """Records of one partition that failed with one kind of error.
+class FailureCount:
+    """Records of one partition that failed with the same kind of error.
 
     Args:
         error: of the first of them.
 
     Attributes:
         error: as the argument.
-        records: how many of them were not looked at.
+        records: the number of records whose deliveries have not been read.
     """
 
     __slots__ = ("error", "records")
 
     def __init__(self, error: Exception) -> None:
-        self.error = error
-        self.records = 0
+        self.error: Exception = error
+        self.records: int = 0
 
 
-class Undelivered:
+class UnseenFailures:
     """All unseen failures of one producer."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[TopicPartition, _Kind], UnseenFailures] = {}
-        self._rest: UnseenFailures | None = None
+        self._kinds: dict[tuple[TopicPartition, _Kind], FailureCount] = {}
+        self._rest: FailureCount | None = None
 
-    def add(self, partition: TopicPartition, error: Exception, records: int) -> UnseenFailures:
-        """Count records of a batch that failed; returns where, for its outcome."""
+    def add(self, partition: TopicPartition, error: Exception, records: int) -> FailureCount:
+        """Count the records of a failed batch. Returns the counter, for the batch's result."""
         key = partition, _kind(error)
         found = self._kinds.get(key)
         if found is None or not found.records:
             if len(self._kinds) >= KINDS_MAX:
                 self._kinds = {kind: each for kind, each in self._kinds.items() if each.records}
-            found = UnseenFailures(error)
+            found = FailureCount(error)
             if len(self._kinds) < KINDS_MAX:
                 self._kinds[key] = found
             else:
@@ -59,11 +60,11 @@ class Undelivered:
         return found
 
     def error(self, raised: Exception | None = None) -> UndeliveredError | None:
-        """The error for the end of the block; None if there is nothing to be raised.
+        """The error for the end of the block; None if there is nothing to raise.
 
         Args:
-            raised: what ended the producer, if a call has raised it: it is no news that records
-                failed for that.
+            raised: the error that ended the producer, if a call has raised it: records that failed
+                with it are not reported again.
         """
         failures = [
             (partition.topic, partition.partition, each.records, each.error)

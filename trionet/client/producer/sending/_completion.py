@@ -1,7 +1,13 @@
-"""What becomes of a batch after its request: done, sent again, split, or failed.
+"""The fate of a batch after its request: completed, retried, split, or failed.
 
-(Kafka: Sender.handleProduceResponse, completeBatch, failBatch.) Nothing here waits; whoever waits
-for a delivery is woken.
+(Kafka: Sender.handleProduceResponse, completeBatch, failBatch.) The hard part is to know whether a
+leader has appended a batch whose response reports an error, or never arrived. Retrying such a batch
+may write it twice unless it has a sequence number; failing it may report records as lost that are
+in the log. So every failure says whether its records may have been written
+(:attr:`.TrionetError.may_have_been_written`), and the error codes that leave this open are listed
+here, with the cases of Kafka's broker that produce them.
+
+Nothing here waits; completing a batch wakes the tasks that wait for its deliveries.
 """
 
 # Compiled by mypyc.
@@ -31,20 +37,21 @@ from ..._topic_partition import TopicPartition
 from ...metadata._cluster import NO_LEADER
 from ...metadata._metadata import Metadata
 from ...requests._response import ClientResponse
-from ..batching._accumulator import RecordAccumulator
 from ..batching._batch import ProducerBatch
-from ..transactions._transaction_manager import Idempotence
+from ..batching._batch_queues import BatchQueues
+from ..transactions._transaction_manager import TransactionManager
 from ._counters import SenderCounters
 from ._hooks import AcknowledgementHook
-from ._produce_requests import UNKNOWN, WRITTEN, Outcome, outcomes
+from ._produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_responses
 
 logger = logging.getLogger("trionet.client")
 
-# The leader has the batch already, and does not remember where (Kafka: completeBatch).
+# The second: the leader has the batch already, and no longer knows at which offset (Kafka:
+# completeBatch).
 _WRITTEN: Final = frozenset({error_codes.NONE, error_codes.DUPLICATE_SEQUENCE_NUMBER})
-# After these a leader may have the batch all the same. With acks=all the last three come, too, when
-# the leader changes, its disk fails, or the topic is deleted while a batch that was appended waits
-# for the other replicas (Kafka: DelayedProduce.tryComplete).
+# After these errors a leader may have the batch nevertheless. With acks=all it returns the last
+# three also when the leader changes, its disk fails, or the topic is deleted while an appended
+# batch waits for the other replicas (Kafka: DelayedProduce.tryComplete).
 _UNCERTAIN: Final = frozenset(
     {
         error_codes.NETWORK_EXCEPTION,
@@ -63,7 +70,7 @@ class DeliveryLimits:
     """How long, and how often, a batch is tried.
 
     Attributes:
-        seconds: ``delivery.timeout.ms``, from the beginning of the batch.
+        seconds: ``delivery.timeout.ms``, from the creation of the batch.
         retries: ``retries``.
     """
 
@@ -72,26 +79,26 @@ class DeliveryLimits:
 
 
 class Completion:
-    """What was sent and has no outcome yet, and the rules for what becomes of it.
+    """Tracks batches in flight and decides what happens to them.
 
     Args:
-        accumulator: where a batch comes from, and where it goes to be sent again.
-        metadata: are asked for when a leader has moved.
-        idempotence: numbers the batches; None without.
-        limits: how long and how often it is tried.
-        keeps_order: of a partition only one batch is under way (``max.in.flight`` of 1).
-        hook: is told of what became of batches.
-        connection_problem: why a broker cannot be reached; empty if all can, as far as is known.
+        queues: take batches back for a retry, and free their memory.
+        metadata: refreshed when a leader has moved.
+        transaction_manager: assigns sequence numbers; None without idempotence.
+        limits: how long and how often a batch is tried.
+        keeps_order: only one batch of a partition is in flight (``max.in.flight`` of 1).
+        hook: called with the result of each batch.
+        connection_problem: returns why a broker cannot be reached; empty if no problem is known.
 
     Attributes:
-        counters: what became of records.
+        counters: of records, by what became of them.
     """
 
     def __init__(
         self,
-        accumulator: RecordAccumulator,
+        queues: BatchQueues,
         metadata: Metadata,
-        idempotence: Idempotence | None,
+        transaction_manager: TransactionManager | None,
         limits: DeliveryLimits,
         *,
         keeps_order: bool,
@@ -100,10 +107,10 @@ class Completion:
     ) -> None:
         self._hook = hook
         self._connection_problem = connection_problem
-        self.counters = SenderCounters()
-        self._accumulator = accumulator
+        self.counters: SenderCounters = SenderCounters()
+        self._queues = queues
         self._metadata = metadata
-        self._idempotence = idempotence
+        self._transaction_manager = transaction_manager
         self._limits = limits
         self._keeps_order = keeps_order
         self._clock = trio.lowlevel.current_clock().current_time
@@ -111,56 +118,56 @@ class Completion:
         self._expires_at = math.inf
         self._last_errors: dict[TopicPartition, str] = {}
 
-    # What is under way.
+    # In flight.
 
     def encodable(self, batches: Sequence[ProducerBatch]) -> list[ProducerBatch]:
-        """Those that can be encoded; the others fail, and hold up nobody."""
+        """The batches that can be encoded; the others fail, and hold up nothing."""
         encodable = []
         for batch in batches:
             try:
                 batch.chunks()
             except Exception as cause:  # boundary: the records of one batch
                 error = LocalProtocolError(
-                    f"the records for {batch.topic_partition} cannot be encoded: {cause}"
+                    f"cannot encode the records for {batch.topic_partition}: {cause}"
                 )
                 error.__cause__ = cause
                 self._fail(batch, error)
-                self._accumulator.deallocate(batch)
+                self._queues.deallocate(batch)
             else:
                 encodable.append(batch)
         return encodable
 
     def sent(self, batches: Sequence[ProducerBatch]) -> None:
-        """Batches are about to be sent."""
+        """Track batches that are about to be sent."""
         for batch in batches:
             self._in_flight[batch] = None
             self._expires_at = min(self._expires_at, self._expiry_of(batch))
             if self._keeps_order:
-                self._accumulator.mute(batch.topic_partition)
+                self._queues.mute(batch.topic_partition)
 
     def _expiry_of(self, batch: ProducerBatch) -> float:
         return batch.created_at + self._limits.seconds
 
     def expiry_of_new(self, now: float) -> float:
-        """When a batch expires that begins now."""
+        """When a batch expires that is created now."""
         return now + self._limits.seconds
 
     @property
     def next_expiry(self) -> float:
-        """When a batch may expire; never too late, and at most once too early for each."""
-        return min(self._expires_at, self._accumulator.next_expiry)
+        """When a batch may expire; never too late, and at most once too early for each batch."""
+        return min(self._expires_at, self._queues.next_expiry)
 
     def expire(self, now: float) -> None:
-        """Fail what has no outcome after ``delivery.timeout.ms``, under way or not (KIP-91)."""
-        if now >= self._accumulator.next_expiry:
-            for batch in self._accumulator.expired(now):
+        """Fail batches that exceed ``delivery.timeout.ms``, in flight or not (KIP-91)."""
+        if now >= self._queues.next_expiry:
+            for batch in self._queues.expired(now):
                 self._fail_late(batch)
-                self._accumulator.deallocate(batch)
+                self._queues.deallocate(batch)
         if now >= self._expires_at:
             late = [each for each in self._in_flight if now >= self._expiry_of(each)]
             for batch in late:
-                # Its memory stays taken until its request is over (KAFKA-17862).
-                if not batch.outcome.is_done:  # else it is here from the last time
+                # Its memory stays taken until its request is complete (KAFKA-17862).
+                if not batch.outcome.is_done:  # else it expired the last time
                     batch.may_be_written = True
                     self._fail_late(batch)
             waiting = (
@@ -172,29 +179,31 @@ class Completion:
         last = self._last_errors.get(batch.topic_partition)
         whys = [f"the last error was {last}" if last else "", self._connection_problem()]
         error = DeliveryTimeoutError(
-            f"{batch.record_count} records for {batch.topic_partition} were not acknowledged in "
-            f"{self._limits.seconds:g} s (delivery.timeout.ms)"
+            f"{batch.record_count} records for {batch.topic_partition} were not acknowledged"
+            f" within {self._limits.seconds:g} s (delivery.timeout.ms)"
             + "".join(f"; {why}" for why in whys if why)
         )
         self._fail(batch, error)
 
-    # Answers.
+    # Responses.
 
-    def answered(self, response: ClientResponse, batches: Sequence[ProducerBatch]) -> None:
-        """A request is over, with an answer or without."""
+    def handle_response(self, response: ClientResponse, batches: Sequence[ProducerBatch]) -> None:
+        """Complete, retry or fail the batches of a request, with a response or without."""
         now = self._clock()
         leaders: dict[TopicPartition, tuple[int, int]] = {}
-        for batch, outcome in outcomes(response, batches):
+        for batch, partition in partition_responses(response, batches):
             self._in_flight.pop(batch, None)
-            self._complete(batch, outcome, now)
-            if outcome.error_code in STALE_METADATA:
+            self._complete(batch, partition, now)
+            if partition.error_code in STALE_METADATA:
                 self._metadata.request_update()
-                if outcome.leader != NO_LEADER and outcome.leader_epoch != UNKNOWN:
-                    leaders[batch.topic_partition] = outcome.leader, outcome.leader_epoch
+                if partition.leader != NO_LEADER and partition.leader_epoch != UNKNOWN:
+                    leaders[batch.topic_partition] = partition.leader, partition.leader_epoch
             if self._keeps_order:
-                self._accumulator.unmute(batch.topic_partition)
+                self._queues.unmute(batch.topic_partition)
         if response.body is not None:
-            self.counters.answered(response.latency_seconds, response.body.throttle_time_ms)
+            self.counters.response_received(
+                response.latency_seconds, response.body.throttle_time_ms
+            )
         if leaders:
             nodes = [
                 Node(each.node_id, each.host, each.port, each.rack)
@@ -202,86 +211,88 @@ class Completion:
             ]
             self._metadata.update_leaders(leaders, nodes)
 
-    def _complete(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
-        code = outcome.error_code
+    def _complete(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> None:
+        code = response.error_code
         if code in _WRITTEN:
-            self._written(batch, outcome, now)
+            self._written(batch, response, now)
             return
         if code in _UNCERTAIN:
             batch.may_be_written = True
         if batch.outcome.is_done:
-            self._accumulator.deallocate(batch)  # it expired, or was aborted, meanwhile
+            self._queues.deallocate(batch)  # it has expired or was aborted in the meantime
         elif code == error_codes.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self._split(batch, now)
-        elif self._idempotence is not None and self._idempotence.is_written(batch, code):
+        elif self._transaction_manager is not None and self._transaction_manager.is_written(
+            batch, code
+        ):
             self._written(batch, WRITTEN, now)
-        elif self._can_retry(batch, outcome, now):
-            self._retry(batch, outcome, now)
+        elif self._can_retry(batch, response, now):
+            self._retry(batch, response, now)
         else:
-            self._refuse(batch, outcome)
+            self._refuse(batch, response)
 
-    def _written(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
-        base = UNKNOWN if outcome.error_code else outcome.base_offset
-        if self._idempotence is not None:
-            for earlier in self._idempotence.completed(batch, base, now):
+    def _written(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> None:
+        base = UNKNOWN if response.error_code else response.base_offset
+        if self._transaction_manager is not None:
+            for earlier in self._transaction_manager.completed(batch, base, now):
                 assert isinstance(earlier, ProducerBatch)
-                if not earlier.outcome.is_done:  # else it was aborted, and waits no more
-                    self._accumulator.remove(earlier)
+                if not earlier.outcome.is_done:  # else it was aborted and has left the queue
+                    self._queues.remove(earlier)
                     self._is_there(earlier, UNKNOWN, UNKNOWN)
         self._last_errors.pop(batch.topic_partition, None)
-        self._is_there(batch, base, outcome.log_append_time_ms)
+        self._is_there(batch, base, response.log_append_time_ms)
 
     def _is_there(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         if batch.complete(base_offset, log_append_time_ms):
             self._hook.written(batch, base_offset)
-        self._accumulator.deallocate(batch)
+        self._queues.deallocate(batch)
 
     def _split(self, batch: ProducerBatch, now: float) -> None:
         logger.warning(
-            "a batch of %d records is too large for %s; it is split",
+            "a batch of %d records is too large for %s; splitting it",
             batch.record_count,
             batch.topic_partition,
         )
-        pieces = self._accumulator.split_and_reenqueue(batch, now)
-        if self._idempotence is not None:
-            self._idempotence.split(batch, pieces)
-        self._accumulator.deallocate(batch)
+        pieces = self._queues.split_and_reenqueue(batch, now)
+        if self._transaction_manager is not None:
+            self._transaction_manager.split(batch, pieces)
+        self._queues.deallocate(batch)
         self.counters.batches_split += 1
 
-    def _can_retry(self, batch: ProducerBatch, outcome: Outcome, now: float) -> bool:
+    def _can_retry(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> bool:
         if batch.attempts >= self._limits.retries or now >= self._expiry_of(batch):
             return False
-        if isinstance(outcome.error, ResponseTooLargeError):
-            return False  # the response to the same once more would be as large
-        code = outcome.error_code
-        if self._idempotence is None:
+        if isinstance(response.error, ResponseTooLargeError):
+            return False  # the response to the same request would be as large again
+        code = response.error_code
+        if self._transaction_manager is None:
             return code in error_codes.RETRIABLE
-        return self._idempotence.can_retry(batch, code, outcome.log_start_offset)
+        return self._transaction_manager.can_retry(batch, code, response.log_start_offset)
 
-    def _retry(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
-        why = _text(outcome)
+    def _retry(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> None:
+        why = _text(response)
         self._last_errors[batch.topic_partition] = why
         logger.warning(
-            "%s: %s; %d records are sent again", batch.topic_partition, why, batch.record_count
+            "%s: %s; retrying %d records", batch.topic_partition, why, batch.record_count
         )
-        self._accumulator.reenqueue(batch, now)
+        self._queues.reenqueue(batch, now)
         self.counters.retried(batch)
 
     # Failures.
 
-    def _refuse(self, batch: ProducerBatch, outcome: Outcome) -> None:
-        code = outcome.error_code
-        error = _error(batch, outcome)
-        of_records = _record_errors(batch, outcome)
+    def _refuse(self, batch: ProducerBatch, response: PartitionResponse) -> None:
+        code = response.error_code
+        error = _error(batch, response)
+        of_records = _record_errors(batch, response)
         if of_records:
             batch.fail_records(batch.failure(_beside(batch)), of_records)
         self._fail(batch, error)
-        self._accumulator.deallocate(batch)
-        if self._idempotence is not None and self._idempotence.is_fatal(code):
-            self._idempotence.fail(error)
+        self._queues.deallocate(batch)
+        if self._transaction_manager is not None and self._transaction_manager.is_fatal(code):
+            self._transaction_manager.fail(error)
 
     def aborted(self, batches: Sequence[ProducerBatch]) -> None:
-        """Batches were given up."""
+        """Report batches that were aborted."""
         for batch in batches:
             error = batch.outcome.error(0)
             assert error is not None
@@ -292,44 +303,45 @@ class Completion:
         batch.fail(failure)
         self._hook.failed(batch, failure)
         self.counters.failed(batch)
-        if self._idempotence is not None:
-            self._idempotence.failed(batch)
+        if self._transaction_manager is not None:
+            self._transaction_manager.failed(batch)
 
 
-def _text(outcome: Outcome) -> str:
-    name = error_codes.name_of(outcome.error_code)
-    return f"{name} ({outcome.message})" if outcome.message else name
+def _text(response: PartitionResponse) -> str:
+    name = error_codes.name_of(response.error_code)
+    return f"{name} ({response.message})" if response.message else name
 
 
-def _error(batch: ProducerBatch, outcome: Outcome) -> TrionetError:
-    if outcome.error is not None:
-        return outcome.error
-    if outcome.error_code == error_codes.MESSAGE_TOO_LARGE:
+def _error(batch: ProducerBatch, response: PartitionResponse) -> TrionetError:
+    if response.error is not None:
+        return response.error
+    if response.error_code == error_codes.MESSAGE_TOO_LARGE:
         return RecordTooLargeError(
-            f"the record is larger than {batch.topic_partition} takes; raise the topic's "
-            f"max.message.bytes, or send less: {_text(outcome)}"
+            f"the record is larger than {batch.topic_partition} accepts; raise the topic's"
+            f" max.message.bytes, or send a smaller record: {_text(response)}"
         )
-    return api_error(outcome.error_code, str(batch.topic_partition), outcome.message)
+    return api_error(response.error_code, str(batch.topic_partition), response.message)
 
 
-def _record_errors(batch: ProducerBatch, outcome: Outcome) -> dict[int, Exception]:
-    """What was wrong with single records (KIP-467).
+def _record_errors(batch: ProducerBatch, response: PartitionResponse) -> dict[int, Exception]:
+    """The errors of single records (KIP-467).
 
-    With several the code may be right for only one of them, and the text has to tell.
+    With several rejected records the error code may apply to only one of them; the message of each
+    record has to explain.
     """
-    refused = outcome.record_errors
-    code = outcome.error_code if len(refused) == 1 else error_codes.INVALID_RECORD
+    refused = response.record_errors
+    code = response.error_code if len(refused) == 1 else error_codes.INVALID_RECORD
     about = f"{batch.topic_partition}, a record"
     return {
         each.batch_index: batch.failure(
-            api_error(code, about, each.batch_index_error_message or outcome.message)
+            api_error(code, about, each.batch_index_error_message or response.message)
         )
         for each in refused
     }
 
 
 def _beside(batch: ProducerBatch) -> ApiError:
-    text = "the record was in a batch with others that were refused"
+    text = "the record was in a batch with rejected records"
     if not batch.may_be_written:
-        text += "; nothing of it was written"
+        text += "; no record of the batch was written"
     return api_error(error_codes.INVALID_RECORD, str(batch.topic_partition), text)

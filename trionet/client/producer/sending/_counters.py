@@ -1,6 +1,6 @@
-"""What a producer has sent, and what became of it: plain numbers, for metrics.
+"""Counters of what a producer has sent, for its metrics (Kafka: SenderMetricsRegistry).
 
-(Kafka: SenderMetricsRegistry.) A batch or a request pays a few additions.
+A batch or a request costs a few additions.
 """
 
 # Compiled by mypyc.
@@ -17,14 +17,14 @@ US: Final = 1e6
 
 
 class TopicCounters:
-    """One topic's numbers, which only grow.
+    """Counters of one topic, which only grow.
 
     Attributes:
-        records_sent: with their batches, again for each attempt.
-        batches_sent: the same.
-        bytes_gathered: of these before compression.
-        bytes_sent: as they travel.
-        records_retried: that go once more.
+        records_sent: counted again with each attempt.
+        batches_sent: likewise.
+        bytes_gathered: the size of these batches before compression.
+        bytes_sent: their size on the wire.
+        records_retried: queued for another attempt.
         records_failed: whose deliveries failed.
     """
 
@@ -56,36 +56,36 @@ class TopicCounters:
 
 
 class SenderCounters:
-    """Everything that is counted where batches are sent and answered.
+    """Counters of Produce requests and of the batches in them.
 
     Attributes:
-        topics: what is counted by topic, by name.
-        largest_batch: bytes as they travel, of late.
-        batches_split: that were too large.
-        queue_us: from the beginning of batches to when they were sent, in all, in microseconds.
-        longest_queue_us: the longest of these, of late.
+        topics: the counters of each topic, by name.
+        largest_batch: in bytes on the wire, recently.
+        batches_split: batches that were too large.
+        queue_us: the total time from the creation of batches to sending them, in microseconds.
+        longest_queue_us: the longest of these times, recently.
         requests_sent: Produce requests.
-        requests_answered: that were answered.
-        latency_us: how long these took in all.
-        longest_latency_us: the longest of them, of late.
-        throttle_ms: what their answers asked for in all.
-        longest_throttle_ms: the most that one asked for, of late.
+        responses_received: their responses.
+        latency_us: the total time to these responses.
+        longest_latency_us: the longest of these times, recently.
+        throttle_ms: the total throttle time that responses requested.
+        longest_throttle_ms: the longest of these times, recently.
     """
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicCounters] = {}
-        self.largest_batch = RollingMaximum()
+        self.largest_batch: RollingMaximum = RollingMaximum()
         self.batches_split = 0
-        self.queue_us = 0
-        self.longest_queue_us = RollingMaximum()
-        self.requests_sent = self.requests_answered = 0
-        self.latency_us = 0
-        self.longest_latency_us = RollingMaximum()
-        self.throttle_ms = 0
-        self.longest_throttle_ms = RollingMaximum()
+        self.queue_us: int = 0
+        self.longest_queue_us: RollingMaximum = RollingMaximum()
+        self.requests_sent = self.responses_received = 0
+        self.latency_us: int = 0
+        self.longest_latency_us: RollingMaximum = RollingMaximum()
+        self.throttle_ms: int = 0
+        self.longest_throttle_ms: RollingMaximum = RollingMaximum()
 
     def sent(self, batch: ProducerBatch, now: float) -> None:
-        """A batch goes out."""
+        """Count a batch that is sent."""
         topic = self._topic(batch)
         size = batch.sent_size
         topic.batches_sent += 1
@@ -98,16 +98,16 @@ class SenderCounters:
         _raise_to(self.longest_queue_us, queued_us)
 
     def retried(self, batch: ProducerBatch) -> None:
-        """A batch goes out once more."""
+        """Count a batch that is queued for another attempt."""
         self._topic(batch).records_retried += batch.record_count
 
     def failed(self, batch: ProducerBatch) -> None:
-        """The deliveries of a batch have failed."""
+        """Count a batch whose deliveries failed."""
         self._topic(batch).records_failed += batch.record_count
 
-    def answered(self, latency_seconds: float, throttle_ms: int) -> None:
-        """A Produce request was answered."""
-        self.requests_answered += 1
+    def response_received(self, latency_seconds: float, throttle_ms: int) -> None:
+        """Count a response to a Produce request."""
+        self.responses_received += 1
         latency_us = int(latency_seconds * US)
         self.latency_us += latency_us
         _raise_to(self.longest_latency_us, latency_us)

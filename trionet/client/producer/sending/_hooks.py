@@ -1,6 +1,6 @@
-"""Functions of the user's that see every record and what became of it (Kafka: ProducerInterceptor).
+"""Calls the user's functions that see each record and its result (Kafka: ProducerInterceptor).
 
-As in Kafka an error of theirs is told in the log, and stops nothing else.
+As in Kafka their errors are logged, and affect nothing else.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import attrs
 
 from ....protocol.records._types import Headers
 from ..batching._batch import ProducerBatch
-from ..delivery._unseen_failures import Undelivered
+from ..delivery._unseen_failures import UnseenFailures
 
 logger = logging.getLogger("trionet.client.producer")
 
 
 class ProducerRecord(NamedTuple):
-    """A record before it is taken to be sent.
+    """A record before it is appended.
 
     Attributes:
         topic: its topic.
-        partition: its number; None lets the key decide, or without a key the load.
+        partition: its number; None chooses by the key, or without a key by load.
         timestamp: in milliseconds since 1970; None for now.
         key: None for null.
         value: None for null.
@@ -40,14 +40,15 @@ class ProducerRecord(NamedTuple):
 
 @attrs.frozen(kw_only=True)
 class Acknowledgement:
-    """What became of the records of one batch.
+    """The result of the records of one batch.
 
     Attributes:
         topic: their topic.
         partition: their partition.
-        records: how many they are.
-        base_offset: of the first; the others follow. -1 where nobody knows, or with an ``error``.
-        error: why they were not written, or why nobody knows; None if they were.
+        records: the number of records.
+        base_offset: of the first record; the others follow. -1 if it is not known, or with an
+            ``error``.
+        error: why they were not, or may not have been, written; None if they were.
     """
 
     topic: str
@@ -58,10 +59,10 @@ class Acknowledgement:
 
 
 OnSend: TypeAlias = Callable[[ProducerRecord], ProducerRecord]
-"""Sees a record, and gives it back or another one for the same topic and partition."""
+"""Called with each record; returns it, or another one for the same topic and partition."""
 
 OnAcknowledgement: TypeAlias = Callable[[Acknowledgement], object]
-"""Is told of a batch when it is decided what became of it."""
+"""Called with the result of each batch."""
 
 Columns: TypeAlias = tuple[
     list[bytes | None], list[bytes | None], list[Headers], int | Sequence[int]
@@ -69,27 +70,27 @@ Columns: TypeAlias = tuple[
 
 
 class SendHook:
-    """Calls the function that sees records.
+    """Calls ``on_send`` with each record.
 
     Args:
-        on_send: the function.
+        on_send: the user's function.
     """
 
     def __init__(self, on_send: OnSend) -> None:
         self._on_send = on_send
 
-    def seen(self, record: ProducerRecord) -> ProducerRecord:
-        """The record to be sent."""
+    def apply(self, record: ProducerRecord) -> ProducerRecord:
+        """The record to send: what ``on_send`` returns, or the record itself if that fails."""
         try:
             changed = self._on_send(record)
             if changed[:2] != record[:2]:
-                raise ValueError("on_send may not change a record's topic or partition")
+                raise ValueError("on_send must not change a record's topic or partition")
         except Exception:  # boundary: a function of the user's
-            logger.exception("on_send failed; the record is sent as it was")
+            logger.exception("on_send failed; sending the record unchanged")
             return record
         return changed
 
-    def seen_columns(
+    def apply_columns(
         self,
         topic: str,
         partition: int | None,
@@ -98,7 +99,7 @@ class SendHook:
         headers: Sequence[Headers] | None,
         timestamps: int | Sequence[int],
     ) -> Columns:
-        """The columns of the records to be sent: values, keys, headers, timestamps."""
+        """The columns to send: values, keys, headers, timestamps."""
         count = len(values)
         times = [timestamps] * count if isinstance(timestamps, int) else timestamps
         rows = zip(
@@ -108,7 +109,7 @@ class SendHook:
             [()] * count if headers is None else headers,
             strict=True,
         )
-        records = [self.seen(ProducerRecord(topic, partition, *row)) for row in rows]
+        records = [self.apply(ProducerRecord(topic, partition, *row)) for row in rows]
         return (
             [each.value for each in records],
             [each.key for each in records],
@@ -121,38 +122,38 @@ class SendHook:
 
 
 class AcknowledgementHook:
-    """Calls the function that is told what became of records, if there is one.
+    """Reports the result of batches to ``on_acknowledgement``, or counts failures without it.
 
     Args:
-        on_acknowledgement: the function, which sees all failures.
-        undelivered: counts them where there is none, until their deliveries are looked at.
+        on_acknowledgement: the user's function, which sees all failures; None for none.
+        unseen_failures: counts failed records whose deliveries have not been read.
     """
 
     def __init__(
-        self, on_acknowledgement: OnAcknowledgement | None, undelivered: Undelivered
+        self, on_acknowledgement: OnAcknowledgement | None, unseen_failures: UnseenFailures
     ) -> None:
         self._on_acknowledgement = on_acknowledgement
-        self._undelivered = undelivered
+        self._undelivered = unseen_failures
 
     def written(self, batch: ProducerBatch, base_offset: int) -> None:
-        """A batch was written."""
+        """Report a batch that was written."""
         if self._on_acknowledgement is not None:
             self._call(batch, base_offset, None)
 
     def failed(self, batch: ProducerBatch, error: Exception) -> None:
-        """A batch was not written, or nobody knows."""
+        """Report a batch that was not, or may not have been, written."""
         if self._on_acknowledgement is not None:
             self._call(batch, -1, error)
             return
         outcome = batch.outcome
-        records = batch.record_count - outcome.looked_at
+        records = batch.record_count - outcome.seen_count
         if records:
             outcome.unseen = self._undelivered.add(batch.topic_partition, error, records)
 
     def _call(self, batch: ProducerBatch, base_offset: int, error: Exception | None) -> None:
         assert self._on_acknowledgement is not None
         topic, partition = batch.topic_partition
-        told = Acknowledgement(
+        acknowledgement = Acknowledgement(
             topic=topic,
             partition=partition,
             records=batch.record_count,
@@ -160,6 +161,6 @@ class AcknowledgementHook:
             error=error,
         )
         try:
-            self._on_acknowledgement(told)
+            self._on_acknowledgement(acknowledgement)
         except Exception:  # boundary: a function of the user's
             logger.exception("on_acknowledgement failed")

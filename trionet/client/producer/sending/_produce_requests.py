@@ -1,7 +1,7 @@
-"""Batches as a Produce request to one node, and the answer as the outcome of each batch.
+"""Builds Produce requests from batches, and reads the responses per batch.
 
-Pure. Since version 13 a request names topics by their ids, and so do answers to it; it is used only
-where all ids are known (KIP-516).
+Pure. Since version 13 requests and responses name topics by their ids; it is used only if all ids
+are known (KIP-516).
 """
 
 # Compiled by mypyc.
@@ -24,7 +24,7 @@ from ....protocol.messages.produce import (
     TopicProduceData,
 )
 from ...metadata._cluster import NO_LEADER, Cluster
-from ...requests._record_chunks import RecordPieces
+from ...requests._encoding import RecordChunks
 from ...requests._response import ClientResponse
 
 if TYPE_CHECKING:
@@ -35,18 +35,18 @@ LAST_WITH_NAMES: Final = 12
 UNKNOWN: Final = -1
 
 
-class Outcome:
-    """What an answer, or the lack of one, says of one batch.
+class PartitionResponse:
+    """What a response, or the lack of one, says about one batch (Kafka: PartitionResponse).
 
     Args:
         error_code: 0 if the batch was written.
-        message: what the broker says of the error, or how the connection ended.
-        base_offset: the offset of the first record; -1 where it is not known.
-        log_append_time_ms: -1 unless the topic's timestamps are those of the append.
-        log_start_offset: the first offset that is still there; -1 where it is not known.
-        record_errors: what was wrong with single records (KIP-467).
-        error: how the connection ended, where there was no answer.
-        leader: the new leader's node id; -1 where the answer does not tell (KIP-951).
+        message: the broker's error message, or why the connection was lost.
+        base_offset: the offset of the first record; -1 if it is not known.
+        log_append_time_ms: -1 unless the topic uses ``LogAppendTime``.
+        log_start_offset: the first offset of the log; -1 if it is not known.
+        record_errors: the errors of single records (KIP-467).
+        error: why the connection was lost, if there was no response.
+        leader: the node id of the new leader; -1 if the response does not name it (KIP-951).
         leader_epoch: the new leader's epoch.
     """
 
@@ -74,16 +74,16 @@ class Outcome:
         self.leader_epoch = leader_epoch
 
 
-WRITTEN: Final = Outcome()
+WRITTEN: Final = PartitionResponse()
 
 
 def produce_request(
     batches: Sequence[ProducerBatch], cluster: Cluster, *, acks: int, timeout_ms: int
 ) -> tuple[ProduceRequest, int | None]:
-    """A request of several batches, each of another partition.
+    """Build a request of several batches, each of another partition.
 
     Returns:
-        The request, and the newest version that can carry it; None for all.
+        The request, and the newest version that can carry it; None for any.
     """
     topics: dict[str, TopicProduceData] = {}
     version_max = None
@@ -97,8 +97,8 @@ def produce_request(
                 version_max = LAST_WITH_NAMES
             topic = topics[name] = _topic(name, topic_id)
         topic.partition_data.append(_partition(partition, _records(batch)))
-    # Assigned, here and below: constructors take arguments by name, which takes longer than all
-    # else that is done for a small request.
+    # Fields are assigned, here and below: constructors take keyword arguments, and these take
+    # longer than everything else that is done for a small request.
     request = new(ProduceRequest)
     request.transactional_id = None
     request.acks = acks
@@ -128,33 +128,33 @@ def _partition(index: int, records: Records) -> PartitionProduceData:
 def _records(batch: ProducerBatch) -> Records:
     chunks = batch.chunks()
     if batch.size <= JOINED_BYTES_MAX:
-        return b"".join(chunks)  # the frame is one piece in any case
-    # The codec looks at nothing but the length.
-    return cast(Records, RecordPieces(chunks))
+        return b"".join(chunks)  # a frame of this size is joined in any case
+    # The codec uses nothing but the length.
+    return cast(Records, RecordChunks(chunks))
 
 
-def outcomes(
+def partition_responses(
     response: ClientResponse, batches: Sequence[ProducerBatch]
-) -> list[tuple[ProducerBatch, Outcome]]:
-    """What became of the batches of a request, each once, in their order."""
+) -> list[tuple[ProducerBatch, PartitionResponse]]:
+    """The response to each batch of a request, in the order of the batches."""
     body: ProduceResponse | None = response.body
     if response.error is not None:
-        outcome = _without_answer(response.error)
-        return [(batch, outcome) for batch in batches]
+        failure = _without_response(response.error)
+        return [(batch, failure) for batch in batches]
     if body is None:  # acks=0
         return [(batch, WRITTEN) for batch in batches]
     found = _by_partition(response.request, body)
-    return [(batch, _outcome(found.get(batch.topic_partition))) for batch in batches]
+    return [(batch, _partition_response(found.get(batch.topic_partition))) for batch in batches]
 
 
-def _without_answer(error: TrionetError) -> Outcome:
+def _without_response(error: TrionetError) -> PartitionResponse:
     if isinstance(error, RequestTimedOutError):
         code = error_codes.REQUEST_TIMED_OUT
     elif isinstance(error, UnsupportedVersionError):
         code = error_codes.UNSUPPORTED_VERSION
     else:
         code = error_codes.NETWORK_EXCEPTION
-    return Outcome(error_code=code, message=str(error), error=error)
+    return PartitionResponse(error_code=code, message=str(error), error=error)
 
 
 def _by_partition(
@@ -168,20 +168,21 @@ def _by_partition(
     }
 
 
-def _outcome(answer: PartitionProduceResponse | None) -> Outcome:
-    if answer is None:
-        # Nobody knows whether it was written, as after a lost connection.
-        return Outcome(
-            error_code=error_codes.NETWORK_EXCEPTION, message="the answer does not speak of it"
+def _partition_response(response: PartitionProduceResponse | None) -> PartitionResponse:
+    if response is None:
+        # It is not known whether the batch was written, as after a lost connection.
+        return PartitionResponse(
+            error_code=error_codes.NETWORK_EXCEPTION,
+            message="the response does not include this partition",
         )
-    leader = answer.current_leader
-    return Outcome(
-        error_code=answer.error_code,
-        message=answer.error_message,
-        base_offset=answer.base_offset,
-        log_append_time_ms=answer.log_append_time_ms,
-        log_start_offset=answer.log_start_offset,
-        record_errors=answer.record_errors,
+    leader = response.current_leader
+    return PartitionResponse(
+        error_code=response.error_code,
+        message=response.error_message,
+        base_offset=response.base_offset,
+        log_append_time_ms=response.log_append_time_ms,
+        log_start_offset=response.log_start_offset,
+        record_errors=response.record_errors,
         leader=NO_LEADER if leader is None else leader.leader_id,
         leader_epoch=UNKNOWN if leader is None else leader.leader_epoch,
     )

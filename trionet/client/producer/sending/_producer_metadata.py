@@ -1,7 +1,7 @@
-"""The topics that a producer needs to know about (Kafka: ProducerMetadata).
+"""The topics whose metadata a producer needs (Kafka: ProducerMetadata).
 
-Pure. A topic enters the metadata with its first record and leaves them when it was not used for
-``metadata.max.idle.ms``; it is looked at when metadata have come, as Kafka's.
+Pure. A topic is added with its first record and dropped when it was not used for
+``metadata.max.idle.ms``; as in Kafka this is checked when metadata have arrived.
 """
 
 # Compiled by mypyc.
@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from ...metadata._metadata import Metadata
 
 
-class UsedTopics:
-    """See the module.
+class ProducerMetadata:
+    """Tracks the topics in use.
 
     Args:
         metadata: of the producer's client.
@@ -28,20 +28,20 @@ class UsedTopics:
         self._updates = 0
 
     def use(self, topic: str, now: float) -> None:
-        """A topic is needed; if it is new, it is asked for at once."""
+        """Record that a topic is used; a new one is requested at once."""
         is_new = topic not in self._used_at
         self._used_at[topic] = now
         if is_new:
-            self._metadata.want(frozenset(self._used_at))
+            self._metadata.set_topics(frozenset(self._used_at))
 
     def use_without_leader(self, topics: Iterable[str], now: float) -> None:
-        """There is something to send, and nobody is known to send it to."""
+        """Record that batches wait for partitions without a known leader."""
         for topic in topics:
             self.use(topic, now)
         self._metadata.request_update()
 
     def expire(self, now: float) -> None:
-        """If metadata have come since the last time, forget the topics that are not used."""
+        """If metadata have arrived since the last call, drop the topics that are not used."""
         if self._metadata.updates == self._updates:
             return
         self._updates = self._metadata.updates
@@ -50,4 +50,4 @@ class UsedTopics:
         if idle:
             for topic in idle:
                 del self._used_at[topic]
-            self._metadata.want(frozenset(self._used_at))
+            self._metadata.set_topics(frozenset(self._used_at))

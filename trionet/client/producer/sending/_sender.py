@@ -1,10 +1,18 @@
 """Sends what the accumulator has ready to the leaders of its partitions (Kafka: Sender).
 
-One task runs :meth:`Sender.keep_sending`, a turn of which is Kafka's: settle what is due about
-numbers, ask which nodes are ready, drain, send, poll. An append of a record that may be sent at
-once does not wait for that task's next turn: :meth:`Sender.kick` makes the first half of one, which
-never waits. And a task that waits for one record's response makes whole turns, if no other does so
-just then: :meth:`Sender.delivered`. The :class:`.Baton` knows whose turn it is.
+One task runs :meth:`Sender.run`, which calls :meth:`Sender.run_once` as Kafka's does: settle the
+sequence numbers, find the nodes that are ready, drain, send, poll. Two shortcuts keep the latency
+of lone records low, where being woken by another task is what costs most:
+
+* An append of a record that may be sent at once does not wait for that task:
+  :meth:`Sender.send_now` does the first half of a run, which never waits, in the caller's task.
+* A task that waits for the response to one record runs the sender itself, if no other task does
+  just then (:meth:`Sender.wait_for`). The :class:`.Baton` decides whose turn it is.
+
+Rejected: a sender in a thread of its own, as Kafka's, which would need locks around the accumulator
+and a wake-up across threads for each record; and only the sending task, which costs two passes of
+the scheduler per lone record. Reconsider if a pass of trio's scheduler ever costs less than a
+microsecond.
 """
 
 # Compiled by mypyc.
@@ -25,70 +33,72 @@ from ..._node import Node
 from ..._topic_partition import TopicPartition
 from ...metrics._statistics import ClientStatistics
 from ...network._kafka_client import KafkaClient
-from ..batching._accumulator import RecordAccumulator
 from ..batching._batch import ProducerBatch
+from ..batching._batch_queues import BatchQueues
 from ..delivery._delivery import Delivery, RecordMetadata
-from ..transactions._init_producer_id import ProducerIdAsker
-from ..transactions._transaction_manager import Idempotence
+from ..transactions._init_producer_id import InitProducerIdHandler
+from ..transactions._transaction_manager import TransactionManager
 from ._baton import Baton
 from ._completion import Completion
 from ._produce_requests import produce_request
-from ._producer_metadata import UsedTopics
+from ._producer_metadata import ProducerMetadata
 
 logger = logging.getLogger("trionet.client")
 
 
 class Sender:
-    """See the module.
+    """The sending side of one producer.
 
     Args:
-        client: of this producer alone.
-        accumulator: what waits to be sent.
-        completion: what becomes of it.
-        topics: what the producer needs to know about.
+        client: used by this producer alone.
+        queues: the batches waiting to be sent.
+        completion: handles responses and expiry.
+        topics: the topics whose metadata the producer needs.
         acks: ``acks``; -1 for all.
         request_bytes_max: ``max.request.size``.
-        timeout_ms: ``request.timeout.ms``, for which a leader waits for the others in sync.
+        timeout_ms: ``request.timeout.ms``, for which a leader waits for the in-sync replicas.
 
     Attributes:
         error: why nothing can be sent any more; None while it can.
-        counters: what was sent, and what became of it.
+        counters: of requests and batches.
     """
 
     def __init__(
         self,
         client: KafkaClient,
-        accumulator: RecordAccumulator,
+        queues: BatchQueues,
         completion: Completion,
-        topics: UsedTopics,
+        topics: ProducerMetadata,
         *,
         acks: int,
         request_bytes_max: int,
         timeout_ms: int,
     ) -> None:
         self.error: Exception | None = None
-        self._is_told = False
+        self._was_raised = False
         self.counters = completion.counters
         self._client = client
-        self._accumulator = accumulator
+        self._queues = queues
         self._completion = completion
         self._topics = topics
-        self._idempotence: Idempotence | None = None
-        self._asker: ProducerIdAsker | None = None
+        self._transaction_manager: TransactionManager | None = None
+        self._init_producer_id: InitProducerIdHandler | None = None
         self._acks = acks
         self._request_bytes_max = request_bytes_max
         self._timeout_ms = timeout_ms
         self._clock = trio.lowlevel.current_clock().current_time
-        self._looks_at = -math.inf
+        self._next_run_at = -math.inf
         self._baton = Baton(self._clock)
 
-    def number_batches(self, idempotence: Idempotence, asker: ProducerIdAsker) -> None:
-        """Batches are numbered, and wait until there is an id for that."""
-        self._idempotence = idempotence
-        self._asker = asker
+    def enable_idempotence(
+        self, transaction_manager: TransactionManager, handler: InitProducerIdHandler
+    ) -> None:
+        """Number batches, and hold them until there is a producer id."""
+        self._transaction_manager = transaction_manager
+        self._init_producer_id = handler
 
-    async def keep_sending(self) -> None:
-        """Make the turns, except those that others make, until cancelled.
+    async def run(self) -> None:
+        """Run the sender, except while other tasks do, until cancelled.
 
         An error ends the producer, and is raised by its next call.
         """
@@ -97,32 +107,35 @@ class Sender:
         while not baton.has_ended:
             if baton.is_held:
                 await baton.stand_by()
-            elif await self._turn() and baton.waiting:
-                # A task that has its response now, and sends again at once, makes the next turn.
+            elif await self.run_once() and baton.waiting:
+                # Let a task run that has its response now: if it sends again at once, it takes the
+                # baton, and no wake-up of this task is needed for its next record.
                 await trio.lowlevel.checkpoint()
 
-    async def _turn(self) -> bool:
-        """One turn; whether it brought outcomes of requests."""
+    async def run_once(self) -> bool:
+        """Send what is ready, and poll. Returns whether responses were handled."""
         self._baton.is_held = True
         try:
             now = self._clock()
-            self._looks_at = self._send_ready(now)
-            return bool(await self._client.poll(max(0.0, self._looks_at - now)))
-        except Exception as error:  # boundary: whoever makes the turns of one producer
-            if not self._baton.has_ended:  # else the client was closed below a task of the user's
+            self._next_run_at = self._send_ready(now)
+            return bool(await self._client.poll(max(0.0, self._next_run_at - now)))
+        except Exception as error:  # boundary: any task that runs the sender of one producer
+            # After the end the client is closed, also while a task of the user's runs the sender.
+            if not self._baton.has_ended:
                 logger.exception("the producer has failed")
                 self.fail(error)
                 self._baton.has_ended = True
-            return False  # noqa: ASYNC910 -- no turn follows
+            return False  # noqa: ASYNC910 -- no run follows
         finally:
             self._baton.is_held = False
 
-    async def delivered(self, delivery: Delivery) -> RecordMetadata:
+    async def wait_for(self, delivery: Delivery) -> RecordMetadata:
         """Wait for the outcome of one record; see :meth:`.Delivery.result`.
 
-        The response is read here if it can be: see :mod:`._baton`.
+        If no other task runs the sender, this one does, and reads the response itself; see
+        :mod:`._baton`.
 
-        Cancellation: changes nothing; the sending task goes on.
+        Cancellation: changes nothing; the sending task continues.
         """
         baton, is_decided = self._baton, delivery.is_done
         if is_decided or baton.is_held:
@@ -133,96 +146,97 @@ class Sender:
                 baton.waiting -= 1
         try:
             while not delivery.is_done:
-                await self._turn()
+                await self.run_once()
         finally:
-            has_work = self._accumulator.has_undrained or self._client.in_flight_count() > 0
+            has_work = self._queues.has_undrained or self._client.in_flight_count() > 0
             baton.leave(has_work=has_work)
         return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
-    def attend(self) -> None:
-        """See to it that turns are made: there is something to be sent, or to be asked."""
+    def wake(self) -> None:
+        """Wake the sending task: there is something to send or to request."""
         self._baton.call()
 
-    def kick(self, now: float) -> None:
-        """Send what is ready, and see to it that the rest is looked at in time."""
-        self._look_by(self._send_ready(now))
-        self.attend()
+    def send_now(self, now: float) -> None:
+        """Send what is ready, and have the rest checked in time."""
+        self._run_by(self._send_ready(now))
+        self.wake()
 
     def batch_began(self, partition: TopicPartition, now: float) -> None:
-        """The same after a record began a batch: nothing has changed for other partitions.
+        """Send after a record began a batch: nothing has changed for other partitions.
 
-        They are looked at only if something can be sent, or each record that begins a batch would
-        cost as much as there are partitions that wait. Who does not go on with :meth:`delivered`
-        calls :meth:`attend`.
+        They are checked only if something can be sent; otherwise each record that begins a batch
+        would cost as much as there are partitions waiting. A caller that does not continue with
+        :meth:`wait_for` calls :meth:`wake`.
         """
-        leader, at = self._accumulator.next_of(partition, now)
+        leader, at = self._queues.next_of(partition, now)
         node = self._client.metadata.cluster.nodes.get(leader)
         if node is None:
-            self.kick(now)
+            self.send_now(now)
             return
         if at <= now:
             is_ready = self._client.ready(node)
-            self._accumulator.update_node_latency(leader, now, can_drain=is_ready)
+            self._queues.update_node_latency(leader, now, can_drain=is_ready)
             if is_ready:
                 at = self._prepare(now)
                 if self.error is None:
                     self._drain({leader: node}, now)
-                if self._accumulator.has_undrained:
-                    self.kick(now)
+                if self._queues.has_undrained:
+                    self.send_now(now)
                     return
             else:
                 delay = self._client.poll_delay(node)
-                at = now + delay if delay > 0 else math.inf  # what becomes of it, a poll tells
-        self._look_by(min(at, self._completion.expiry_of_new(now)))
+                # Without a delay it is connecting: a poll reports the result.
+                at = now + delay if delay > 0 else math.inf
+        self._run_by(min(at, self._completion.expiry_of_new(now)))
 
-    def _look_by(self, at: float) -> None:
-        if at < self._looks_at:
-            self._looks_at = at
+    def _run_by(self, at: float) -> None:
+        if at < self._next_run_at:
+            self._next_run_at = at
             self._client.wakeup()
 
     def check(self) -> None:
-        """Raise what has ended the producer.
+        """Raise the error that has ended the producer, if any.
 
         Raises:
-            Exception: that; of a fault of the sending task, any.
+            Exception: that error; any, if the sending task had a bug.
         """
         if self.error is not None:
-            self._is_told = True
+            self._was_raised = True
             raise again(self.error)
 
-    def check_told(self) -> None:
-        """Raise what has ended the producer, if no call has raised it yet."""
-        if not self._is_told:
+    def check_unraised(self) -> None:
+        """Raise the error that has ended the producer, if no call has raised it yet."""
+        if not self._was_raised:
             self.check()
 
     @property
     def raised_error(self) -> Exception | None:
-        """What has ended the producer, if a call has raised it."""
-        return self.error if self._is_told else None
+        """The error that has ended the producer, if a call has raised it."""
+        return self.error if self._was_raised else None
 
     def fail(self, error: Exception) -> None:
-        """Nothing can be sent any more: what there is fails, and so does every later call."""
+        """End the producer: everything buffered fails, and so does every later call."""
         if self.error is None:
             self.error = error
-            self._completion.aborted(self._accumulator.abort_incomplete(error))
+            self._completion.aborted(self._queues.abort_incomplete(error))
 
-    def refused(self, error: TrionetError) -> None:
-        """The producer may not have an id: what waits for one fails; what comes later may have."""
-        refused = self._accumulator.abort_undrained(error)
+    def producer_id_refused(self, error: TrionetError) -> None:
+        """Fail what waits for a producer id, which was denied; later records may get one."""
+        refused = self._queues.abort_undrained(error)
         self._completion.aborted(refused)
         for batch in refused:
-            if self._idempotence is not None:
-                self._idempotence.failed(batch)
+            if self._transaction_manager is not None:
+                self._transaction_manager.failed(batch)
 
     def end(self) -> None:
-        """Nothing is sent or waited for any more; what has no outcome fails."""
-        aborted = self._accumulator.abort_incomplete(
+        """Stop sending and waiting; everything without an outcome fails."""
+        aborted = self._queues.abort_incomplete(
             DeliveryAbortedError("the producer was closed before the record was sent"),
-            DeliveryAbortedError("the producer was closed before the response"),
+            DeliveryAbortedError("the producer was closed before the response arrived"),
         )
         self._completion.aborted(aborted)
         self._baton.end()
-        self._client.wakeup()  # a task that is not ours may make the turns, and has to leave
+        self._client.wakeup()  # a task of the user's may be polling, and has to return
 
     def statistics(self) -> ClientStatistics:
         """See :meth:`.Producer.statistics`."""
@@ -232,36 +246,36 @@ class Sender:
         """See :meth:`.Producer.connection_problem`."""
         return self._client.connection_problem()
 
-    # The half of a turn that does not wait.
+    # The half of a run that does not wait.
 
     def _send_ready(self, now: float) -> float:
-        """Send all that can be sent; returns when to look again, if nothing happens before."""
-        looks_at = self._prepare(now)
+        """Send everything that can be sent. Returns when to check again if nothing happens."""
+        next_run_at = self._prepare(now)
         if self.error is not None:
             return math.inf
         self._completion.expire(now)
         self._topics.expire(now)
-        self._accumulator.update(self._client.metadata.cluster)
+        self._queues.update(self._client.metadata.cluster)
         next_at = math.inf
-        while self._accumulator.has_undrained:
+        while self._queues.has_undrained:
             nodes, next_at = self._ready_nodes(now)
             if not nodes or not self._drain(nodes, now):
                 break
             next_at = math.inf
-        return min(looks_at, next_at, self._completion.next_expiry)
+        return min(next_run_at, next_at, self._completion.next_expiry)
 
     def _prepare(self, now: float) -> float:
-        if self._idempotence is None or self._asker is None:
+        if self._transaction_manager is None or self._init_producer_id is None:
             return math.inf
-        self._idempotence.settle()
-        if self._idempotence.error is not None:
-            self.fail(self._idempotence.error)
-        return self._asker.ask_if_due(now)
+        self._transaction_manager.settle()
+        if self._transaction_manager.error is not None:
+            self.fail(self._transaction_manager.error)
+        return self._init_producer_id.send_if_due(now)
 
     def _ready_nodes(self, now: float) -> tuple[dict[int, Node], float]:
-        """Who has something to get and can take it, and when that may be different."""
+        """The nodes that have batches and can accept them, and when that may change."""
         cluster = self._client.metadata.cluster
-        check = self._accumulator.ready(cluster, now)
+        check = self._queues.ready(cluster, now)
         next_at = check.next_check_at
         if check.unknown_leaders:
             self._topics.use_without_leader(check.unknown_leaders, now)
@@ -269,7 +283,7 @@ class Sender:
         for node_id in check.nodes:
             node = cluster.nodes[node_id]
             is_ready = self._client.ready(node)
-            self._accumulator.update_node_latency(node_id, now, can_drain=is_ready)
+            self._queues.update_node_latency(node_id, now, can_drain=is_ready)
             if is_ready:
                 nodes[node_id] = node
             elif (delay := self._client.poll_delay(node)) > 0:
@@ -278,7 +292,7 @@ class Sender:
 
     def _drain(self, nodes: dict[int, Node], now: float) -> bool:
         cluster = self._client.metadata.cluster
-        drained = self._accumulator.drain(cluster, nodes, self._request_bytes_max, now)
+        drained = self._queues.drain(cluster, nodes, self._request_bytes_max, now)
         has_sent = False
         for node_id, batches in drained.items():
             if batches:
@@ -300,8 +314,8 @@ class Sender:
             self._topics.use(topic, now)
             self.counters.sent(batch, now)
         self._completion.sent(batches)
-        answered = partial(self._completion.answered, batches=batches)
-        self._client.send(node, request, answered, version_max=version_max)
+        on_response = partial(self._completion.handle_response, batches=batches)
+        self._client.send(node, request, on_response, version_max=version_max)
 
     def _request(self, batches: Sequence[ProducerBatch]) -> tuple[ProduceRequest, int | None]:
         cluster = self._client.metadata.cluster

@@ -1,26 +1,27 @@
-"""The sequence numbers of one partition's batches, by which its leader knows duplicates and gaps.
+"""The sequence numbers of one partition's batches, by which leaders detect duplicates and gaps.
 
 (KIP-98; Kafka: TxnPartitionEntry.) Pure. A batch has the sequence of its first record; the next
-one's follows on its last. The batches of a partition that have numbers and no outcome are *in
-flight* here, in the order of their numbers, whether they are on their way or wait to be sent again.
+batch continues after its last. The batches of a partition that have numbers and no outcome are *in
+flight* here, in the order of their numbers, whether they are on the wire or queued for a retry.
 
-What is hard is a batch whose response was lost and which is out of order when it is sent again. A
+The hard case is a batch whose response was lost and which is out of order when it is sent again. A
 leader remembers the last five batches of a producer, but only the last one after a clean restart
 (Kafka: ProducerStateManager, its snapshots). So that batch may be in the log, before those that
 follow it, or it may not. Kafka's producer begins a new epoch and sends everything again, which
-writes it twice. Here the batches that follow are asked first, and what they prove is weighed:
+writes it twice. Here the batches that follow are sent first, and their responses are used as
+evidence:
 
 1. A leader that knows the producer accepts nothing but the next sequence. That it has the
    following batch proves that it has this one, *if it knew the producer when both were sent*. A
    leader that does not know the producer accepts any sequence (Kafka:
-   ProducerAppendInfo.checkSequence): if it refuses the first batch, it takes the second one.
-   Therefore one batch goes alone until the leader has acknowledged one of this epoch, and again
-   after a pause in which it may have forgotten the producer, and for a new leader
+   ProducerAppendInfo.checkSequence): if it rejects the first batch, it accepts the second one.
+   Therefore one batch is sent alone until the leader has acknowledged one of this epoch, and again
+   after a pause in which it may have forgotten the producer, and to a new leader
    (:meth:`PartitionSequences.may_pipeline`).
-2. Offsets: between the last record that was acknowledged before and the batch that follows there
-   must be room for this one. That finds out a leader that forgot the producer in between.
+2. Offsets: between the last acknowledged record and the batch that follows there must be space for
+   this batch. This detects a leader that forgot the producer in between.
 
-Only both together count as an acknowledgement. Whatever is less begins a new epoch.
+Only both together count as an acknowledgement. Anything less begins a new epoch.
 """
 
 # Compiled by mypyc.
@@ -37,18 +38,18 @@ SEQUENCE_MAX: Final = 2**31 - 1
 EPOCH_MAX: Final = 2**15 - 1
 NONE: Final = -1
 
-#: For how long after an acknowledgement a leader is trusted to know the producer still. It forgets
-#: by the broker's producer.id.expiration.ms, a day by default; after a pause this long it costs
-#: little that one batch goes alone.
+#: How long after an acknowledgement a leader is assumed to know the producer still. It forgets
+#: after the broker's producer.id.expiration.ms, a day by default; after a pause this long, sending
+#: one batch alone costs little.
 KNOWN_SECONDS: Final = 10.0
 
 
 class ProducerIdentity(NamedTuple):
-    """Whom a partition's leader takes batches from.
+    """A producer id with its epoch.
 
     Attributes:
-        id: given by a broker; -1 for none.
-        epoch: counts the lives of an id; of an older one nothing is taken any more.
+        id: assigned by a broker; -1 for none.
+        epoch: leaders reject batches of older epochs.
     """
 
     id: int = NONE
@@ -63,7 +64,7 @@ NO_IDENTITY: Final = ProducerIdentity()
 
 
 class SequencedBatch(Protocol):
-    """What is needed here of a :class:`.ProducerBatch`."""
+    """What is used here of a :class:`.ProducerBatch`."""
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -90,7 +91,7 @@ class SequencedBatch(Protocol):
 
 
 def after(sequence: int, records: int) -> int:
-    """The sequence that comes so many records later; after the largest comes 0."""
+    """The sequence that comes ``records`` later; the largest is followed by 0."""
     return (sequence + records) & SEQUENCE_MAX
 
 
@@ -103,12 +104,12 @@ class PartitionSequences:
     """The sequence numbers of one partition.
 
     Args:
-        identity: the producer id and epoch that they belong to.
+        identity: the producer id and epoch of the numbers.
 
     Attributes:
-        identity: the producer id and epoch that they belong to.
+        identity: the producer id and epoch of the numbers.
         next: the sequence of the next new batch.
-        last_acked: the sequence of the last record that was acknowledged; -1 for none.
+        last_acked: the sequence of the last acknowledged record; -1 for none.
     """
 
     __slots__ = (
@@ -127,15 +128,15 @@ class PartitionSequences:
         self.identity = identity
         self.next = 0
         self.last_acked = NONE
-        # Of the last acknowledgement: when it came, from which leader, and the offset after it.
+        # The last acknowledgement: when it arrived, from which leader, and the offset after it.
         self._acked_at = -math.inf
         self._leader_epoch = NONE
         self._end_offset = NONE
         self._in_flight: dict[SequencedBatch, None] = {}
-        # Of these, those that the leader finds out of order: the outcomes of those that follow
-        # decide whether they were written.
+        # Batches in flight that the leader reports as out of order: the responses to the batches
+        # that follow decide whether they were written.
         self._refused: dict[SequencedBatch, None] = {}
-        # Of these, those that the leader must have, because it has one that follows.
+        # Batches in flight that the leader must have, because it has one that follows.
         self._shown_written: dict[SequencedBatch, None] = {}
 
     @property
@@ -144,7 +145,7 @@ class PartitionSequences:
 
     @property
     def first_in_flight(self) -> SequencedBatch | None:
-        """The batch whose outcome the others depend on, of those that are not refused."""
+        """The first batch in flight that was not refused; the others depend on its outcome."""
         for batch in self._in_flight:
             if batch not in self._refused:
                 return batch
@@ -172,18 +173,18 @@ class PartitionSequences:
 
     @property
     def are_all_refused(self) -> bool:
-        """Whether batches are in flight, and none of them is left that could decide."""
+        """Whether batches are in flight, and none is left whose response could decide."""
         return bool(self._in_flight) and len(self._refused) == len(self._in_flight)
 
     def is_refused(self, batch: SequencedBatch) -> bool:
         return batch in self._refused
 
     def refuse(self, batch: SequencedBatch) -> None:
-        """A batch is out of order at its leader: those that follow it decide what that means."""
+        """Record that a batch is out of order at its leader: those that follow it decide."""
         self._refused[batch] = None
 
     def take_written(self) -> list[SequencedBatch]:
-        """The refused batches that are shown to be written; they are not in flight any more."""
+        """Remove and return the refused batches that are shown to be written."""
         written = [each for each in self._refused if each in self._shown_written]
         for each in written:
             self.remove(each)
@@ -194,17 +195,17 @@ class PartitionSequences:
         return batch in self._shown_written
 
     def assign(self, batch: SequencedBatch) -> None:
-        """Give a new batch its number."""
+        """Assign the next sequence number to a new batch."""
         batch.set_producer_state(self.identity.id, self.identity.epoch, self.next)
         self.next = after(self.next, batch.record_count)
         self._in_flight[batch] = None
 
-    def is_of_now(self, batch: SequencedBatch) -> bool:
-        """Whether a batch has its number from the present epoch."""
+    def is_of_current_epoch(self, batch: SequencedBatch) -> bool:
+        """Whether a batch was numbered in the current epoch."""
         return (batch.producer_id, batch.producer_epoch) == self.identity
 
     def remove(self, batch: SequencedBatch) -> bool:
-        """A batch has its outcome; returns whether it was in flight."""
+        """Remove a batch that has its outcome. Returns whether it was in flight."""
         if batch not in self._in_flight:
             return False
         del self._in_flight[batch]
@@ -213,18 +214,18 @@ class PartitionSequences:
         return True
 
     def replace(self, batch: SequencedBatch, pieces: Iterable[SequencedBatch]) -> None:
-        """A batch was split; its pieces take its place, and share its numbers."""
+        """Replace a batch that was split by its parts, which share its numbers."""
         in_flight = list(self._in_flight)
         place = in_flight.index(batch)
         in_flight[place : place + 1] = pieces
         self._in_flight = dict.fromkeys(in_flight)
 
     def acked(self, batch: SequencedBatch, base_offset: int, now: float) -> None:
-        """The leader has a batch of the present epoch.
+        """Record that the leader has a batch of the current epoch.
 
         Args:
-            batch: the batch; it may have been given up before.
-            base_offset: the offset of its first record; -1 where the leader does not know it.
+            batch: the batch; it may have failed before.
+            base_offset: the offset of its first record; -1 if the leader does not know it.
             now: on the loop's clock, in seconds.
         """
         self._acked_at = now
@@ -232,8 +233,8 @@ class PartitionSequences:
         end_offset = base_offset + batch.record_count if base_offset >= 0 else NONE
         last = last_sequence(batch)
         if self.last_acked != NONE and not is_newer(last, self.last_acked):
-            # One that follows was acknowledged before, and this one belongs before it. In the log
-            # of a leader that had forgotten the producer it comes after it, and takes up room.
+            # A batch that follows this one was acknowledged before. In the log of a leader that had
+            # forgotten the producer, this one comes after it and takes up offsets.
             if self._end_offset != NONE:
                 self._end_offset = max(self._end_offset, end_offset)
             return
@@ -247,9 +248,9 @@ class PartitionSequences:
         self._end_offset = end_offset
 
     def _has_room_before(self, batch: SequencedBatch, base_offset: int) -> bool:
-        """Whether the log has room for the records between the last acknowledged and this batch.
+        """Whether the log has space for the records between the last acknowledged and this batch.
 
-        More room than that is no contradiction: other producers append to the partition as well.
+        More space than that is no contradiction: other producers append to the partition as well.
         """
         if self._end_offset == NONE:
             return False
@@ -257,13 +258,13 @@ class PartitionSequences:
         return base_offset - self._end_offset >= missing
 
     def is_all_acked(self) -> bool:
-        """Whether the last batch that was numbered is acknowledged, so that no gap can follow."""
+        """Whether the last numbered batch is acknowledged, so that no gap can follow."""
         return self.next == (0 if self.last_acked == NONE else after(self.last_acked, 1))
 
     def start_again(self, identity: ProducerIdentity) -> None:
-        """Number from 0 in a new epoch, what is in flight included (KIP-360).
+        """Number from 0 in a new epoch, batches in flight included (KIP-360).
 
-        None of that may be on its way: the leader may have it with its old number.
+        None of these may be on the wire: the leader might have it with its old number.
         """
         self.identity = identity
         self.next = 0
@@ -277,5 +278,5 @@ class PartitionSequences:
 
 
 def is_newer(sequence: int, than: int) -> bool:
-    """Whether a sequence comes after another, on the circle that they run on."""
+    """Whether a sequence comes after another; the numbers wrap around."""
     return 0 < (sequence - than) & SEQUENCE_MAX <= SEQUENCE_MAX // 2

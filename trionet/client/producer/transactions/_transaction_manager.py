@@ -1,13 +1,18 @@
-"""Exactly one copy of each batch, in order, whatever is sent again (KIP-98, KIP-360).
+"""Exactly one copy of each batch, in order, across retries (KIP-98, KIP-360).
 
-(Kafka: TransactionManager, as a producer without transactions uses it.) Pure: it decides which
-batch may go next, which number it has, whether a refused one may be tried again, and when a new
-producer id is needed; :class:`.ProducerIdAsker` requests it.
+(Kafka: TransactionManager, as used by a producer without transactions.) Pure: it decides which
+batch may be sent next, its sequence number, whether a rejected batch may be retried, and when a new
+producer id is needed; :class:`.InitProducerIdHandler` requests it.
 
-When it is not known any more which batches a leader has, the epoch is raised, and what is in flight
-to that partition is numbered from 0 again: the leader accepts a new epoch that begins with 0. What
-a leader has is known from its responses, and in one case from those to other batches, of which
-:mod:`._sequences` tells.
+When it is no longer known which batches a leader has, the epoch is bumped, and the batches in
+flight to that partition are numbered from 0 again: the leader accepts a new epoch that begins with
+0. Bumping is never safe while a batch that the leader may have is in flight, because it would be
+written a second time under its new number. What a leader has is known from its responses, and in
+one case from the responses to other batches, which :mod:`._sequences` explains.
+
+Rejected: bumping at once, as Kafka's producer does when a batch is out of order; it writes the
+batch twice if only its response was lost. Reconsider if brokers keep the last batches of a producer
+over a clean restart.
 """
 
 # Compiled by mypyc.
@@ -32,7 +37,7 @@ from ._sequences import (
 
 logger = logging.getLogger("trionet.client")
 
-# After these nothing that this producer sends can be right (Kafka: maybeTransitionToErrorState).
+# After these errors this producer cannot continue (Kafka: maybeTransitionToErrorState).
 _FATAL: Final = frozenset(
     {
         error_codes.CLUSTER_AUTHORIZATION_FAILED,
@@ -40,57 +45,57 @@ _FATAL: Final = frozenset(
         error_codes.UNSUPPORTED_VERSION,
     }
 )
-# They mean that the leader and this producer do not agree on what was written.
+# The leader and this producer disagree on what was written.
 _SEQUENCE_ERRORS: Final = frozenset(
     {error_codes.UNKNOWN_PRODUCER_ID, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER}
 )
 
 
-class Idempotence:
-    """The numbers of all partitions of one producer.
+class TransactionManager:
+    """The sequence numbers of all partitions of one producer.
 
     Attributes:
-        identity: whom new batches are from; not valid until a broker gave an id.
+        identity: the producer id and epoch of new batches; not valid until a broker assigned one.
         error: why nothing can be sent any more; None while it can.
     """
 
     def __init__(self) -> None:
-        self.identity = NO_IDENTITY
+        self.identity: ProducerIdentity = NO_IDENTITY
         self.error: TrionetError | None = None
         self._partitions: dict[TopicPartition, PartitionSequences] = {}
-        # Where a batch was given up, and it is not known yet whether its numbers are a gap.
+        # Partitions where a batch failed, and it is not known yet whether its numbers are a gap.
         self._unresolved: dict[TopicPartition, None] = {}
         self._start_again: dict[TopicPartition, None] = {}
         self._is_bump_due = False
 
-    # Whom.
+    # The producer id.
 
     @property
     def needs_id(self) -> bool:
-        """Whether a broker has to be asked for an id."""
+        """Whether a producer id has to be requested."""
         return not self.identity.is_valid and self.error is None
 
     def take_id(self, producer_id: int, epoch: int) -> None:
-        """A broker gave an id."""
+        """Use the id that a broker assigned."""
         self.identity = ProducerIdentity(producer_id, epoch)
         self._number_again()
-        logger.debug("the producer's id is %d, its epoch %d", producer_id, epoch)
+        logger.debug("producer id %d, epoch %d", producer_id, epoch)
 
     def fail(self, error: TrionetError) -> None:
-        """Nothing can be sent any more."""
+        """Fail the producer: nothing can be sent any more."""
         if self.error is None:
             self.error = error
 
-    # Before a batch is sent.
+    # Sending.
 
     def may_drain(self, batch: SequencedBatch, leader_epoch: int, now: float) -> bool:
         """Whether the first batch of a partition's queue may be sent now.
 
-        One that is sent again waits until it is the first in flight: all before it have their
-        outcome then, so that retries cannot overtake each other. A new one waits while what came
-        before is numbered in another epoch, or may or may not have been written
-        (Kafka: RecordAccumulator.shouldStopDrainBatchesForPartition), and while the leader may not
-        know the producer (:meth:`.PartitionSequences.may_pipeline`).
+        A retry waits until it is the first batch in flight: all before it then have their outcome,
+        so that retries cannot overtake each other. A new batch waits while the batches before it
+        are numbered in another epoch, or may have been written (Kafka:
+        RecordAccumulator.shouldStopDrainBatchesForPartition), and while the leader may not know the
+        producer (:meth:`.PartitionSequences.may_pipeline`).
 
         Args:
             batch: the batch.
@@ -107,8 +112,8 @@ class Idempotence:
             if batch.topic_partition in self._unresolved or sequences.has_refused:
                 return False
             return first is None or (
-                # A leader remembers five batches. More than these must not follow one that it may
-                # have, or it cannot tell any more that it has it.
+                # A leader remembers the last five batches. If more follow one that it may have, it
+                # can no longer recognise a retry of that one as a duplicate.
                 not first.may_be_written
                 and sequences.identity == self.identity
                 and sequences.may_pipeline(leader_epoch, now)
@@ -116,14 +121,14 @@ class Idempotence:
         return first is None or first is batch
 
     def passes_over(self, batch: SequencedBatch) -> bool:
-        """Whether what is behind a batch is sent before it, to find out whether it was written."""
+        """Whether the batches after this one are sent first, to find out whether it was written."""
         sequences = self._partitions.get(batch.topic_partition)
         return sequences is not None and sequences.is_refused(batch)
 
     def assign(self, batch: SequencedBatch) -> None:
         """Number a batch that is about to be sent; one that was sent before keeps its number.
 
-        With another number a leader that has it already would take it once more.
+        With another number, a leader that has the batch already would append it once more.
         """
         if batch.base_sequence != NONE:
             return
@@ -138,26 +143,26 @@ class Idempotence:
             sequences = self._partitions[partition] = PartitionSequences(self.identity)
         return sequences
 
-    # What became of it.
+    # Results.
 
     def completed(
         self, batch: SequencedBatch, base_offset: int, now: float
     ) -> Sequence[SequencedBatch]:
-        """A batch was written, just now or at an earlier attempt.
+        """Record that a batch was written, just now or by an earlier attempt.
 
         Args:
             batch: the batch.
-            base_offset: the offset of its first record; -1 where the leader does not know it.
+            base_offset: the offset of its first record; -1 if the leader does not know it.
             now: on the loop's clock, in seconds.
 
         Returns:
-            Those that wait to be sent again, and need not be: they were written before it.
+            Batches that are queued for a retry they do not need: they were written before this one.
         """
         partition = batch.topic_partition
         sequences = self._partitions.get(partition)
         if sequences is None or batch.base_sequence == NONE:
             return ()
-        if sequences.is_of_now(batch):
+        if sequences.is_of_current_epoch(batch):
             sequences.acked(batch, base_offset, now)
         sequences.remove(batch)
         if not sequences.has_refused:
@@ -165,15 +170,15 @@ class Idempotence:
         written = sequences.take_written()
         if sequences.are_all_refused:
             logger.warning(
-                "%s: the leader has batches, but not those before them, which are sent again and "
-                "come after them: it had forgotten the producer",
+                "%s: the leader had lost the state of this producer and appended batches out of"
+                " order; the missing batches are sent again, and come after them",
                 partition,
             )
             self._bump(partition)
         return written
 
     def is_written(self, batch: SequencedBatch, error_code: int) -> bool:
-        """Whether a batch that the leader finds out of order is in its log nevertheless."""
+        """Whether a batch that the leader reports as out of order is in its log nevertheless."""
         sequences = self._partitions.get(batch.topic_partition)
         return (
             error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -182,18 +187,18 @@ class Idempotence:
         )
 
     def can_retry(self, batch: SequencedBatch, error_code: int, log_start_offset: int) -> bool:
-        """Whether a refused batch may do better; a new epoch may be due for it.
+        """Whether a retry of a rejected batch may succeed; may request a new epoch for it.
 
         Args:
             batch: the batch.
-            error_code: why it was refused.
-            log_start_offset: the first offset of the partition; -1 where it is not known.
+            error_code: why it was rejected.
+            log_start_offset: the first offset of the partition; -1 if it is not known.
         """
         sequences = self._partitions.get(batch.topic_partition)
         if error_code in _SEQUENCE_ERRORS:
-            # With UNKNOWN_PRODUCER_ID the leader has nothing of this producer any more: its records
-            # were deleted, say. If it does not know where its log starts, the partition has just
-            # moved.
+            # With UNKNOWN_PRODUCER_ID the leader has no batch of this producer any more, for
+            # example because its records were deleted. If it does not know where its log starts,
+            # the partition has just moved, and the next response may differ.
             is_settled = error_code != error_codes.UNKNOWN_PRODUCER_ID or log_start_offset != NONE
             if sequences is not None and is_settled:
                 self._out_of_order(batch, sequences)
@@ -203,20 +208,20 @@ class Idempotence:
     def _out_of_order(self, batch: SequencedBatch, sequences: PartitionSequences) -> None:
         first = sequences.first_in_flight
         if first is not None and first is not batch:
-            return  # it fails for the one before it, which is tried again
-        # Those that follow are asked first, also where this one was never written: they may have
-        # been, and a new epoch numbers all that is in flight.
+            return  # it fails because of the one before it, which is retried
+        # The batches that follow are sent first, even if this one was never written: they may have
+        # been written, and a new epoch would number everything in flight again.
         sequences.refuse(batch)
         if sequences.are_all_refused:
             self._bump(batch.topic_partition)
 
     def failed(self, batch: SequencedBatch) -> None:
-        """A batch will not be tried again."""
+        """Record that a batch failed for good."""
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is None or batch.base_sequence == NONE or not sequences.remove(batch):
             return
-        # Its numbers are a gap, unless it was written. Those in flight decide: a new epoch before
-        # that would number anew what the leader may have.
+        # Its numbers are a gap, unless it was written. The batches in flight decide this: a new
+        # epoch before their responses would renumber batches that the leader may have.
         self._unresolved[batch.topic_partition] = None
         if sequences.are_all_refused:
             self._bump(batch.topic_partition)
@@ -226,19 +231,19 @@ class Idempotence:
         return error_code in _FATAL
 
     def split(self, batch: SequencedBatch, pieces: Sequence[SequencedBatch]) -> None:
-        """A batch was too large; its pieces have its numbers between them."""
+        """Replace a batch that was too large by its parts, which share its numbers."""
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is not None and batch.base_sequence != NONE:
             sequences.replace(batch, pieces)
 
-    # A new life.
+    # A new epoch.
 
     def _bump(self, partition: TopicPartition) -> None:
         self._is_bump_due = True
         self._start_again[partition] = None
 
     def settle(self) -> None:
-        """Before batches are drained: find out what is unresolved, and raise the epoch if due.
+        """Before batches are drained: resolve what is unresolved, and bump the epoch if due.
 
         (Kafka: maybeResolveSequences, bumpIdempotentEpochAndResetIdIfNeeded.)
         """
@@ -251,17 +256,17 @@ class Idempotence:
         for partition in list(self._unresolved):
             sequences = self._partitions[partition]
             if sequences.has_in_flight:
-                continue  # their outcome will tell
+                continue  # their responses decide
             del self._unresolved[partition]
             if not sequences.is_all_acked():
-                # What was given up may have been written, or not: only a new epoch is safe.
+                # The failed batch may or may not have been written: only a new epoch is safe.
                 self._bump(partition)
 
     def _raise_epoch(self) -> None:
         self._is_bump_due = False
         identity = self.identity
         if identity.epoch == EPOCH_MAX:
-            self.identity = NO_IDENTITY  # a new id, then
+            self.identity = NO_IDENTITY  # epochs are used up: request a new id
         else:
             self.identity = ProducerIdentity(identity.id, identity.epoch + 1)
         if self.identity.is_valid:

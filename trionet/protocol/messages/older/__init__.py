@@ -1,1 +1,1 @@
-"""Codecs of the versions before the flexible ones (KIP-482): loaded when a peer asks for them."""
+"""Codecs of versions before the first flexible one (KIP-482), imported when a peer uses them."""

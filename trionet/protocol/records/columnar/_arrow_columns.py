@@ -1,8 +1,8 @@
-"""The records of a batch as columns of Apache Arrow. Imports pyarrow and numpy (extra ``spark``).
+"""Decodes a batch into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
 
-Offsets ``[start, end, start, end, ...]`` of all values in a batch only grow, so they make an Arrow
-array, every other element of which is what lies between two values. Taking the rest of them copies
-all values at once, in C++.
+The positions ``[start, end, start, end, ...]`` of all values in a batch are ascending, so they are
+valid offsets of an Arrow array in which every second element is a value, and the others are the
+gaps between. Taking every second element copies all values at once, in C++.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
-#: From how many bytes a value on, to copy it twice takes longer than to take a piece more.
+#: The mean size of values from which copying them twice costs more than taking as many again.
 _LARGE_BYTES: Final = 256
 
 #: Arrow's offsets of a binary column are int32.
@@ -40,14 +40,14 @@ _BYTES_MAX: Final = 2**31 - 1
 
 
 def decode_arrow(buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX) -> Any:
-    """Read the batch at ``pos`` as a ``pyarrow.RecordBatch``. Its checksum is not looked at.
+    """Decode the batch at ``pos`` to a ``pyarrow.RecordBatch``; its checksum is not verified.
 
-    Its columns are those of ``SCHEMA``; headers are null where a record has none.
+    Its columns are those of ``SCHEMA``; headers are null for a record without headers.
 
     Args:
-        buf: what holds the batch, whole.
-        pos: where it starts.
-        inflated_bytes_max: how far the records may grow when decompressed; 2 GB at most.
+        buf: contains the complete batch.
+        pos: where the batch starts.
+        inflated_bytes_max: the limit of the decompressed size of the records; 2 GB at most.
 
     Raises:
         WireFormatError: as :func:`trionet.protocol.records._records.decode_batch`.
@@ -67,14 +67,14 @@ def decode_arrow(buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED
 
 
 def number_column(type: Any, numbers: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> Any:
-    """Numbers as a column that shares their memory.
+    """Wrap a NumPy array as an Arrow column without copying.
 
-    Not ``pa.array``, which imports pandas where there is one: half a second, and 40 MB.
+    ``pa.array`` would import pandas, if it is installed: half a second, and 40 MB.
 
     Args:
-        type: as wide as the numbers are.
-        numbers: without gaps between them.
-        nulls: which are null; None for no one.
+        type: the Arrow type, of the same width as the numbers.
+        numbers: a contiguous array.
+        nulls: a mask of the nulls, or None if there are none.
     """
     valid = None
     if nulls is not None:
@@ -83,7 +83,7 @@ def number_column(type: Any, numbers: NDArray[Any], nulls: NDArray[np.bool_] | N
 
 
 def binary_column(body: Bytes, starts: Numbers, lengths: Numbers) -> Any:
-    """Pieces of a buffer, in their order there, as a column; null where a length is negative."""
+    """Build a column of slices of a buffer in ascending order; negative lengths are nulls."""
     count = len(starts)
     nulls = lengths < 0
     if nulls.all():
@@ -94,21 +94,22 @@ def binary_column(body: Bytes, starts: Numbers, lengths: Numbers) -> Any:
     bounds[1::2] = starts - origin + np.maximum(lengths, 0)
     bounds[-1] = bounds[-2]
     data = pa.py_buffer(memoryview(body)[origin:])
-    pieces = pa.BinaryArray.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(bounds), data])
-    places = np.arange(0, 2 * count, 2, dtype=np.int64)
+    slices = pa.BinaryArray.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(bounds), data])
+    positions = np.arange(0, 2 * count, 2, dtype=np.int64)
     if nulls.any():
-        return pieces.take(number_column(pa.int64(), places, nulls))
+        return slices.take(number_column(pa.int64(), positions, nulls))
     if bounds[-1] < _LARGE_BYTES * count:
-        return pieces.take(number_column(pa.int64(), places))
-    # Arrow makes room for as many average pieces as are taken, which are half as long as values,
-    # and when it is full it copies everything. So the empty one is taken as often as the others.
+        return slices.take(number_column(pa.int64(), positions))
+    # Arrow allocates the mean size of the elements times the number of elements to take. Gaps
+    # halve that mean, so the allocation would be too small and grow by copying everything. Taking
+    # the empty element at the end as often as there are values doubles the allocation.
     twice = np.full(2 * count, 2 * count - 1, np.int64)
-    twice[:count] = places
-    return pieces.take(number_column(pa.int64(), twice))[:count]
+    twice[:count] = positions
+    return slices.take(number_column(pa.int64(), twice))[:count]
 
 
 def headers_column(columns: NumpyColumns) -> Any:
-    """The headers of records as a column, null where there are none."""
+    """Build the column of headers, null for records without headers."""
     count = len(columns.offsets)
     if not columns.headers:
         return pa.nulls(count, HEADERS)

@@ -1,7 +1,7 @@
-"""Many batches at once, as NumPy arrays: their headers, and where each of their records begins.
+"""Decodes the headers of many batches at once, and finds the start of each of their records.
 
-A record begins where the one before it ends, so that these are found one after the other; but in
-all batches of an answer at the same time. Imports numpy, which is of the extra ``spark``.
+A record starts where the previous one ends, so within a batch they can only be found one by one;
+but this is done in all batches of a response at the same time. Imports numpy (extra ``spark``).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from trionet.errors import WireFormatError
 from trionet.protocol.records import _implementation as implementation
 from trionet.protocol.records._batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader, Bytes
-from trionet.protocol.records._records import INFLATED_BYTES_MAX, RECORD_BYTES_MIN, whole
+from trionet.protocol.records._records import INFLATED_BYTES_MAX, RECORD_BYTES_MIN, read_to_end
 from trionet.protocol.records.columnar._numpy_varints import Numbers, Spans
 from trionet.protocol.records.compression._codecs import decompress
 
 #: Elements of ``BATCH_HEADER``.
 BatchHeaders: TypeAlias = NDArray[Any]
 
-#: :class:`.BatchHeader` as it is in a batch.
+#: The layout of :class:`.BatchHeader` in a batch.
 BATCH_HEADER: Final = np.dtype(
     list(
         zip(
@@ -48,17 +48,17 @@ BATCH_HEADER: Final = np.dtype(
     )
 )
 
-#: The attributes that say which codec it is.
+#: The mask of the codec in the attributes.
 CODEC: Final = 7
 
-#: How many batches there have to be for each record of the largest, so that a step in all of them
-#: takes less time than a loop over their records.
+#: The number of records per record of the largest batch from which stepping through all batches at
+#: once is faster than a loop over their records.
 LANES_MIN: Final = 64
 
 
 def read_headers(buf: Bytes, places: Numbers) -> BatchHeaders:
-    """The headers of the batches at these places, which have the room for them."""
-    # One at every byte; those at the places are copied.
+    """Decode the headers of the batches at these positions, which must be complete."""
+    # A view with a header at every byte; those at the positions are copied.
     count = max(len(buf) - HEADER_SIZE + 1, 0)
     every = np.ndarray((count,), BATCH_HEADER, buf, strides=(1,))
     headers: BatchHeaders = every[places]
@@ -66,13 +66,14 @@ def read_headers(buf: Bytes, places: Numbers) -> BatchHeaders:
 
 
 class OpenedBatches(NamedTuple):
-    """Batches whose records are in one buffer; the arguments of :func:`.decode_batches`.
+    """Batches with their decompressed records in one buffer: the arguments of
+    :func:`.decode_batches`.
 
     Attributes:
-        body: holds the records of all, decompressed.
-        starts: where those of each batch begin.
+        body: contains the records of all batches.
+        starts: where the records of each batch start.
         ends: where they end.
-        headers: of the batches.
+        headers: the headers of the batches.
     """
 
     body: Bytes
@@ -81,86 +82,89 @@ class OpenedBatches(NamedTuple):
     headers: BatchHeaders
 
 
-def opened_together(
+def open_batches(
     buf: Bytes, places: Numbers, headers: BatchHeaders, bytes_max: int
 ) -> Iterator[OpenedBatches]:
-    """Batches with about so many bytes of records at a time; only what is compressed is copied.
+    """Open batches in groups of a limited size; only compressed batches are copied.
 
     Args:
-        buf: holds the batches.
-        places: where they begin.
-        headers: of them.
-        bytes_max: a batch that goes beyond it is the last of its time.
+        buf: contains the batches.
+        places: the positions of the batches.
+        headers: the headers of the batches.
+        bytes_max: a group ends with the batch that reaches this size.
 
     Raises:
-        WireFormatError: a batch cannot be decompressed, or has not the room for its records.
+        WireFormatError: a batch cannot be decompressed, or is too small for its record count.
     """
     starts, ends = places + HEADER_SIZE, places + PREFIX_SIZE + headers["length"]
     codecs = headers["attributes"] & CODEC
     if not codecs.any():
-        _check_room(starts, ends, headers)
+        _check_counts(starts, ends, headers)
         numbers = np.cumsum(ends - starts) // bytes_max
         cuts = (np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()
         for begun, end in pairwise([0, *cuts, len(places)]):
             if begun < end:
                 yield OpenedBatches(buf, starts[begun:end], ends[begun:end], headers[begun:end])
         return
-    pieces: list[Bytes] = []
+    bodies: list[Bytes] = []
     size = begun = 0
     with memoryview(buf) as view:
         spans = zip(starts.tolist(), ends.tolist(), codecs.tolist(), strict=True)
         for number, (start, end, codec) in enumerate(spans, 1):
-            piece = view[start:end]
-            pieces.append(decompress(codec, piece, INFLATED_BYTES_MAX) if codec else piece)
-            size += len(pieces[-1])
+            body = view[start:end]
+            bodies.append(decompress(codec, body, INFLATED_BYTES_MAX) if codec else body)
+            size += len(bodies[-1])
             if size >= bytes_max or number == len(places):
-                yield _joined(pieces, headers[begun:number])
-                pieces, size, begun = [], 0, number
+                yield _joined(bodies, headers[begun:number])
+                bodies, size, begun = [], 0, number
 
 
-def _joined(pieces: list[Bytes], headers: BatchHeaders) -> OpenedBatches:
-    ends = np.cumsum([len(each) for each in pieces])
+def _joined(bodies: list[Bytes], headers: BatchHeaders) -> OpenedBatches:
+    ends = np.cumsum([len(each) for each in bodies])
     starts = np.concatenate([[0], ends[:-1]])
-    _check_room(starts, ends, headers)
-    return OpenedBatches(b"".join(pieces), starts, ends, headers)
+    _check_counts(starts, ends, headers)
+    return OpenedBatches(b"".join(bodies), starts, ends, headers)
 
 
-def _check_room(starts: Numbers, ends: Numbers, headers: BatchHeaders) -> None:
-    """As :func:`.open_batch` does: nobody makes room for a count that cannot be."""
+def _check_counts(starts: Numbers, ends: Numbers, headers: BatchHeaders) -> None:
+    """Check that record counts are possible before memory is allocated for them."""
     wrong = np.flatnonzero(
         (headers["count"] < 0) | (headers["count"] > (ends - starts) // RECORD_BYTES_MIN)
     )
     if len(wrong):
         count = headers["count"][wrong[0]]
-        raise WireFormatError(f"{count} records cannot be in a batch of this size")
+        raise WireFormatError(f"{count} records cannot fit into a batch of this size")
 
 
 def record_starts(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers:
-    """Where each record begins, with its size.
+    """Return the start of each record, which is the position of its length.
 
     Args:
-        body: holds the records.
-        starts: where those of each batch begin.
+        body: contains the records.
+        starts: where the records of each batch start.
         ends: where they end.
-        counts: how many they are.
+        counts: the number of records of each batch.
 
     Raises:
-        WireFormatError: they do not end where their batch does, or are cut short.
+        WireFormatError: the records of a batch are truncated, or end before the batch does.
     """
     if len(counts) and counts.sum() >= LANES_MIN * counts.max():
         try:
-            found = _in_step(body, starts, ends, counts)
+            found = _in_parallel(body, starts, ends, counts)
         except IndexError as error:
-            raise WireFormatError("a record ends too early") from error
+            raise WireFormatError("truncated record") from error
         if found is not None:
             return found
     return _one_by_one(body, starts, ends, counts)
 
 
-def _in_step(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers | None:
-    """A step goes to the next record of all batches that have one; None if a length is long."""
+def _in_parallel(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers | None:
+    """Advance all batches by one record per step.
+
+    Returns None if a record's length has more than two bytes.
+    """
     records = Spans(np.frombuffer(body, np.uint8))
-    order = np.argsort(-counts, kind="stable")  # so that those that have one are the first
+    order = np.argsort(-counts, kind="stable")  # so that batches with a next record come first
     at = starts[order]
     numbers = (np.cumsum(counts) - counts)[order]
     lanes = np.searchsorted(-counts[order], -np.arange(counts.max()), "left")
@@ -172,14 +176,14 @@ def _in_step(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Nu
             return None
         number += 1
     if not np.array_equal(at, ends[order]):
-        raise WireFormatError("a batch's records do not end where it does")
+        raise WireFormatError("the records of a batch do not end where the batch ends")
     return found
 
 
 def _one_by_one(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers:
-    data = body if type(body) is bytes else bytes(body)  # a loop over anything else is slow
+    data = body if type(body) is bytes else bytes(body)  # iterating over bytes is fastest
     read = implementation.reader.read_starts
     found: list[int] = []
     for start, end, count in zip(starts.tolist(), ends.tolist(), counts.tolist(), strict=True):
-        found += whole(read, end, data, start, count)
+        found += read_to_end(read, end, data, start, count)
     return np.array(found, np.int64)

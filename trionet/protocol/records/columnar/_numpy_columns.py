@@ -1,8 +1,7 @@
-"""The fields of a batch as NumPy arrays; keys and values stay where they are.
+"""Decodes the fields of batches into NumPy arrays; keys and values are not copied.
 
-Only the records' sizes have to be read one after the other. Everything else is found for all
-records at once, and no object is made for any of them. Imports numpy, which is of the extra
-``spark``.
+Only the sizes of records have to be read one after the other. Everything else is decoded for all
+records at once, without creating an object per record. Imports numpy (extra ``spark``).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from trionet.protocol.records.columnar._numpy_batches import (
 )
 from trionet.protocol.records.columnar._numpy_varints import Numbers, varints
 
-#: The attribute of a batch whose records' timestamps are the log's.
+#: The attribute of timestamp type LogAppendTime.
 TIMESTAMP_OF_LOG: Final = 0x8
 
 
@@ -31,14 +30,14 @@ class NumpyColumns(NamedTuple):
     """The records of a batch, as arrays of int64.
 
     Attributes:
-        body: what holds the keys and values: the batch itself, or its records decompressed.
-        offsets: of the records.
-        timestamps: in milliseconds.
-        key_starts: where each key begins in ``body``.
-        key_lengths: in bytes; -1 for null.
-        value_starts: where each value begins.
-        value_lengths: in bytes; -1 for null.
-        headers: of the records that have any, by their number in the batch.
+        body: contains the keys and values: the batch itself, or its decompressed records.
+        offsets: the offsets.
+        timestamps: the timestamps, in milliseconds.
+        key_starts: the position of each key in ``body``.
+        key_lengths: the length of each key in bytes; -1 for null.
+        value_starts: the position of each value in ``body``.
+        value_lengths: the length of each value in bytes; -1 for null.
+        headers: the headers of the records that have any, by their index.
     """
 
     body: Bytes
@@ -54,12 +53,12 @@ class NumpyColumns(NamedTuple):
 def decode_numpy(
     buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> NumpyColumns:
-    """Read the batch at ``pos`` as arrays. Its checksum is not looked at.
+    """Decode the batch at ``pos`` to arrays; its checksum is not verified.
 
     Args:
-        buf: what holds the batch, whole; bytes are not copied.
-        pos: where it starts.
-        inflated_bytes_max: how far the records may grow when decompressed.
+        buf: contains the complete batch; bytes are not copied.
+        pos: where the batch starts.
+        inflated_bytes_max: the limit of the decompressed size of the records.
 
     Raises:
         WireFormatError: as :func:`trionet.protocol.records._records.decode_batch`.
@@ -77,31 +76,31 @@ def decode_batches(
     *,
     with_headers: bool = True,
 ) -> NumpyColumns:
-    """Read the records of several batches at once: small ones cost hardly more than large ones.
+    """Decode the records of several batches at once; the cost depends little on their sizes.
 
     Args:
-        body: holds the records of all, decompressed; it is not copied.
-        starts: where those of each batch begin.
+        body: contains the decompressed records of all batches; it is not copied.
+        starts: where the records of each batch start.
         ends: where they end.
-        headers: of the batches.
-        with_headers: otherwise those of records are passed over.
+        headers: the headers of the batches.
+        with_headers: whether to decode the headers of records, not skip them.
 
     Raises:
-        WireFormatError: the records of one are malformed.
+        WireFormatError: the records of a batch are malformed.
     """
     counts = headers["count"].astype(np.int64)
     places = record_starts(body, starts, ends, counts)
     try:
         columns = _columns(body, places, with_headers)
     except IndexError as error:
-        raise WireFormatError("a record ends too early") from error
+        raise WireFormatError("truncated record") from error
     except UnicodeDecodeError as error:
-        raise WireFormatError("a record header's key is not UTF-8") from error
+        raise WireFormatError("the key of a record header is not UTF-8") from error
     timestamps = _plus(_of_records(headers, "base_timestamp", counts), columns.timestamps)
-    is_logs = headers["attributes"] & TIMESTAMP_OF_LOG != 0
-    if is_logs.any():  # one for all, and the records' own mean nothing
+    is_log_append_time = headers["attributes"] & TIMESTAMP_OF_LOG != 0
+    if is_log_append_time.any():  # one timestamp for all records of the batch
         of_log = _of_records(headers, "max_timestamp", counts)
-        timestamps = np.where(np.repeat(is_logs, counts), of_log, timestamps)
+        timestamps = np.where(np.repeat(is_log_append_time, counts), of_log, timestamps)
     return columns._replace(
         offsets=_plus(_of_records(headers, "base_offset", counts), columns.offsets),
         timestamps=timestamps,
@@ -109,16 +108,16 @@ def decode_batches(
 
 
 def _of_records(headers: BatchHeaders, name: str, counts: Numbers) -> Numbers:
-    """What the headers say, for each record."""
+    """Repeat a field of the headers for each record."""
     return np.repeat(headers[name].astype(np.int64), counts)
 
 
 def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
-    """Offsets and timestamps are relative to those of the batch."""
+    """Decode the records; offsets and timestamps remain relative to those of the batch."""
     data = np.frombuffer(body, np.uint8)
     sizes, at = varints(data, starts)
     ends = at + sizes
-    timestamps, at = varints(data, at + 1)  # behind the attributes, which mean nothing yet
+    timestamps, at = varints(data, at + 1)  # skips the attributes, which are unused
     offsets, at = varints(data, at)
     key_lengths, key_starts = varints(data, at)
     at = key_starts + _checked(key_lengths, len(body))
@@ -129,21 +128,21 @@ def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
     if not with_headers:
         at[has_headers] = np.maximum(at[has_headers], ends[has_headers] - 1)
     elif len(has_headers):
-        whole = body if type(body) is bytes else bytes(body)
+        as_bytes = body if type(body) is bytes else bytes(body)
         for number in has_headers.tolist():
-            headers[number], end = implementation.reader.read_headers(whole, int(at[number]))
+            headers[number], end = implementation.reader.read_headers(as_bytes, int(at[number]))
             at[number] = end - 1
     if not np.array_equal(at + 1, ends):
-        raise WireFormatError("a record's length is not that of its fields")
+        raise WireFormatError("the length of a record does not match its fields")
     return NumpyColumns(
         body, offsets, timestamps, key_starts, key_lengths, value_starts, value_lengths, headers
     )
 
 
 def _checked(lengths: Numbers, size: int) -> Numbers:
-    """Lengths of keys or values, with 0 for null."""
+    """Check the lengths of keys or values, and replace null by 0."""
     if len(lengths) and lengths.min() < -1:
-        raise WireFormatError(f"a record has a field of negative length {lengths.min()}")
+        raise WireFormatError(f"record field of negative length {lengths.min()}")
     if len(lengths) and lengths.max() > size:
         raise IndexError
     return np.maximum(lengths, 0)
@@ -152,5 +151,5 @@ def _checked(lengths: Numbers, size: int) -> Numbers:
 def _plus(bases: Numbers, deltas: Numbers) -> Numbers:
     sums = deltas + bases
     if np.any((sums ^ deltas) & (sums ^ bases) < 0):
-        raise WireFormatError("a record's offset or timestamp is beyond 64 bits")
+        raise WireFormatError("the offset or timestamp of a record does not fit into 64 bits")
     return sums

@@ -1,8 +1,8 @@
-"""Varints at many places at once; those of one or two bytes, as nearly all are, from a table.
+"""Decodes varints at many positions at once, by a table of those with one or two bytes.
 
-Two bytes are one of 65,536 pairs: to look a pair up is one call of numpy for all places, and to
-shift and mask its bits a dozen, each of which costs the more the fewer places there are. Imports
-numpy, which is of the extra ``spark``.
+Nearly all varints have one or two bytes, and there are 65,536 pairs of bytes. Looking up the pairs
+is one call of numpy for all positions; shifting and masking would be a dozen calls, whose overhead
+dominates if there are few positions. Imports numpy (extra ``spark``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trionet.errors import WireFormatError
 
 Numbers: TypeAlias = NDArray[np.int64]
 
-#: How far a varint's last byte is shifted, at most.
+#: The largest shift of the last byte of a varint.
 _SHIFT_MAX: Final = 63
 
 _PAIRS: Final = np.arange(1 << 16, dtype=np.uint16)
@@ -24,24 +24,24 @@ _FIRST: Final = _PAIRS & 255
 _SECOND: Final = _PAIRS >> 8
 _UNSIGNED: Final = np.where(_FIRST < 128, _FIRST, _SECOND << 7 | _FIRST & 127)
 
-#: By pair: how many bytes the varint has that it begins with; 0: more than two.
+#: By pair of bytes: the size of the varint that starts with it, or 0 if more than two.
 _WIDTHS: Final = np.where(_FIRST < 128, 1, np.where(_SECOND < 128, 2, 0)).astype(np.int8)
-#: The number, zigzag-decoded.
+#: By pair of bytes: the zigzag-decoded number.
 _NUMBERS: Final = (_UNSIGNED >> 1).view(np.int16) ^ -(_UNSIGNED & 1).view(np.int16)
-#: What follows if the number is a length, with the varint itself; 0 where it cannot be told.
+#: By pair of bytes: if the number is a length, its varint's size plus the length; 0 if unknown.
 _SPANS: Final = np.where((_WIDTHS > 0) & (_NUMBERS >= 0), _WIDTHS + _NUMBERS, 0).astype(np.int16)
 
 
 def varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
-    """The zigzag varints at these places, and where they end.
+    """Decode the zigzag varints at these positions; returns the numbers, and where they end.
 
     Args:
-        data: holds them, and a byte behind each.
-        at: where they begin.
+        data: contains the varints, and a byte after each.
+        at: the positions.
 
     Raises:
-        IndexError: one is not in the data.
-        WireFormatError: one has more than 64 bits.
+        IndexError: a varint extends beyond the data.
+        WireFormatError: a varint has more than 64 bits.
     """
     pairs = data[1:].take(at).astype(np.uint16)
     pairs <<= 8
@@ -56,18 +56,18 @@ def varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _long_varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
-    """As :func:`varints`, a byte of all of them after the other."""
+    """Decode as :func:`varints`, one byte of all numbers at a time."""
     byte = data[at]
     numbers = (byte & 127).astype(np.uint64)
     at = at + 1
     shift = 7
-    pending = np.flatnonzero(byte > 127)  # most are of one byte
+    pending = np.flatnonzero(byte > 127)  # most have one byte
     while len(pending):
         if shift > _SHIFT_MAX:
-            raise WireFormatError("a varint is longer than ten bytes")
+            raise WireFormatError("varint longer than ten bytes")
         byte = data[at[pending]]
         if shift == _SHIFT_MAX and np.any((byte > 1) & (byte < 128)):
-            raise WireFormatError("a varint has more than 64 bits")
+            raise WireFormatError("varint with more than 64 bits")
         numbers[pending] |= (byte & 127).astype(np.uint64) << np.uint64(shift)
         at[pending] += 1
         pending = pending[byte > 127]
@@ -77,25 +77,25 @@ def _long_varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Number
 
 
 class Spans:
-    """Pieces of a buffer that begin with their length, one after the other.
+    """Skips adjacent items of a buffer that start with their length, such as records.
 
     Args:
-        data: holds them.
+        data: the buffer.
     """
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
-        # Each pair of neighbours: an element of two bytes at every byte.
+        # A view of the pair of bytes at every position.
         count = max(len(data) - 1, 0)
         self._pairs: NDArray[Any] = np.ndarray((count,), "<u2", data, strides=(1,))
 
     def skip(self, at: Numbers) -> bool:
-        """Go behind the pieces at these places.
+        """Advance the positions, in place, by the items at them.
 
         Returns:
-            Whether all lengths were known; where one is negative or a long one, its place stays.
+            False if a length is negative or has more than two bytes; its position is not advanced.
 
         Raises:
-            IndexError: a place is not in the buffer, or at its last byte.
+            IndexError: a position is at the last byte of the buffer, or beyond.
         """
         spans = _SPANS.take(self._pairs[at])
         at += spans

@@ -1,4 +1,4 @@
-"""What comes out of a codec piece by piece, within a limit."""
+"""Collects the output of a decompressor, up to a limit."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ import cramjam
 
 from trionet.errors import WireFormatError
 
-Piece: TypeAlias = bytes | bytearray | memoryview | cramjam.Buffer
+Part: TypeAlias = bytes | bytearray | memoryview | cramjam.Buffer
 
-#: So many pieces are put together before there are more: a byte that comes alone, as a sender may
-#: have it, costs two hundred as an object.
-_PIECES_MAX: Final = 1024
+#: Parts are joined when there are this many: a peer can cause parts of one byte, each of which
+#: takes two hundred bytes as an object.
+_PARTS_MAX: Final = 1024
 
 
-class Pieces:
-    """Pieces that are put together at the end.
+class BoundedOutput:
+    """The parts of a decompressed result, which are joined at the end.
 
     Args:
-        limit: the most bytes that all of them may have.
+        limit: the maximum size of the result.
 
     Attributes:
-        left: how many more they may have.
+        left: how many more bytes may be added.
     """
 
-    __slots__ = ("_limit", "_pieces", "_wholes", "left")
+    __slots__ = ("_joined", "_limit", "_parts", "left")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._pieces: list[Piece] = []
-        self._wholes: list[Piece] = []
+        self._parts: list[Part] = []
+        self._joined: list[Part] = []
         self.left = limit
 
-    def add(self, piece: Piece) -> None:
-        """Add the next one, which may be empty.
+    def add(self, part: Part) -> None:
+        """Add the next part, which may be empty.
 
         Raises:
-            WireFormatError: it is too much.
+            WireFormatError: the limit is exceeded.
         """
-        size = len(piece)
+        size = len(part)
         self.left -= size
         if self.left < 0:
             raise too_large(self._limit)
         if size:
-            self._pieces.append(piece)
-            if len(self._pieces) >= _PIECES_MAX:
-                self._wholes.append(b"".join(self._pieces))
-                self._pieces.clear()
+            self._parts.append(part)
+            if len(self._parts) >= _PARTS_MAX:
+                self._joined.append(b"".join(self._parts))
+                self._parts.clear()
 
     def joined(self) -> bytes:
-        """All of them; not copied if they are one, and ``bytes``."""
-        pieces = self._wholes + self._pieces if self._wholes else self._pieces
-        return bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
+        """Return the result; a single part that is ``bytes`` is not copied."""
+        parts = self._joined + self._parts if self._joined else self._parts
+        return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
 
 def too_large(limit: int) -> WireFormatError:
-    """What is raised of records that are a bomb."""
-    return WireFormatError(f"records grow beyond {limit} bytes when decompressed")
+    """Create the error for records whose decompressed size exceeds the limit."""
+    return WireFormatError(f"records are larger than {limit} bytes when decompressed")

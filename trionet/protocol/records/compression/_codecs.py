@@ -1,10 +1,10 @@
-"""The four codecs of record batches, and how the wire wants them.
+"""The four compression codecs of record batches, in the framing that Kafka uses.
 
-Inflating is bounded everywhere: a few kilobytes of zstd can grow to hundreds of megabytes.
+All decompression is bounded: a few kilobytes of zstd can expand to hundreds of megabytes.
 
-Nothing else than cramjam is used where it happens to be installed: ``zstandard``, which keeps its
-state from call to call, would save 3 to 5 microseconds on a small batch, and that is not worth a
-second way through this code; the module of Python 3.14 would save nothing.
+Only cramjam is used, also where other packages are installed: ``zstandard``, which can reuse its
+context, would save 3 to 5 microseconds for a small batch, which is not worth a second code path;
+Python 3.14's own module would save nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import cramjam
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.compression._bounded_output import Pieces, too_large
+from trionet.protocol.records.compression._bounded_output import BoundedOutput, too_large
 from trionet.protocol.records.compression._lz4_frame import (
     FAST_LEVEL,
     compress_frame,
@@ -28,7 +28,7 @@ from trionet.protocol.records.compression._snappy_stream import compress_stream,
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
-_InflateInto: TypeAlias = Callable[[Bytes, bytearray | mmap.mmap], int]
+_DecompressInto: TypeAlias = Callable[[Bytes, bytearray | mmap.mmap], int]
 
 NONE: Final = 0
 GZIP: Final = 1
@@ -39,23 +39,22 @@ ZSTD: Final = 4
 #: Kafka's names, as in ``compression.type``.
 NAMES: Final = {NONE: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
 
-#: Kafka's defaults of ``compression.gzip.level`` and its like (KIP-390).
+#: Kafka's defaults of ``compression.gzip.level``, ``.lz4.level`` and ``.zstd.level`` (KIP-390).
 DEFAULT_LEVELS: Final = {GZIP: -1, LZ4: FAST_LEVEL, ZSTD: 3}
 
-#: How many bytes may come out for one that goes in, at most, as each format allows it: deflate
-#: repeats 258 bytes by two bits, Snappy 64 by three bytes, LZ4 255 by one, and a block of zstd is
-#: 128 KB of one byte, said in four.
-INFLATION_MAX: Final = {NONE: 1, GZIP: 1032, SNAPPY: 22, LZ4: 255, ZSTD: 32768}
+#: The maximum compression ratio of each format: deflate repeats 258 bytes by two bits, Snappy 64
+#: by three bytes, LZ4 255 by one, and zstd encodes a block of 128 KB of one byte in four.
+DECOMPRESSION_RATIO_MAX: Final = {NONE: 1, GZIP: 1032, SNAPPY: 22, LZ4: 255, ZSTD: 32768}
 
 _GZIP_WINDOW: Final = 31
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
-# In so large parts gzip goes in and comes out: zlib holds twice what it is about to return, and
-# copies all that is left of a part with each return.
+# gzip is decompressed in parts of these sizes: zlib allocates twice the size of its output, and
+# copies the rest of the input with each call.
 _GZIP_IN_BYTES: Final = 64 * 1024
 _GZIP_OUT_BYTES: Final = 256 * 1024
 
-#: The first guess at how large a body gets: twice the usual ratio, and never very small.
+#: The first guess of a decompressed size: twice the usual ratio, and never very small.
 _GUESS_RATIO: Final = 8
 _GUESS_BYTES_MIN: Final = 16 * 1024
 
@@ -68,18 +67,17 @@ def compress(codec: int, data: Bytes, level: int | None = None) -> bytes:
     """Compress the records of a batch.
 
     Args:
-        codec: the number in the batch's attributes.
+        codec: the codec's number in the attributes of the batch.
         data: the records.
-        level: as in ``compression.gzip.level`` and its like; None for Kafka's default. Snappy has
-            no levels.
+        level: as in ``compression.gzip.level``; None for Kafka's default. Snappy has no levels.
 
     Raises:
-        ValueError: ``codec`` is no codec, or has no levels.
+        ValueError: the codec does not exist, or has no levels.
     """
     if level is None:
         level = DEFAULT_LEVELS.get(codec, 0)
     elif codec not in DEFAULT_LEVELS:
-        raise ValueError(f"{NAMES.get(codec, codec)} has no levels; leave the level out")
+        raise ValueError(f"{NAMES.get(codec, codec)} has no compression levels; omit the level")
     if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data, level=level))
     if codec == LZ4:
@@ -90,76 +88,76 @@ def compress(codec: int, data: Bytes, level: int | None = None) -> bytes:
         return zlib.compress(data, level, wbits=_GZIP_WINDOW)
     if codec == NONE:
         return bytes(data)
-    raise ValueError(f"{codec} is no codec: {NAMES}")
+    raise ValueError(f"unknown compression codec {codec}; known: {NAMES}")
 
 
 def decompress(codec: int, data: Bytes, limit: int) -> bytes:
     """Decompress the records of a batch.
 
     Args:
-        codec: the number in the batch's attributes.
+        codec: the codec's number in the attributes of the batch.
         data: the body of the batch.
-        limit: the most bytes that may come out.
+        limit: the maximum size of the result, in bytes.
 
     Raises:
-        WireFormatError: the codec is unknown, the data are not in its format, or they would grow
-            beyond ``limit``.
+        WireFormatError: the codec is unknown, the data are malformed, or the result would exceed
+            ``limit``.
 
-    Memory: what is refused took ``limit`` bytes at most, and of zstd as much again for its window,
-    which a frame may want as large as what is in it. What is returned may have been there twice, in
-    pieces. A megabyte more is possible in any case. The error keeps nothing of it.
+    Memory: rejected data use at most ``limit`` bytes, with zstd twice that, as the window of a
+    frame may be as large as its contents. A result may temporarily exist twice, the second time in
+    parts. Another megabyte is possible in any case. The error keeps no reference to the data.
     """
     if codec == NONE:
         if len(data) > limit:
             raise too_large(limit)
         return bytes(data)
-    inflate = _DECOMPRESSORS.get(codec)
-    if inflate is None:
-        raise WireFormatError(f"compression codec {codec} is unknown")
+    decompressor = _DECOMPRESSORS.get(codec)
+    if decompressor is None:
+        raise WireFormatError(f"unknown compression codec {codec}")
     try:
-        return inflate(data, limit)
+        return decompressor(data, limit)
     except WireFormatError as error:
-        # The frames of its traceback would keep what came out so far.
+        # The frames of the traceback would keep the output alive.
         raise error.with_traceback(None) from error.__cause__
     except (cramjam.DecompressionError, zlib.error, struct.error) as error:
         raise WireFormatError(
-            f"records are not valid {NAMES[codec]}, or grow beyond {limit} bytes: {error}"
+            f"records are not valid {NAMES[codec]}, or larger than {limit} bytes: {error}"
         ) from error.with_traceback(None)
 
 
 def _decompress_gzip(data: Bytes, limit: int) -> bytes:
-    """Java and aiokafka read several members, as RFC 1952 has it; librdkafka reads the first."""
-    pieces = Pieces(limit)
+    """Decompress all members, as RFC 1952, Java and aiokafka do; librdkafka reads one only."""
+    output = BoundedOutput(limit)
     view = memoryview(data)
     pos = 0
     while True:
-        pos = _inflate_member(view, pos, pieces)
+        pos = _decompress_member(view, pos, output)
         if pos == len(view):
-            return pieces.joined()
+            return output.joined()
         if bytes(view[pos : pos + 2]) != _GZIP_MAGIC:
-            raise WireFormatError("gzip records go on behind their end")
+            raise WireFormatError("gzip records followed by other data")
 
 
-def _inflate_member(view: memoryview, pos: int, pieces: Pieces) -> int:
-    """Inflate the member of gzip that begins at ``pos``; where it ends."""
+def _decompress_member(view: memoryview, pos: int, output: BoundedOutput) -> int:
+    """Decompress the gzip member at ``pos``; returns where it ends."""
     stream = zlib.decompressobj(_GZIP_WINDOW)
     while True:
         data = stream.unconsumed_tail or view[pos : pos + _GZIP_IN_BYTES]
         if not stream.unconsumed_tail:
             pos += len(data)
-        piece = stream.decompress(data, min(pieces.left + 1, _GZIP_OUT_BYTES))
-        pieces.add(piece)
+        part = stream.decompress(data, min(output.left + 1, _GZIP_OUT_BYTES))
+        output.add(part)
         if stream.eof:
             return pos - len(stream.unused_data)
-        if not data and not piece:
-            raise WireFormatError("gzip records end too early")
+        if not data and not part:
+            raise WireFormatError("truncated gzip records")
 
 
 def _decompress_lz4(data: Bytes, limit: int) -> bytes:
     out = decompress_plain_frame(data, limit)
     if out is None:
         guess = max(_GUESS_RATIO * len(data), _GUESS_BYTES_MIN)
-        return _inflate_frames(cramjam.lz4.decompress_into, data, guess, limit)
+        return _decompress_frames(cramjam.lz4.decompress_into, data, guess, limit)
     return out
 
 
@@ -169,11 +167,11 @@ def _decompress_zstd(data: Bytes, limit: int) -> bytes:
         size = max(_GUESS_RATIO * len(data), _GUESS_BYTES_MIN)
     elif size > limit:
         raise too_large(limit)
-    return _inflate_frames(cramjam.zstd.decompress_into, data, size, limit)
+    return _decompress_frames(cramjam.zstd.decompress_into, data, size, limit)
 
 
 def _zstd_size(data: Bytes) -> int | None:
-    """How large a frame says that it gets; streams, which are most of them, do not say it."""
+    """Return the content size in the frame header; streams, the most frequent case, have none."""
     if len(data) < 6 or data[:4] != _ZSTD_MAGIC:
         return None
     flags = data[4]
@@ -186,23 +184,27 @@ def _zstd_size(data: Bytes) -> int | None:
     return size + 256 if size_bytes == 2 else size
 
 
-def _inflate_frames(inflate_into: _InflateInto, data: Bytes, guess: int, limit: int) -> bytes:
-    """Inflate into memory of a fixed size: cramjam's other calls grow as the frame says.
+def _decompress_frames(
+    decompress_into: _DecompressInto, data: Bytes, guess: int, limit: int
+) -> bytes:
+    """Decompress into a buffer of fixed size: cramjam's other functions trust the frame's size.
 
-    Several frames are read as one: lz4 and zstd say so, and Java's zstd does it. If they are more
-    than was guessed, only pages that are written to cost anything in the anonymous map that
-    follows, where a bytearray of the limit would be filled with zeros.
+    Concatenated frames are read as one, as lz4 and zstd specify and Java's zstd does. If the guess
+    was too small, an anonymous map of the limit is used, of which only the pages written to are
+    allocated; a bytearray of that size would be filled with zeros first.
     """
     try:
-        return _inflate_within(inflate_into, data, bytearray(min(guess, limit)))
+        return _decompress_within(decompress_into, data, bytearray(min(guess, limit)))
     except cramjam.DecompressionError:
         if guess >= limit:
             raise
-    return _inflate_within(inflate_into, data, mmap.mmap(-1, limit))
+    return _decompress_within(decompress_into, data, mmap.mmap(-1, limit))
 
 
-def _inflate_within(inflate_into: _InflateInto, data: Bytes, out: bytearray | mmap.mmap) -> bytes:
-    return bytes(memoryview(out)[: inflate_into(data, out)])
+def _decompress_within(
+    decompress_into: _DecompressInto, data: Bytes, out: bytearray | mmap.mmap
+) -> bytes:
+    return bytes(memoryview(out)[: decompress_into(data, out)])
 
 
 _DECOMPRESSORS: Final[dict[int, Callable[[Bytes, int], bytes]]] = {

@@ -1,8 +1,12 @@
-"""lz4's frame format as Kafka wants it: independent blocks of 64 KB without checksums.
+"""The lz4 frame format as Kafka uses it: independent blocks of 64 KB without checksums.
 
-Frames are put together from blocks here, since lz4's own frame functions spend several times what a
-small batch needs on their state, and the ones of cramjam write blocks of 4 MB with checksums, for
-which a Java consumer sets 4 MB aside (Kafka: Lz4BlockOutputStream, Lz4BlockInputStream).
+Frames are assembled from blocks here. lz4's own frame functions spend several times the cost of a
+small batch on their state, and cramjam's write blocks of 4 MB with checksums, for which a Java
+consumer allocates 4 MB (Kafka: Lz4BlockOutputStream, Lz4BlockInputStream).
+
+Kafka's first lz4 streams included the magic number of the frame in the header checksum. Clients of
+that time expect it, so message format 0 keeps it; since format 1 the checksum is that of lz4
+(KIP-57; Kafka: Lz4BlockOutputStream, ``useBrokenFlagDescriptorChecksum``).
 """
 
 from __future__ import annotations
@@ -13,24 +17,59 @@ from typing import Final, TypeAlias
 import cramjam
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.compression._bounded_output import Pieces
-from trionet.protocol.records.compression._lz4_header import xxh32
+from trionet.protocol.records.compression._bounded_output import BoundedOutput
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
-#: Kafka's default level means lz4's fast compressor; every other one means the slow one (KIP-390).
+#: Kafka's default level selects lz4's fast compressor, every other one lz4hc (KIP-390).
 FAST_LEVEL: Final = 9
 
-# The slow compressor knows no level below, and gets no better above.
+# lz4hc has no lower levels, and higher ones are not better.
 _HC_LEVEL_MIN: Final = 3
 _HC_LEVEL_MAX: Final = 12
 
-#: What a block has at most, by its descriptor in the header.
+#: The maximum block size, by the block descriptor in the header.
 _BLOCK_BYTES_MAX: Final = {0x40: 1 << 16, 0x50: 1 << 18, 0x60: 1 << 20, 0x70: 1 << 22}
+
+#: Where the descriptor (flags and block size) starts: after the magic number.
+_DESCRIPTOR: Final = 4
+_HAS_CONTENT_SIZE: Final = 0x08
+_HAS_DICTIONARY: Final = 0x01
+
+_MASK: Final = 0xFFFFFFFF
+_PRIME_1: Final = 0x9E3779B1
+_PRIME_2: Final = 0x85EBCA77
+_PRIME_3: Final = 0xC2B2AE3D
+_PRIME_4: Final = 0x27D4EB2F
+_PRIME_5: Final = 0x165667B1
+
+#: Longer data need a part of the algorithm that is not implemented; a header has at most 14 bytes.
+_SHORT_BYTES: Final = 16
+
+
+def xxh32(data: bytes) -> int:
+    """Compute the 32-bit xxHash, with seed 0, of fewer than 16 bytes."""
+    assert len(data) < _SHORT_BYTES, "longer data need another algorithm"
+    value = _PRIME_5 + len(data)
+    whole = len(data) & ~3
+    for start in range(0, whole, 4):
+        value += int.from_bytes(data[start : start + 4], "little") * _PRIME_3
+        value = _rotated(value & _MASK, 17) * _PRIME_4
+    for byte in data[whole:]:
+        value += byte * _PRIME_5
+        value = _rotated(value & _MASK, 11) * _PRIME_1
+    value &= _MASK
+    value = (value ^ value >> 15) * _PRIME_2 & _MASK
+    value = (value ^ value >> 13) * _PRIME_3 & _MASK
+    return value ^ value >> 16
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> 32 - bits) & _MASK
 
 
 def _header(block_descriptor: int) -> bytes:
-    """Magic, version 1 with independent blocks and without checksums, and the header's own."""
+    """Build a header: version 1, independent blocks, no checksums but the header's own."""
     descriptor = bytes((0x60, block_descriptor))
     return b"\x04\x22\x4d\x18" + descriptor + bytes((xxh32(descriptor) >> 8 & 0xFF,))
 
@@ -42,16 +81,16 @@ _BLOCK_BYTES: Final = 64 * 1024
 _IS_STORED: Final = 0x80000000
 _block_size: Final = struct.Struct("<I")
 
-#: The first guess at how large a block gets: four times the usual ratio.
+#: The first guess of a decompressed block's size: four times the usual ratio.
 _GUESS_RATIO: Final = 12
 
 
 def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
-    """One frame.
+    """Compress data to one frame.
 
     Args:
-        data: what goes in.
-        level: Kafka's, from 1 to 17; 9 is the fast one.
+        data: the data.
+        level: Kafka's level, from 1 to 17; 9 is the fast compressor.
     """
     if level != FAST_LEVEL:
         level = min(max(level, _HC_LEVEL_MIN), _HC_LEVEL_MAX)
@@ -73,22 +112,23 @@ def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
 
 
 def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
-    """What a frame of independent blocks without checksums holds, which is what clients write.
+    """Decompress a frame of independent blocks without checksums, as clients write it.
 
     Returns:
-        None if it is something else, for lz4's own functions: linked blocks, checksums, a size, a
-        second frame behind the first, a header with a wrong checksum.
+        The data, or None if the frame is of another kind, to be decompressed by lz4's own
+        functions: with linked blocks, checksums, a content size, a wrong header checksum, or a
+        second frame.
 
     Raises:
-        WireFormatError, cramjam.DecompressionError, struct.error: it is cut short or malformed, or
-            would grow beyond ``limit`` bytes.
+        WireFormatError, cramjam.DecompressionError, struct.error: the frame is truncated or
+            malformed, or the result would exceed ``limit`` bytes.
     """
     block_bytes_max = _PLAIN_HEADERS.get(bytes(data[: len(_HEADER)]))
     if block_bytes_max is None:
         return None
     view = memoryview(data)
     pos = len(_HEADER)
-    pieces = Pieces(limit)
+    output = BoundedOutput(limit)
     while True:
         (size,) = _block_size.unpack_from(view, pos)
         pos += 4
@@ -100,14 +140,16 @@ def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
             raise WireFormatError(f"an lz4 block of {size} bytes does not fit")
         block = view[pos : pos + size]
         pos += size
-        pieces.add(block if is_stored else _inflated(block, min(block_bytes_max, pieces.left)))
+        output.add(
+            block if is_stored else _decompress_block(block, min(block_bytes_max, output.left))
+        )
     if pos != len(view):
         return None
-    return pieces.joined()
+    return output.joined()
 
 
-def _inflated(block: memoryview, limit: int) -> bytearray:
-    """A guess comes first: memory is filled with zeros, and most blocks need little of it."""
+def _decompress_block(block: memoryview, limit: int) -> bytearray:
+    """Decompress a block, first into a small buffer: a bytearray is filled with zeros."""
     guess = min(len(block) * _GUESS_RATIO, limit)
     out = bytearray(guess)
     try:
@@ -119,3 +161,45 @@ def _inflated(block: memoryview, limit: int) -> bytearray:
         size = cramjam.lz4.decompress_block_into(block, out)
     del out[size:]
     return out
+
+
+# The header checksum.
+
+
+def with_standard_checksum(frame: Bytes) -> bytes:
+    """Set the header checksum of a frame to lz4's own, whatever it is.
+
+    Raises:
+        WireFormatError: the header is truncated, or requires a dictionary.
+    """
+    end = _header_end(frame)
+    return _replaced(frame, end, frame[_DESCRIPTOR:end])
+
+
+def with_legacy_checksum(frame: Bytes) -> bytes:
+    """Set the header checksum of a frame to the one that clients of message format 0 expect.
+
+    Raises:
+        WireFormatError: the header is truncated, or requires a dictionary.
+    """
+    end = _header_end(frame)
+    return _replaced(frame, end, frame[:end])
+
+
+def _header_end(frame: Bytes) -> int:
+    """Return where the descriptor ends, which is the position of its checksum."""
+    if len(frame) <= _DESCRIPTOR:
+        raise WireFormatError("truncated lz4 records")
+    flags = frame[_DESCRIPTOR]
+    if flags & _HAS_DICTIONARY:
+        raise WireFormatError("lz4 records with a dictionary are not supported")
+    end = _DESCRIPTOR + 2 + (8 if flags & _HAS_CONTENT_SIZE else 0)
+    if len(frame) <= end:
+        raise WireFormatError("truncated lz4 records")
+    return end
+
+
+def _replaced(frame: Bytes, position: int, covered: Bytes) -> bytes:
+    checksum = xxh32(bytes(covered)) >> 8 & 0xFF
+    view = memoryview(frame)
+    return b"".join((view[:position], bytes((checksum,)), view[position + 1 :]))

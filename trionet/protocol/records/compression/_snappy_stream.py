@@ -1,8 +1,8 @@
-"""Snappy in the stream format of snappy-java, which Kafka's clients write, and bare (librdkafka).
+"""Snappy in the stream format of snappy-java, which Kafka's clients write, and raw (librdkafka).
 
-A header of 16 bytes, then the size of a block as int32 and the block, repeated. The header holds
-two version numbers that say nothing: there is one version, and Redpanda writes them with their
-bytes swapped.
+A stream has a header of 16 bytes, then blocks, each preceded by its size as an int32. The two
+version numbers in the header are ignored: there is only one version, and Redpanda writes them with
+their bytes swapped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import cramjam
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.compression._bounded_output import Pieces, too_large
+from trionet.protocol.records.compression._bounded_output import BoundedOutput, too_large
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
@@ -24,7 +24,7 @@ _block_size: Final = struct.Struct(">i")
 
 
 def compress_stream(data: Bytes) -> bytes:
-    """A stream of blocks that hold 32 KB each."""
+    """Compress data to a stream, in blocks of 32 KB."""
     view = memoryview(data)
     parts: list[Bytes | cramjam.Buffer] = [_HEADER]
     for start in range(0, len(view), _BLOCK_BYTES):
@@ -34,32 +34,32 @@ def compress_stream(data: Bytes) -> bytes:
 
 
 def decompress_stream(data: Bytes, limit: int) -> bytes:
-    """What a stream holds, or a bare block.
+    """Decompress a stream, or a raw block.
 
     Raises:
-        WireFormatError, cramjam.DecompressionError, struct.error: it is cut short or malformed, or
-            would grow beyond ``limit`` bytes.
+        WireFormatError, cramjam.DecompressionError, struct.error: the data are truncated or
+            malformed, or the result would exceed ``limit`` bytes.
     """
     view = memoryview(data)
     if bytes(view[: len(_MAGIC)]) != _MAGIC:
-        return bytes(_inflated(view, limit, limit))
+        return bytes(_decompress_block(view, limit, limit))
     if len(view) < len(_HEADER):
-        raise WireFormatError("snappy records end too early")
-    pieces = Pieces(limit)
+        raise WireFormatError("truncated snappy records")
+    output = BoundedOutput(limit)
     pos, end = len(_HEADER), len(view)
     while pos < end:
         (size,) = _block_size.unpack_from(view, pos)
         pos += 4
         if not 0 < size <= end - pos:
-            # snappy-java reads a second stream behind the first; no client writes one.
+            # snappy-java also reads a second stream after the first; no client writes one.
             raise WireFormatError(f"a snappy block of {size} bytes does not fit")
-        pieces.add(_inflated(view[pos : pos + size], pieces.left, limit))
+        output.add(_decompress_block(view[pos : pos + size], output.left, limit))
         pos += size
-    return pieces.joined()
+    return output.joined()
 
 
-def _inflated(block: memoryview, left: int, limit: int) -> cramjam.Buffer:
-    """A block says how large it gets: ask first, since it is taken at its word."""
+def _decompress_block(block: memoryview, left: int, limit: int) -> cramjam.Buffer:
+    """Decompress a block, checking its size first, for which cramjam allocates memory."""
     if cramjam.snappy.decompress_raw_len(block) > left:
         raise too_large(limit)
     return cramjam.snappy.decompress_raw(block)

@@ -1,11 +1,16 @@
-"""From message sets to batches for old producers, and back for old consumers.
+"""Converts message sets to batches for old producers, and batches back for old consumers.
 
-Up: what Produce 0 to 2 brought is stored as batches (Kafka before 4.0: LogValidator). Down: what is
-stored is given to Fetch 0 to 3 as messages (RecordsUtil.downConvert). Headers and control batches
-have no form in the old formats and are left out; offsets stay as they are, compressed stays
-compressed.
+Up-conversion: the records of Produce v0 to v2 are stored as batches (Kafka before 4.0:
+LogValidator). Down-conversion: Fetch v0 to v3 return stored batches as messages
+(RecordsUtil.downConvert). The old formats have neither headers nor control records, so these are
+dropped; offsets are kept, and compressed records stay compressed.
 
-Each is a computation in :mod:`steps`, for a set may be of any size.
+A set can be of any size, and converting a megabyte in Python takes tens of milliseconds. In a
+thread it would still block the event loop, which would have to wait for the GIL. So each conversion
+runs in :mod:`._steps` of less than a millisecond, between which the event loop serves others; only
+compression, which releases the GIL, is offered as work for a thread. Storing message sets as they
+are would avoid up-conversion, but then everything that reads the log would have to know three
+formats. Kafka 4.0 has removed both conversions; so may trionet, with those API versions.
 """
 
 from __future__ import annotations
@@ -28,59 +33,57 @@ from trionet.protocol.records.message_sets._message_set import (
     NO_TIMESTAMP,
     OVERHEAD,
     decode_messages,
+    decompress_message,
     encode_messages,
     encode_wrapper,
-    inflate_message,
     read_message_header,
 )
 
-#: How far what is converted may grow when decompressed: it is in memory at once.
+#: The limit of decompressed records in one conversion, all of which are in memory.
 CONVERTED_BYTES_MAX: Final = 32 * 1024 * 1024
-#: How many records of one batch are converted, for the same reason.
+#: The limit of records in one batch to convert, for the same reason.
 CONVERTED_RECORDS_MAX: Final = 1024 * 1024
 
-#: What is converted in one step: less than a millisecond, which Python takes for these records.
+#: Records per step: Python converts these in less than a millisecond.
 STEP_RECORDS: Final = 96
-#: The same of large records.
+#: Bytes per step, for large records.
 STEP_BYTES: Final = 64 * 1024
 
-#: How far compressed records usually grow.
+#: The usual compression ratio, to estimate the work of a codec.
 _USUAL_RATIO: Final = 8
 
 
 def up_convert(message_set: Bytes, batch_bytes_max: int) -> list[bytes]:
-    """What :func:`up_steps` gives, all at once."""
+    """Up-convert in one go, see :func:`up_steps`."""
     return run_steps(up_steps(message_set, batch_bytes_max))
 
 
 def up_steps(message_set: Bytes, batch_bytes_max: int) -> Steps[list[bytes]]:
-    """The same records as batches, their offsets counted from 0 in each.
+    """Convert a message set to batches, each with offsets from 0.
 
-    A compressed set becomes one batch with the same codec, whatever its size. Messages that are
-    not compressed become as few batches as the limit allows, for a client that sends them knows
-    of no limit but that of each message.
+    A compressed set becomes one batch with the same codec, whatever its size. Uncompressed messages
+    become as few batches as the limit allows: for the client the limit applies to each message.
 
     Args:
-        message_set: whole messages of format 0 or 1, nothing before, between or behind them.
-        batch_bytes_max: how large a message may be, and a batch of several messages.
+        message_set: complete messages of format 0 or 1, and nothing else.
+        batch_bytes_max: the maximum size of a message, and of a batch of several messages.
 
     Raises:
-        WireFormatError: see :func:`decode_message_set`; or a message is cut short, the messages
-            differ in format or attributes, or a timestamp is none.
-        ApiError: MESSAGE_TOO_LARGE, of a message as it came.
+        WireFormatError: as :func:`decode_message_set`, or a message is truncated, the messages
+            differ in format or attributes, or a timestamp is invalid.
+        ApiError: MESSAGE_TOO_LARGE, if a message as received exceeds the limit.
     """
-    batches = _Batches(message_set, batch_bytes_max)
-    return (yield from batches.convert())
+    return (yield from _UpConversion(message_set, batch_bytes_max).convert())
 
 
-class _Batches:
-    """Batches that are being made of a message set."""
+class _UpConversion:
+    """The up-conversion of one message set."""
 
     def __init__(self, message_set: Bytes, batch_bytes_max: int) -> None:
         self._set = memoryview(message_set)
         self._bytes_max = batch_bytes_max
         self._builder = implementation.writer.BatchBuilder()
-        self._inflatable = CONVERTED_BYTES_MAX
+        self._decompressed_left = CONVERTED_BYTES_MAX
         self._codec = NONE
         self._done: list[bytes] = []
 
@@ -88,7 +91,7 @@ class _Batches:
         messages, pos, form = self._set, 0, None
         while pos < len(messages):
             if len(messages) - pos <= MAGIC_AT or messages[pos + MAGIC_AT] == BATCH_MAGIC:
-                raise WireFormatError("a message set does not end with a whole message")
+                raise WireFormatError("the last message of a set is truncated")
             header = read_message_header(messages, pos)
             if form is None:
                 form = header.magic, header.attributes
@@ -100,64 +103,66 @@ class _Batches:
                 )
             end = pos + header.size
             if end > len(messages):
-                raise WireFormatError("a message set does not end with a whole message")
+                raise WireFormatError("the last message of a set is truncated")
             if header.size > self._bytes_max:
                 raise ApiError(
                     MESSAGE_TOO_LARGE,
-                    f"a message of {header.size} bytes is larger than "
+                    f"a message of {header.size} bytes is too large; the limit is "
                     f"max.message.bytes={self._bytes_max}",
                 )
             if header.codec:
-                yield from self._take_wrapper(messages[pos:end], header.magic, header.offset)
+                yield from self._add_wrapper(messages[pos:end], header.magic, header.offset)
                 pos = end
             else:
-                # As many as there are in a step, but that one in any case.
+                # As many messages as fit into a step, but at least this one.
                 end = max(end, pos + STEP_BYTES)
                 records, size = decode_messages(
                     bytes(messages[pos:end]), header.magic, STEP_RECORDS, header.attributes
                 )
-                yield from self._take(records)
+                yield from self._add(records)
                 pos += size
         if self._builder.count:
             yield from self._finish()
         return self._done
 
-    def _take_wrapper(self, message: memoryview, magic: int, last_offset: int) -> Steps[None]:
+    def _add_wrapper(self, message: memoryview, magic: int, last_offset: int) -> Steps[None]:
         size = len(message) * _USUAL_RATIO
-        body: bytes = yield Work(size, partial(inflate_message, message, self._inflatable))
-        self._inflatable -= len(body)
+        decompress = partial(decompress_message, message, self._decompressed_left)
+        body: bytes = yield Work(size, decompress)
+        self._decompressed_left -= len(body)
         pos = found = 0
         while pos < len(body):
             part = body[pos : pos + STEP_BYTES]
             records, size = decode_messages(part, magic, STEP_RECORDS)
-            if not size:  # it is larger than a step, or cut short
+            if not size:  # the message is larger than a step, or truncated
                 end = pos + read_message_header(body, pos).size
                 if end > len(body):
-                    raise WireFormatError("the last message of a compressed set ends too early")
+                    raise WireFormatError("the last message of a compressed set is truncated")
                 records, size = decode_messages(body[pos:end], magic, STEP_RECORDS)
             found = records[-1][0]
-            yield from self._take(records)
+            yield from self._add(records)
             pos += size
         if not pos:
-            raise WireFormatError("a compressed set holds no message")
-        # The broker gives a wrapper its offset; until then some producers write 0 (librdkafka).
+            raise WireFormatError("a compressed set contains no messages")
+        # The broker sets the offset of a wrapper; some producers send 0 (librdkafka).
         if magic and last_offset and found > last_offset:
             raise WireFormatError(
-                f"a compressed set has the offset {last_offset}, "
+                f"the offset of a compressed set is {last_offset}, "
                 f"but its last message is number {found}"
             )
 
-    def _take(self, records: list[Record]) -> Steps[None]:
-        """Put records into batches.
+    def _add(self, records: list[Record]) -> Steps[None]:
+        """Append records to the current batch, starting another if it is full.
 
-        What surrounds the key and the value is 32 bytes at most in a batch (six varints, of which
-        the timestamp's has up to 10 bytes, and one byte), less than in a message of format 1; and
-        the timestamps of format 0, all of them -1, take one byte, which makes it less than there.
+        A message that is within the limit is within it as a record, too: beside key and value a
+        record has at most 32 bytes (six varints, of which the timestamp has up to 10 bytes, and one
+        byte), fewer than a message of format 1; and with format 0 all timestamps are -1, so they
+        take one byte, which makes it fewer than there.
         """
         builder = self._builder
         for _, timestamp, key, value, _ in records:
             if timestamp < NO_TIMESTAMP:
-                raise WireFormatError(f"a message has the timestamp {timestamp}")
+                raise WireFormatError(f"invalid message timestamp {timestamp}")
             if self._codec == NONE and builder.count:
                 size = builder.size + OVERHEAD[1] + len(key or b"") + len(value or b"")
                 if size > self._bytes_max:
@@ -165,7 +170,7 @@ class _Batches:
                     builder = self._builder
             try:
                 builder.append(timestamp, key, value)
-            except LocalProtocolError as error:  # too far from the first one
+            except LocalProtocolError as error:  # too far from the first timestamp
                 raise WireFormatError(str(error)) from error
         yield None
 
@@ -179,20 +184,20 @@ class _Batches:
 
 
 class DownConverted(NamedTuple):
-    """What some batches are in an old format."""
+    """The result of a down-conversion."""
 
     messages: bytes
-    """The message set, its last message perhaps cut short; empty if nothing has a form in it."""
+    """The message set, whose last message may be truncated; empty if no record was converted."""
     record_count: int
-    """How many records were converted."""
+    """The number of converted records."""
     next_offset: int
-    """The one behind the last batch that was looked at, -1 without any."""
+    """The offset after the last batch that was read, or -1 if there was none."""
 
 
 def down_convert(
     batches: Bytes, magic: int, first_offset: int, bytes_max: int, *, min_one_message: bool
 ) -> DownConverted:
-    """What :func:`down_steps` gives, all at once."""
+    """Down-convert in one go, see :func:`down_steps`."""
     return run_steps(
         down_steps(batches, magic, first_offset, bytes_max, min_one_message=min_one_message)
     )
@@ -201,21 +206,21 @@ def down_convert(
 def down_steps(
     batches: Bytes, magic: int, first_offset: int, bytes_max: int, *, min_one_message: bool
 ) -> Steps[DownConverted]:
-    """Batches as messages of an old format, as many as asked for.
+    """Convert batches to messages of an old format, up to the requested size.
 
-    A batch that cannot be converted ends the messages before it. Control batches are passed over.
+    Conversion stops before a batch that cannot be converted. Control batches are skipped.
 
     Args:
-        batches: the last one may be cut short, and is left out then.
+        batches: the batches; if the last one is truncated it is ignored.
         magic: 0 or 1.
-        first_offset: where the reader begins; records before it are left out unless compressed,
-            since a wrapper is given whole.
-        bytes_max: the most bytes wanted; the last message is cut there, as old readers expect.
-        min_one_message: give the first message whole, even if it is larger than that (KIP-74).
+        first_offset: the offset to start at; earlier records are dropped, unless they are
+            compressed, as a wrapper contains all of a batch.
+        bytes_max: the maximum size; the last message is truncated there, as old clients expect.
+        min_one_message: return the first message completely, even if it is larger (KIP-74).
 
     Raises:
         WireFormatError: the first batch is malformed, or too large to be converted.
-        UnsupportedVersionError: it is compressed with zstd, which the old formats do not have.
+        UnsupportedVersionError: it is compressed with zstd, which the old formats do not support.
     """
     parts: list[bytes] = []
     size = count = 0
@@ -244,12 +249,12 @@ def down_steps(
 def _messages(
     batches: Bytes, position: int, header: BatchHeader, magic: int, first_offset: int
 ) -> Steps[tuple[list[bytes], int]]:
-    """The messages of one batch, in pieces of whole messages, and how many records they are."""
+    """Convert one batch; returns chunks of complete messages, and the number of records."""
     codec = header.codec
     if codec == ZSTD:
-        raise UnsupportedVersionError("message formats 0 and 1 have no zstd")
+        raise UnsupportedVersionError("message formats 0 and 1 do not support zstd")
     if codec > LZ4:
-        raise WireFormatError(f"compression codec {NAMES.get(codec, codec)} is unknown")
+        raise WireFormatError(f"unknown compression codec {NAMES.get(codec, codec)}")
     if header.count > CONVERTED_RECORDS_MAX:
         raise WireFormatError(f"a batch of {header.count} records is too large to be converted")
     size = header.size * _USUAL_RATIO if codec else 0
@@ -262,11 +267,11 @@ def _messages(
     newest = NO_TIMESTAMP
     left = header.count
     while left:
-        lot = max(1, min(left, STEP_RECORDS, left * STEP_BYTES // max(1, end - start)))
-        left -= lot
-        records, start = _read(body, start, lot, header)
+        in_step = max(1, min(left, STEP_RECORDS, left * STEP_BYTES // max(1, end - start)))
+        left -= in_step
+        records, start = _read(body, start, in_step, header)
         if not left and start != end:
-            raise WireFormatError("a batch's records do not end where it does")
+            raise WireFormatError("the records of a batch do not end where the batch ends")
         if codec == NONE and records[0][0] < first_offset:
             records = [record for record in records if record[0] >= first_offset]
         if records:
@@ -277,7 +282,7 @@ def _messages(
             newest = max(newest, *(record[1] for record in records))
             try:
                 parts.append(encode_messages(records, magic, attributes, base))
-            except struct.error as error:  # a producer's numbers that fit in no message
+            except struct.error as error:  # a producer's offset or timestamp is out of range
                 raise WireFormatError(f"a message cannot be encoded: {error}") from error
         yield None
     if codec == NONE or not parts:
@@ -287,15 +292,15 @@ def _messages(
 
 
 def _read(body: bytes, start: int, count: int, header: BatchHeader) -> tuple[list[Record], int]:
-    """Some records of a batch from ``start`` on, and where they end."""
+    """Decode some records of a batch from ``start`` on; returns them and where they end."""
     bases = header.base_offset, header.base_timestamp
     try:
         records, end = implementation.reader.read_rows(body, start, count, *bases)
     except IndexError as error:
-        raise WireFormatError("a record ends too early") from error
+        raise WireFormatError("truncated record") from error
     except UnicodeDecodeError as error:
-        raise WireFormatError("a record header's key is not UTF-8") from error
-    if header.timestamp_type:  # the log's: one for all, and the records' own mean nothing
+        raise WireFormatError("the key of a record header is not UTF-8") from error
+    if header.timestamp_type:  # LogAppendTime: one timestamp for all records
         time = header.max_timestamp
         records = [(offset, time, key, value, ()) for offset, _, key, value, _ in records]
     return records, end

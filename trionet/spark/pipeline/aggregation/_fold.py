@@ -1,4 +1,4 @@
-"""From records of a request log to rows of sums, for thousands of records at once."""
+"""Folds the records of a request log into rows of sums, thousands of records at a time."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from ._partials import (
 )
 
 MINUTE_US: Final = 60_000_000
-#: How many rows of sums a task keeps before it adds them up, and hands them on if most are
-#: different: what bounds its memory.
+#: A task with more rows of sums than this merges them, and emits them if merging does not help;
+#: this bounds its memory.
 ROWS_MAX: Final = 50_000
-#: Larger numbers of connections are taken for this one, so that sums stay in 64 bits: 9 years in
+#: Larger figures of a connection are capped to this, so that sums fit into 64 bits: 9 years in
 #: microseconds, 281 TB.
 CONNECTION_NUMBER_MAX: Final = 1 << 48
 
 
 def folded(batches: Iterable[Any]) -> Iterator[Any]:
-    """Fold what one task reads.
+    """Fold the records of one task.
 
     Args:
-        batches: of Arrow, with the columns ``value``, ``partition`` and ``read_at``.
+        batches: Arrow batches with the columns ``value``, ``partition`` and ``read_at``.
     """
     kept: list[Any] = []
     for batch in batches:
@@ -55,7 +55,7 @@ def folded(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def fold(batch: Any) -> Iterator[Any]:
-    """Rows of sums of one batch of records, each key once in each kind and partition."""
+    """Yield the rows of sums of one batch, each key once per kind and partition."""
     partitions = batch["partition"].to_numpy()
     read_at = batch["read_at"].cast(pa.int64()).to_numpy()
     for partition in np.unique(partitions):
@@ -116,11 +116,11 @@ def _of_requests(requests: Any) -> Iterator[Any]:
 
     if is_error.any():
         at = np.flatnonzero(is_error)
-        taken = {**_taken(keys, at), "end": end[at], "error_code": error_code[at]}
-        groups = Groups.by(list(taken.values()))
+        of_errors = {**_take(keys, at), "end": end[at], "error_code": error_code[at]}
+        groups = Groups.by(list(of_errors.values()))
         sums = np.column_stack([ones, zeros])[at]
         yield rows(
-            ERRORS, _of(groups, taken), groups.sums(sums), np.zeros((len(groups), 0), np.int64)
+            ERRORS, _of(groups, of_errors), groups.sums(sums), np.zeros((len(groups), 0), np.int64)
         )
 
 
@@ -145,10 +145,10 @@ def _closes(connections: Any) -> Any:
 
 
 def _of(groups: Groups, keys: dict[str, Any]) -> dict[str, Any]:
-    return _taken(keys, groups.first)
+    return _take(keys, groups.first)
 
 
-def _taken(keys: dict[str, Any], at: Numbers) -> dict[str, Any]:
+def _take(keys: dict[str, Any], at: Numbers) -> dict[str, Any]:
     indices = pa.Array.from_buffers(pa.int64(), len(at), [None, pa.py_buffer(at)])
     return {
         name: each[at] if isinstance(each, np.ndarray) else each.take(indices)

@@ -1,4 +1,4 @@
-"""Rows that have the same in some columns, found with NumPy for all rows at once."""
+"""Groups rows by equal values in some columns, with NumPy for all rows at once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SMALL: Final = 1 << 16
 
 @attrs.frozen
 class Groups:
-    """Rows, put into groups.
+    """A grouping of rows.
 
     Attributes:
-        of_row: the number of each row's group.
-        first: a row of each group.
+        of_row: the group number of each row.
+        first: the first row of each group.
         order: the rows, group after group.
-        begins: where in ``order`` each group begins.
+        begins: the position in ``order`` at which each group begins.
     """
 
     of_row: Numbers
@@ -34,10 +34,10 @@ class Groups:
 
     @classmethod
     def by(cls, columns: Sequence[Any]) -> Groups:
-        """Rows belong together that have the same in every column.
+        """Group rows by equal values in all columns.
 
         Args:
-            columns: NumPy's arrays of whole numbers, or Arrow's of anything; as long as another.
+            columns: NumPy arrays of integers or Arrow arrays of any type, of equal length.
         """
         codes = _codes(columns)
         order = np.argsort(codes, kind="stable")
@@ -53,11 +53,11 @@ class Groups:
         return len(self.first)
 
     def sums(self, numbers: Numbers) -> Numbers:
-        """The sum of each group; of each column, if there are several."""
+        """Return the sum per group, of each column of a matrix."""
         return _reduced(np.add, numbers, self)
 
     def maxima(self, numbers: Numbers) -> Numbers:
-        """The largest of each group; of each column, if there are several."""
+        """Return the maximum per group, of each column of a matrix."""
         return _reduced(np.maximum, numbers, self)
 
 
@@ -69,7 +69,7 @@ def _reduced(of_two: np.ufunc, numbers: Numbers, groups: Groups) -> Numbers:
 
 
 def _codes(columns: Sequence[Any]) -> NDArray[Any]:
-    """One number for each row, which is the same for rows that are the same."""
+    """Return a code for each row; equal rows have equal codes."""
     combined: Numbers | None = None
     size = 1
     for column in columns:
@@ -82,13 +82,13 @@ def _codes(columns: Sequence[Any]) -> NDArray[Any]:
             size = len(found)
         combined = combined * count + codes
         size *= count
-    assert combined is not None, "rows are grouped by something"
-    # Numbers of 16 bits are sorted ten times as quickly as others.
+    assert combined is not None, "there must be at least one column"
+    # 16-bit numbers are radix-sorted, ten times as fast.
     return combined.astype(np.uint16) if size <= _SMALL else combined
 
 
 def _numbered(column: Any) -> tuple[Numbers, int]:
-    """A number from 0 on for each value, and a bound of them."""
+    """Return a code from 0 on for each value, and a number greater than all codes."""
     if not isinstance(column, np.ndarray):
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()

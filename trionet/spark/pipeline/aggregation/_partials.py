@@ -1,8 +1,9 @@
-"""Rows of sums that add up: what a fold makes of records, and what a minute's results come from.
+"""Partial aggregates: rows of sums, maxima and histograms that can be added up.
 
-A row has a kind, a key, sums, maxima, and for requests histograms. Rows of the same kind and key
-can be added, in any order and as often as one likes; so it makes no difference which task, or which
-micro-batch, has read which record.
+Log records are folded into such rows, and the results of a minute are computed from them. A row has
+a kind, a key, sums, maxima and, for requests, histograms. Rows of the same kind and key can be
+merged in any order and grouping; so it makes no difference which task or micro-batch has read which
+record.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ REQUESTS: Final = 0
 ERRORS: Final = 1
 TALKERS: Final = 2
 CLOSES: Final = 3
-#: What a partition had; its window is -1.
+#: What was read of a partition; its window is -1.
 INTAKE: Final = 4
 
-#: The phases of a request, as :mod:`trionet.protocol.request_log` calls their times.
+#: The phases of a request, named as in :mod:`trionet.protocol.request_log`.
 PHASES: Final = (
     "request_queue",
     "local",
@@ -35,8 +36,8 @@ PHASES: Final = (
     "total",
 )
 
-#: What the sums of each kind are. The first counts records; the second has what they stand for,
-#: which is filled in when a minute is over.
+#: The sums of each kind. The first counts log records; the second, the number of requests that they
+#: stand for with sampling, is computed when a minute is closed.
 SUMS: Final[Mapping[int, Sequence[str]]] = {
     REQUESTS: (
         *("records", "requests", "request_bytes", "response_bytes", "errors", "throttled"),
@@ -47,7 +48,7 @@ SUMS: Final[Mapping[int, Sequence[str]]] = {
     CLOSES: ("records", "connections", "requests", "bytes_received", "bytes_sent", "open_us"),
     INTAKE: ("requests_read", "connections_read", "malformed", "newer", "ahead"),
 }
-#: What the maxima of each kind are.
+#: The maxima of each kind.
 MAXIMA: Final[Mapping[int, Sequence[str]]] = {
     REQUESTS: tuple(f"{phase}_us" for phase in PHASES),
     ERRORS: (),
@@ -56,7 +57,7 @@ MAXIMA: Final[Mapping[int, Sequence[str]]] = {
     INTAKE: ("time_us",),
 }
 
-#: The columns that rows with the same key have the same in.
+#: The columns of the key.
 KEYS: Final = (
     ("kind", "int"),
     ("window", "bigint"),  # minutes since the epoch
@@ -83,11 +84,11 @@ _ARROW: Final = {
     "array<int>": pa.list_(pa.int32()),
     "array<bigint>": pa.list_(pa.int64()),
 }
-#: The columns for Spark, and for Arrow.
+#: All columns, for Spark and for Arrow.
 COLUMNS: Final = ", ".join(f"`{name}` {kind}" for name, kind in (*KEYS, *_LISTS))
 SCHEMA: Final = pa.schema([(name, _ARROW[kind]) for name, kind in (*KEYS, *_LISTS)])
 
-#: How many cells a row could have.
+#: Greater than every cell number of a row.
 CELL_NUMBERS: Final = BUCKETS_MAX * 8
 assert len(PHASES) <= 8
 
@@ -102,15 +103,15 @@ def rows(
     cells: Numbers = NO_CELLS,
     counts: Numbers = NO_CELLS,
 ) -> Any:
-    """Rows of one kind, as a ``pyarrow.RecordBatch``.
+    """Build rows of one kind, as a ``pyarrow.RecordBatch``.
 
     Args:
-        kind: of all of them.
-        keys: columns of NumPy or Arrow; the others are 0 or empty.
-        sums: a line for each row, in the order of ``SUMS``.
-        maxima: the same for ``MAXIMA``.
-        cells: of all rows, ascending: the row's number times ``CELL_NUMBERS``, and the cell.
-        counts: how many are in each.
+        kind: the kind of all rows.
+        keys: NumPy or Arrow columns by name; missing ones are filled with 0 or empty strings.
+        sums: a matrix with a line per row, in the order of ``SUMS``.
+        maxima: a matrix with a line per row, in the order of ``MAXIMA``.
+        cells: the cell numbers of all rows, ascending; see :func:`cell_numbers`.
+        counts: the count of each cell.
     """
     length = len(sums)
     columns = []
@@ -120,8 +121,8 @@ def rows(
         elif name in keys:
             columns.append(_column(keys[name], _ARROW[kind_of_column]))
         else:
-            nothing = "" if kind_of_column == "string" else 0
-            columns.append(pa.repeat(pa.scalar(nothing, _ARROW[kind_of_column]), length))
+            default = "" if kind_of_column == "string" else 0
+            columns.append(pa.repeat(pa.scalar(default, _ARROW[kind_of_column]), length))
     bounds = np.searchsorted(cells, np.arange(length + 1) * CELL_NUMBERS)
     columns += [
         _even_lists(sums),
@@ -133,12 +134,12 @@ def rows(
 
 
 def cell_numbers(of_row: Numbers, cells: Numbers) -> Numbers:
-    """What :func:`rows` takes for cells of rows."""
+    """Combine row numbers and cells into the cell numbers that :func:`rows` takes."""
     return of_row * CELL_NUMBERS + cells
 
 
 def counted(cells: Numbers, counts: Numbers | None = None) -> tuple[Numbers, Numbers]:
-    """Each cell once, ascending, and the sum of its counts; without counts each is one."""
+    """Return the distinct cells, ascending, and the sum of the counts of each (1 by default)."""
     if counts is None:
         found, times = np.unique(cells, return_counts=True)
         return found, times.astype(np.int64)
@@ -147,12 +148,12 @@ def counted(cells: Numbers, counts: Numbers | None = None) -> tuple[Numbers, Num
 
 
 def merged(batches: Iterable[Any]) -> list[Any]:
-    """Rows with the same key added, as record batches with one kind each."""
-    # What comes from Spark calls the elements of lists otherwise: its own schema has to do.
-    some = [each for each in batches if each.num_rows]
-    if not some:
+    """Merge the rows with the same key; returns one record batch per kind."""
+    # The schema of the first batch is used, not SCHEMA: Spark names list elements differently.
+    filled = [each for each in batches if each.num_rows]
+    if not filled:
         return []
-    [whole] = pa.Table.from_batches(some).combine_chunks().to_batches()
+    [whole] = pa.Table.from_batches(filled).combine_chunks().to_batches()
     kinds = whole["kind"].to_numpy()
     found = []
     for kind in np.unique(kinds):
@@ -187,7 +188,7 @@ def _merged(kind: int, batch: Any) -> Any:
 
 
 def unfolded(batch: Any) -> tuple[Numbers, Numbers, Numbers]:
-    """Each cell of rows by itself: which row it is of, the cell, and its count."""
+    """Flatten the cells of all rows: the row, the cell and the count of each."""
     bounds = batch["cells"].offsets.to_numpy().astype(np.int64)
     of_row = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     cells = batch["cells"].flatten().to_numpy().astype(np.int64)
@@ -195,15 +196,15 @@ def unfolded(batch: Any) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def matrix(lists: Any, width: int) -> Numbers:
-    """Lists of one length, as the lines of a matrix."""
+    """Convert lists of equal length to the lines of a matrix."""
     flat: Numbers = lists.flatten().to_numpy()
     return flat.reshape(len(lists), width)
 
 
 def numbers(values: Any, kind: Any) -> Any:
-    """A column of Arrow over NumPy's memory.
+    """Wrap a NumPy array as an Arrow column without copying.
 
-    ``pyarrow.array`` would load pandas for it, where that is installed, which takes a second.
+    ``pyarrow.array`` would import pandas, where it is installed, which takes a second.
     """
     contiguous = np.ascontiguousarray(values)
     return pa.Array.from_buffers(kind, len(contiguous), [None, pa.py_buffer(contiguous)])

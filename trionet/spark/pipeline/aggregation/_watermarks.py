@@ -1,10 +1,10 @@
-"""Which minutes are over, and what is remembered from one micro-batch to the next.
+"""The watermark, and the state that the job keeps from one micro-batch to the next.
 
-A micro-batch knows how late each partition of the topic is: the latest time in what it has read of
-it. The watermark is the earliest of these, less the delay, and never goes back. A partition without
-records in a micro-batch was at its end, and does not hold it up. So one partition that is read
-faster than another, as when much is caught up with, closes nothing that the other still has records
-for; Spark's own watermark, which is of the latest record of all, would.
+Each micro-batch knows the latest time that it has read from each partition of the topic. The
+watermark is the minimum of these, minus the delay, and never decreases. A partition without records
+in a micro-batch had been read to its end, and does not hold the watermark back. So when one
+partition is read faster than another, as in catching up, no minute is closed for which the other
+still has records. Spark's own watermark, based on the latest record of all partitions, would do so.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import attrs
 
 from ._fold import MINUTE_US
 
-#: How many minutes what is usual is made of.
+#: The minutes before a minute that its values are compared to.
 TRAILING_MINUTES: Final = 60
 
 
 @attrs.frozen(kw_only=True)
 class Intake:
-    """What was read, in records.
+    """Numbers of records read.
 
     Attributes:
-        requests_read: those of requests, late ones among them.
-        connections_read: those of closed connections, late ones among them.
-        late: of both, those whose minute was over.
-        malformed: what is no record of a request log.
-        newer: of a version that is not known here.
-        ahead: with a time far ahead of when they were read.
+        requests_read: records of requests, including late ones.
+        connections_read: records of closed connections, including late ones.
+        late: records of both kinds whose minute was closed already.
+        malformed: values that are not records of a request log.
+        newer: records of an unknown, newer version.
+        ahead: records too far in the future.
     """
 
     requests_read: int = 0
@@ -43,7 +43,7 @@ class Intake:
 
     @property
     def records(self) -> int:
-        """All that was read."""
+        """All records read."""
         usable = self.requests_read + self.connections_read
         return usable + self.malformed + self.newer + self.ahead
 
@@ -54,18 +54,17 @@ class Intake:
 
 
 @attrs.frozen(kw_only=True)
-class Remembered:
-    """What is known after a micro-batch.
+class JobState:
+    """The state of the job after a micro-batch.
 
     Attributes:
-        batch: its number.
-        watermark_us: in microseconds since the epoch; None before the first record.
-        open_batches: the micro-batches with rows of minutes that are not over, and the last
-            minute of each.
-        open_records: how many records those rows stand for.
-        trailing: the last minutes with requests that were told, ascending, and the micro-batch
-            that has told each.
-        intake: what was read since the last ones were told.
+        batch: the number of the micro-batch.
+        watermark_us: microseconds since the epoch; None before the first record.
+        open_batches: the micro-batches with rows of open minutes, and the last minute of each.
+        open_records: the number of log records in these rows.
+        trailing: the last closed minutes with requests, ascending, each with the micro-batch that
+            closed it.
+        intake: the records read since minutes were last closed.
     """
 
     batch: int = -1
@@ -77,16 +76,16 @@ class Remembered:
 
     @property
     def closed_before(self) -> int:
-        """The first minute that is not over."""
+        """The first minute that is still open."""
         return 0 if self.watermark_us is None else self.watermark_us // MINUTE_US
 
     def to_json(self) -> str:
-        """As text."""
+        """Serialize to JSON."""
         return json.dumps(attrs.asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Remembered:
-        """From text of :meth:`to_json`."""
+    def from_json(cls, text: str) -> JobState:
+        """Deserialize the result of :meth:`to_json`."""
         read: dict[str, Any] = json.loads(text)
         read["open_batches"] = {int(k): last for k, last in read["open_batches"].items()}
         read["trailing"] = tuple((minute, batch) for minute, batch in read["trailing"])
@@ -95,12 +94,12 @@ class Remembered:
 
 
 def watermark(before: int | None, latest: Mapping[int, int], delay_us: int) -> int | None:
-    """The watermark after a micro-batch.
+    """Return the watermark after a micro-batch.
 
     Args:
-        before: the one before it.
-        latest: the latest time that it has read of each partition.
-        delay_us: how long to wait for what is late.
+        before: the watermark before it.
+        latest: the latest time read from each partition.
+        delay_us: how long minutes stay open for late records.
     """
     if not latest:
         return before

@@ -1,5 +1,5 @@
-"""``trionet pipeline report``: from the pipeline's Parquet to tables, JSON, and a page of HTML.
+"""``trionet pipeline report``: turns the pipeline's Parquet files into tables, JSON or HTML.
 
-Spark adds up what may be large, on whatever it runs: its answers are as small as the report.
-All else is plain Python, and needs no Spark.
+Spark aggregates the data, which may be large; its results are as small as the report. Everything
+else is plain Python and needs no Spark.
 """

@@ -1,10 +1,13 @@
-"""What is unusual in a minute: beside the median of the hour before it.
+"""Detects anomalies: values of a minute that are far from the median of the hour before it.
 
-A number is unusual if it is further from the median than ``SCORE_MIN`` spreads. The spread is the
-median distance from the median, made comparable to a standard deviation; it is at least a tenth of
-the median and a least number of each measure, or what hardly ever changes would be unusual at its
-first change. A client that has gone silent has 0 requests, and is found; what the pipeline has not
-seen for ``MINUTES_MIN`` minutes yet is not judged.
+A value is an anomaly if it is at least ``SCORE_MIN`` spreads from the median. The spread is the
+median absolute deviation, scaled to match a standard deviation. It has lower bounds, a tenth of the
+median and a constant per measure: otherwise a value that hardly ever changes would be an anomaly at
+its first change. A client that has stopped sending counts as 0 requests, so it is detected. A
+series is not judged before it has been seen for ``MINUTES_MIN`` minutes.
+
+Median and median deviation, not mean and standard deviation: an earlier outlier in the hour would
+inflate those and hide the next one.
 """
 
 from __future__ import annotations
@@ -21,23 +24,23 @@ from ..aggregation._grouping import Groups, Numbers
 from ..aggregation._partials import numbers
 from ..aggregation._watermarks import TRAILING_MINUTES
 
-#: From how many spreads on a number is unusual.
+#: A value this many spreads from the median is an anomaly.
 SCORE_MIN: Final = 5.0
-#: How many minutes of the hour before have to be there.
+#: The number of minutes of the preceding hour that must have data.
 MINUTES_MIN: Final = 10
-#: The least spread, as a part of the median.
+#: The minimum spread, as a fraction of the median.
 SPREAD_MIN: Final = 0.1
-#: What the median distance of a normal distribution is of its standard deviation.
+#: The standard deviation of a normal distribution, in median absolute deviations.
 _NORMAL: Final = 1.4826
 
-#: Each measure: the least spread.
+#: The measures, and the minimum spread of each.
 MEASURES: Final[Mapping[str, float]] = {
     "requests_per_s": 1.0,
     "error_share": 0.01,
     "total_p99_us": 1000.0,
 }
 
-#: The columns of the table of requests that are looked at, and what is read of them, for Spark.
+#: The columns of the requests table to read, and the expressions selected from them, for Spark.
 TABLE: Final = (
     "window timestamp, api_key int, api string, client_id string, listener string,"
     " requests bigint, requests_per_s double, errors bigint, total_p99_us bigint"
@@ -48,34 +51,34 @@ READ: Final = (
     "errors / requests as error_share",
     "cast(total_p99_us as double) as total_p99_us",
 )
-#: The columns of what is found.
+#: The columns of the anomalies table.
 COLUMNS: Final = (
     "window bigint, api_key int, api string, client_id string, listener string, measure string,"
     " value double, expected double, spread double, score double, minutes int"
 )
-#: What makes a series.
+#: The columns that identify a series.
 KEYS: Final = ("api_key", "api", "client_id", "listener")
 
 Doubles = NDArray[np.float64]
 
 
 @attrs.frozen
-class Anomalies:
-    """Looks for what is unusual in some minutes.
+class AnomalyDetector:
+    """Finds the anomalies of some minutes; called by each task with its series.
 
     Attributes:
-        windows: the minutes with any records, ascending: those to judge, and the hour before.
-        first: the first one to judge.
+        windows: the minutes with records, ascending: those to judge, and the hour before.
+        first: the first minute to judge.
     """
 
     windows: Sequence[int]
     first: int
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """The unusual of the series that one task has.
+        """Yield the anomalies of the series of one task.
 
         Args:
-            batches: of Arrow, with the columns of ``READ``; all rows of a series are among them.
+            batches: Arrow batches with the columns of ``READ``, with all rows of each series.
         """
         read = list(batches)
         if not any(each.num_rows for each in read):
@@ -101,25 +104,25 @@ class Anomalies:
                 continue
             if measure == "requests_per_s":
                 judged = is_there[:, begin : at + 1].any(axis=1)
-                expected, spread = usual(values[:, begin:at], MEASURES[measure])
-            else:  # a share or a time of no requests is not one of 0
+                expected, spread = median_and_spread(values[:, begin:at], MEASURES[measure])
+            else:  # without requests, a share or a time is undefined, not 0
                 judged = is_there[:, at] & (is_there[:, begin:at].sum(axis=1) >= MINUTES_MIN)
                 known = np.where(is_there[judged, begin:at], values[judged, begin:at], np.nan)
                 expected, spread = np.zeros(len(judged)), np.ones(len(judged))
-                expected[judged], spread[judged] = usual(known, MEASURES[measure])
+                expected[judged], spread[judged] = median_and_spread(known, MEASURES[measure])
             score = (values[:, at] - expected) / spread
             found = np.flatnonzero(judged & (np.abs(score) >= SCORE_MIN))
             if len(found):
-                told = (values[found, at], expected[found], spread[found], score[found])
-                yield _rows(batch, series.first[found], window, measure, told, at - begin)
+                figures = (values[found, at], expected[found], spread[found], score[found])
+                yield _rows(batch, series.first[found], window, measure, figures, at - begin)
 
 
-def usual(values: Doubles, spread_min: float) -> tuple[Doubles, Doubles]:
-    """The median and the spread of each line; what is not a number is left out.
+def median_and_spread(values: Doubles, spread_min: float) -> tuple[Doubles, Doubles]:
+    """Return the median and the spread of each row, ignoring NaN.
 
     Args:
-        values: a line for each series, with a number of each minute.
-        spread_min: the least spread.
+        values: a row per series, a column per minute.
+        spread_min: the minimum spread.
     """
     if not len(values):
         return np.zeros(0), np.ones(0)
@@ -138,16 +141,16 @@ def _rows(
     at: Numbers,
     window: int,
     measure: str,
-    told: tuple[Doubles, Doubles, Doubles, Doubles],
+    figures: tuple[Doubles, Doubles, Doubles, Doubles],
     minutes: int,
 ) -> Any:
-    taken = [each.take(numbers(at, pa.int64())) for _, each in _keys(batch)]
+    keys = [each.take(numbers(at, pa.int64())) for _, each in _keys(batch)]
     count = len(at)
     columns = [
         pa.repeat(pa.scalar(window, pa.int64()), count),
-        *taken,
+        *keys,
         pa.repeat(pa.scalar(measure), count),
-        *(numbers(each, pa.float64()) for each in told),
+        *(numbers(each, pa.float64()) for each in figures),
         pa.repeat(pa.scalar(minutes, pa.int32()), count),
     ]
     return pa.RecordBatch.from_arrays(columns, names=[n.split()[0] for n in COLUMNS.split(", ")])

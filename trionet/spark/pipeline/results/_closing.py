@@ -1,4 +1,12 @@
-"""The results of minutes that are over, written table by table, and to the topic."""
+"""Closes minutes: computes their results, and writes them table by table and to the topic.
+
+A minute is closed by the micro-batch in which the watermark passes its end. Its results come from
+the rows of sums of all micro-batches that had records of it. They could be updated with every
+micro-batch instead, as Spark's output mode ``update`` does, but then each result would be written
+many times, and Parquet files cannot be changed in place; so they are written once, complete.
+
+A killed job may leave files of unfinished writes; :meth:`WindowCloser.steps` deletes them first.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +18,14 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 -- as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from ..aggregation import _partials as partials
 from ..aggregation._partials import CLOSES, ERRORS, INTAKE, REQUESTS, TALKERS
-from ..aggregation._watermarks import TRAILING_MINUTES, Intake, Remembered
+from ..aggregation._watermarks import TRAILING_MINUTES, Intake, JobState
 from . import _anomalies as anomalies
-from . import _finished as finished
-from ._anomalies import MINUTES_MIN, Anomalies
+from . import _estimates as finished
+from ._anomalies import MINUTES_MIN, AnomalyDetector
 from ._storage import Storage
 from ._tables import (
     ANOMALIES_TABLE,
@@ -39,20 +47,20 @@ from ._tables import (
 
 _KEYS: Final = [name for name, _ in partials.KEYS if name != "sample_ppm"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: Where Spark keeps what the tasks of a job have written until it is done with them all. It takes
-#: what it finds there for its own, also that of a job which was killed before.
-_UNFINISHED: Final = "_temporary"
+#: The folder to which Spark's tasks write until their job is committed. The commit moves everything
+#: that it finds there, including the files of a job that was killed earlier.
+_UNCOMMITTED: Final = "_temporary"
 _TIME_OF_WINDOW: Final = "timestamp_seconds(window * 60) as window"
 
 
 @attrs.frozen
-class Places:
-    """Where results go.
+class Outputs:
+    """Where to write results.
 
     Attributes:
-        folder: the results' folder.
-        checkpoint: the query's.
-        sink: options of the sink, with the topic among them.
+        folder: the folder of the result tables.
+        checkpoint: the checkpoint folder of the query.
+        sink: the options of the sink, including the topic.
     """
 
     folder: str
@@ -60,42 +68,42 @@ class Places:
     sink: Mapping[str, str]
 
 
-class Closing:
-    """Closes minutes in one micro-batch.
+class WindowCloser:
+    """Closes the minutes that end in one micro-batch.
 
     Args:
         spark: the session.
-        places: where results go.
-        folders: where the rows of sums are.
-        before: what is known after the micro-batch before this one.
-        after: what is known after this one, but for what comes out of this.
+        outputs: where to write results.
+        folders: the folders with rows of sums of these minutes.
+        before: the state after the previous micro-batch.
+        after: the state after this micro-batch, except for what :meth:`state` adds.
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        places: Places,
+        outputs: Outputs,
         folders: Sequence[str],
-        before: Remembered,
-        after: Remembered,
+        before: JobState,
+        after: JobState,
     ) -> None:
         self._spark = spark
-        self._places = places
+        self._outputs = outputs
         self._folders = folders
         self._before = before
         self._after = after
         self._totals: list[Any] = []
-        # What goes to the topic, and what to free.
+        # Rows for the topic, and persisted rows to release at the end.
         self._published: list[DataFrame] = []
-        self._kept: list[DataFrame] = []
+        self._persisted: list[DataFrame] = []
 
     @property
     def windows(self) -> dict[int, int]:
-        """The requests of each minute; after the steps."""
+        """The requests of each closed minute; valid after the steps."""
         return {each["window"]: each["requests"] for each in self._totals}
 
-    def remembered(self) -> Remembered:
-        """What is known after this micro-batch; after the steps."""
+    def state(self) -> JobState:
+        """Return the state after this micro-batch; valid after the steps."""
         if not self._totals:
             return self._after
         return attrs.evolve(
@@ -108,11 +116,11 @@ class Closing:
         )
 
     def steps(self) -> Iterator[str]:
-        """Write everything, step by step; each has a name."""
+        """Write all results, yielding the name of each completed step."""
         self._clear()
         yield "cleared"
         try:
-            rows = self._finished()
+            rows = self._estimates()
             totals = (F.expr(f"{sql} as {name}") for name, sql in WINDOW_TOTALS.items())
             self._totals = rows.groupBy("window").agg(*totals).orderBy("window").collect()
             if self._totals:
@@ -120,7 +128,7 @@ class Closing:
                 self._publish()
                 yield "published"
         finally:
-            for each in self._kept:
+            for each in self._persisted:
                 each.unpersist()
 
     @property
@@ -128,41 +136,44 @@ class Closing:
         return int(self._totals[-1]["window"])
 
     def _open_records(self) -> int:
-        told = sum(each["records"] + each["connections"] for each in self._totals)
-        return self._after.open_records - int(told)
+        closed = sum(each["records"] + each["connections"] for each in self._totals)
+        return self._after.open_records - int(closed)
 
     def _trailing(self) -> list[tuple[int, int]]:
-        """The minutes with requests of the hour before, and these, and who has told each."""
+        """Return the minutes with requests: those of the preceding hour, and these.
+
+        Each with the micro-batch that closed it.
+        """
         own = [(each["window"], self._after.batch) for each in self._totals if each["records"]]
         return [*self._before.trailing, *own]
 
     def _clear(self) -> None:
-        """Delete what an earlier try of this micro-batch has written."""
+        """Delete what an earlier attempt of this micro-batch has written."""
         storage = Storage(self._spark)
         first = f"day={_day(self._before.closed_before)}"
         for table in TABLES:
-            folder = f"{self._places.folder}/{table.name}"
-            storage.delete(f"{folder}/{_UNFINISHED}")
+            folder = f"{self._outputs.folder}/{table.name}"
+            storage.delete(f"{folder}/{_UNCOMMITTED}")
             for day in storage.names(folder):
                 if day.startswith("day=") and day >= first:
                     storage.delete(f"{folder}/{day}/batch={self._after.batch}")
 
-    def _finished(self) -> DataFrame:
+    def _estimates(self) -> DataFrame:
         rows = (
             self._spark.read.schema(partials.COLUMNS)
             .parquet(*self._folders)
             .where(f"kind <> {INTAKE} and window >= {self._before.closed_before}")
             .where(f"window < {self._after.closed_before}")
             .repartition(*_KEYS)
-            .mapInArrow(finished.finished, finished.COLUMNS)
+            .mapInArrow(finished.estimate, finished.COLUMNS)
         )
-        return self._keep(rows)
+        return self._persist(rows)
 
     def _tables(self, rows: DataFrame) -> Iterator[str]:
         total = {name: sum(each[name] for each in self._totals) for name in WINDOW_TOTALS}
         if total["records"]:
             yield self._write(REQUESTS_TABLE, _of_kind(rows, REQUESTS, REQUESTS_TABLE))
-            yield self._write(TALKERS_TABLE, self._keep(_talkers(rows)))
+            yield self._write(TALKERS_TABLE, self._persist(_talkers(rows)))
         if total["errors"]:
             yield self._write(ERRORS_TABLE, _of_kind(rows, ERRORS, ERRORS_TABLE))
         if total["connections"]:
@@ -170,29 +181,29 @@ class Closing:
         if total["throttled"]:
             throttled = _of_kind(rows, TALKERS, QUOTAS_TABLE).where("throttled > 0")
             yield self._write(QUOTAS_TABLE, throttled)
-        unusual = self._unusual()
-        if unusual is not None and not unusual.isEmpty():
-            yield self._write(ANOMALIES_TABLE, unusual)
+        found = self._anomalies()
+        if found is not None and not found.isEmpty():
+            yield self._write(ANOMALIES_TABLE, found)
         yield self._write(WINDOWS_TABLE, self._windows())
         yield self._write(INTAKE_TABLE, self._intake(), is_published=False)
 
-    def _unusual(self) -> DataFrame | None:
-        folder = f"{self._places.folder}/{REQUESTS_TABLE.name}"
+    def _anomalies(self) -> DataFrame | None:
+        folder = f"{self._outputs.folder}/{REQUESTS_TABLE.name}"
         trailing = {
             window: f"{folder}/day={_day(window)}/batch={batch}"
             for window, batch in self._trailing()
         }
-        # Days may be deleted by whoever has seen them, also while the job does not run.
+        # Users may delete the folders of old days, even while the job is not running.
         storage = Storage(self._spark)
         folders = [each for each in sorted(set(trailing.values())) if storage.names(each)]
         windows = [window for window, each in trailing.items() if each in folders]
         first = int(self._totals[0]["window"])
         if len(windows) <= MINUTES_MIN or windows[-1] < first:
             return None
-        judge = Anomalies(windows, first)
+        detector = AnomalyDetector(windows, first)
 
-        def judged(batches: Iterator[Any]) -> Iterator[Any]:
-            return judge(batches)
+        def detect(batches: Iterator[Any]) -> Iterator[Any]:
+            return detector(batches)
 
         rows = (
             self._spark.read.schema(anomalies.TABLE)
@@ -201,9 +212,9 @@ class Closing:
             .selectExpr(*anomalies.READ)
             .where(f"window >= {windows[0]}")
             .repartition(*anomalies.KEYS)
-            .mapInArrow(judged, anomalies.COLUMNS)
+            .mapInArrow(detect, anomalies.COLUMNS)
         )
-        return self._keep(_table(rows, ANOMALIES_TABLE))
+        return self._persist(_table(rows, ANOMALIES_TABLE))
 
     def _windows(self) -> DataFrame:
         columns = {
@@ -214,7 +225,7 @@ class Closing:
     def _intake(self) -> DataFrame:
         intake = self._after.intake
         mark = self._after.watermark_us
-        assert mark is not None, "a minute is over only by the watermark"
+        assert mark is not None, "a minute is closed only by the watermark"
         row = {"window": self._last, "watermark_us": mark, "records": intake.records}
         row |= {**attrs.asdict(intake), "open_records": self._open_records()}
         return self._numbers({name: [each] for name, each in row.items()}, INTAKE_TABLE)
@@ -231,16 +242,16 @@ class Closing:
             "*", "date_format(window, 'yyyy-MM-dd') as day", f"{self._after.batch} as batch"
         )
         writer = placed.repartition("day").write.mode("append").partitionBy("day", "batch")
-        writer.parquet(f"{self._places.folder}/{table.name}")
+        writer.parquet(f"{self._outputs.folder}/{table.name}")
         return table.name
 
     def _publish(self) -> None:
-        # By one producer: what takes the time is to start one, not the records of some minutes.
+        # In one task: starting a producer takes longer than sending the results of a few minutes.
         rows = reduce(DataFrame.unionAll, self._published).coalesce(1)
-        rows.write.format("trionet").options(**self._places.sink).mode("append").save()
+        rows.write.format("trionet").options(**self._outputs.sink).mode("append").save()
 
-    def _keep(self, rows: DataFrame) -> DataFrame:
-        self._kept.append(rows.persist())
+    def _persist(self, rows: DataFrame) -> DataFrame:
+        self._persisted.append(rows.persist())
         return rows
 
 

@@ -1,43 +1,50 @@
-"""Files beside a query's own, on whatever file system Spark can write: where its state is."""
+"""Stores the state of the job beside Spark's checkpoint, on any file system of Hadoop."""
 
 from __future__ import annotations
 
 from typing import Any, Final
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from ..aggregation._watermarks import Remembered
+from trionet.errors import ConfigError
 
+from ..aggregation._watermarks import JobState
+
+#: The file in the results folder with the id of the checkpoint that owns it.
+_OWNER: Final = "_results_of"
+#: The file in the checkpoint with its id.
+_ID: Final = "trionet/id"
 _OPEN: Final = "trionet/open"
-_REMEMBERED: Final = "trionet/remembered"
+_STATES: Final = "trionet/remembered"
 
 
 class Storage:
-    """Hadoop's file system, as Spark sees it.
+    """Reads and writes small files through Hadoop's file systems, with Spark's configuration.
 
     Args:
         spark: the session.
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        # A gateway's attributes are Java's packages: nothing of it is typed.
-        self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 -- there is no other way
+        # Attributes of the gateway are Java packages, without Python types.
+        self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 -- no public access
         self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder; none, if there is no such folder."""
+        """List the names in a folder; empty if the folder does not exist."""
         system, path = self._at(folder)
         if not system.exists(path):
             return []
         return sorted(each.getPath().getName() for each in system.listStatus(path))
 
     def delete(self, folder: str) -> None:
-        """Delete a folder with all that is in it, if it is there."""
+        """Delete a folder with its contents, if it exists."""
         system, path = self._at(folder)
         system.delete(path, True)
 
     def write(self, name: str, text: str) -> None:
-        """Write a file, in place of one that is there."""
+        """Write a file, replacing an existing one."""
         system, path = self._at(name)
         out = system.create(path, True)
         try:
@@ -46,7 +53,7 @@ class Storage:
             out.close()
 
     def text(self, name: str) -> str:
-        """What is in a file; nothing, if there is none."""
+        """Read a file; empty if the file does not exist."""
         system, path = self._at(name)
         if not system.exists(path):
             return ""
@@ -61,42 +68,65 @@ class Storage:
         return path.getFileSystem(self._settings), path
 
 
-class State:
-    """What a job keeps beside its checkpoint: open minutes, and what it remembers of each batch.
+class StateStore:
+    """The state of the job beside its checkpoint: rows of open minutes, and a file per micro-batch.
 
-    A micro-batch is repeated until Spark has noted that it is done. So nothing that it begins with
-    is deleted before the next one, and what it writes has names with its number, and replaces what
-    an earlier try has left.
+    A micro-batch is repeated until Spark has recorded its completion. So nothing that it starts
+    from is deleted before the next one; and what it writes has its number in the name, replacing
+    what an earlier attempt has written.
 
     Args:
         storage: the file system.
-        checkpoint: of the query.
+        checkpoint: the checkpoint folder of the query.
     """
 
     def __init__(self, storage: Storage, checkpoint: str) -> None:
         self._storage = storage
         self._checkpoint = checkpoint.rstrip("/")
 
+    def claim(self, folder: str) -> None:
+        """Claim a results folder for this checkpoint, or verify that it is claimed already.
+
+        With another checkpoint all records would be read again, and counted twice.
+
+        Raises:
+            ConfigError: the folder has results of another checkpoint.
+        """
+        owner_file = f"{folder.rstrip('/')}/{_OWNER}"
+        id_file = f"{self._checkpoint}/{_ID}"
+        owner = self._storage.text(owner_file)
+        own_id = self._storage.text(id_file)
+        if owner and owner != own_id:
+            raise ConfigError(
+                f"{folder} has results of another checkpoint than {self._checkpoint}: give that"
+                " checkpoint, or another folder"
+            )
+        if not own_id:
+            own_id = uuid4().hex
+            self._storage.write(id_file, own_id)
+        if not owner:
+            self._storage.write(owner_file, own_id)
+
     def open_folder(self, batch: int) -> str:
-        """Where the rows of sums of a micro-batch are."""
+        """Return the folder for the rows of sums of a micro-batch."""
         return f"{self._checkpoint}/{_OPEN}/batch={batch}"
 
-    def before(self, batch: int) -> Remembered:
-        """What was remembered after the micro-batch before this one."""
+    def load_before(self, batch: int) -> JobState:
+        """Load the state saved after the previous micro-batch."""
         known = [number for number in self._numbers() if number < batch]
         if not known:
-            return Remembered()
-        return Remembered.from_json(self._storage.text(self._file(max(known))))
+            return JobState()
+        return JobState.from_json(self._storage.text(self._file(max(known))))
 
-    def remember(self, after: Remembered) -> None:
-        """Keep what is known after a micro-batch."""
+    def save(self, after: JobState) -> None:
+        """Save the state after a micro-batch."""
         self._storage.write(self._file(after.batch), after.to_json())
 
-    def forget(self, before: Remembered) -> None:
-        """Delete what nobody needs any more.
+    def prune(self, before: JobState) -> None:
+        """Delete files that are no longer needed.
 
         Args:
-            before: what the micro-batch begins with that is under way.
+            before: the state from which the current micro-batch starts.
         """
         for number in self._numbers():
             if number < before.batch:
@@ -107,8 +137,8 @@ class State:
                 self._storage.delete(self.open_folder(number))
 
     def _numbers(self) -> list[int]:
-        names = self._storage.names(f"{self._checkpoint}/{_REMEMBERED}")
+        names = self._storage.names(f"{self._checkpoint}/{_STATES}")
         return [int(stem) for name in names if (stem := name.removesuffix(".json")).isdecimal()]
 
     def _file(self, batch: int) -> str:
-        return f"{self._checkpoint}/{_REMEMBERED}/{batch}.json"
+        return f"{self._checkpoint}/{_STATES}/{batch}.json"

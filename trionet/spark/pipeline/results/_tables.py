@@ -1,6 +1,6 @@
-"""The tables of results: their columns, from finished rows, and their keys in the topic.
+"""The result tables: their columns, computed from estimated rows, and their keys in the topic.
 
-All of it is text for Spark's SQL, so that the work is done where the rows are.
+All expressions are Spark SQL, so that the executors evaluate them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Final
 import attrs
 
 from ..aggregation._partials import CLOSES, ERRORS, MAXIMA, PHASES, REQUESTS, SUMS, TALKERS
-from ._finished import PER_MILLE
+from ._estimates import PER_MILLE
 
-#: How many talkers are told of each minute and measure.
+#: Talkers per minute and measure.
 TALKERS_MAX: Final = 10
-#: By what talkers are ordered: the measure, and its column.
+#: The measures by which talkers are ranked, and their columns.
 TALK: Final[Mapping[str, str]] = {"requests": "requests", "bytes": "bytes", "time": "time_us"}
 
 _SECONDS: Final = 60
@@ -23,13 +23,13 @@ _SECONDS: Final = 60
 
 @attrs.frozen
 class Table:
-    """One table of results.
+    """A result table.
 
     Attributes:
-        name: also of its folder, and the kind in the keys of the topic.
-        dimensions: the columns that make a row of a window the one it is.
-        columns: name and SQL of each column; the window is in front of all.
-        unpublished: those that the topic does not have.
+        name: the name of the table, of its folder, and the kind in the keys of the topic.
+        dimensions: the columns that identify a row within its window.
+        columns: the name and SQL of each column; the window precedes them.
+        unpublished: columns that are not written to the topic.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Table:
 
     @property
     def key(self) -> str:
-        """SQL of the key in the topic, from the table's columns."""
+        """SQL for the key in the topic, from the table's columns."""
         return f"to_json(struct('{self.name}' as kind, {_TEXT_OF_WINDOW}{self._dimensions}))"
 
     @property
     def value(self) -> str:
-        """SQL of the value in the topic, from the table's columns."""
+        """SQL for the value in the topic, from the table's columns."""
         shown = ", ".join(f"`{name}`" for name in self.columns if name not in self.unpublished)
         return f"to_json(struct({_TEXT_OF_WINDOW}, {shown}))"
 
@@ -57,7 +57,7 @@ _TEXT_OF_WINDOW: Final = "date_format(window, \"yyyy-MM-dd'T'HH:mm:ss'Z'\") as w
 
 
 def _sum(kind: int, name: str) -> str:
-    # `get` is null where another kind of row has no such number; an index would end the job.
+    # `get` returns null for rows of other kinds with fewer sums; sums[i] would raise an error.
     return f"get(sums, {SUMS[kind].index(name)})"
 
 
@@ -136,7 +136,7 @@ QUOTAS_TABLE: Final = Table(
         "throttle_max_us": _maximum(TALKERS, "throttle_us"),
     },
 )
-#: Its rows are ranked; see :func:`ranked`.
+#: The rows are ranked, see :func:`ranked`.
 TALKERS_TABLE: Final = Table(
     "talkers",
     ("measure", "rank"),
@@ -145,7 +145,7 @@ TALKERS_TABLE: Final = Table(
         *("bytes", "time_us", "share"),
     ),
 )
-#: Its rows come from :mod:`._anomalies`.
+#: The rows come from :mod:`._anomalies`.
 ANOMALIES_TABLE: Final = Table(
     "anomalies",
     ("api", "client_id", "listener", "measure"),
@@ -154,7 +154,7 @@ ANOMALIES_TABLE: Final = Table(
         *("score", "minutes"),
     ),
 )
-#: Its rows are sums of the others.
+#: The rows are totals over the other tables.
 WINDOWS_TABLE: Final = Table(
     "windows",
     (),
@@ -164,7 +164,7 @@ WINDOWS_TABLE: Final = Table(
     ),
 )
 
-#: Columns of rows of talkers, to be ranked.
+#: The columns of talkers before they are ranked.
 TALKER_COLUMNS: Final[Mapping[str, str]] = {
     **_same("window", "client_id", "principal", "listener"),
     **_sums(TALKERS, "records", "requests", "bytes", "time_us"),
@@ -172,11 +172,11 @@ TALKER_COLUMNS: Final[Mapping[str, str]] = {
 
 
 def ranked(measure: str) -> tuple[str, str, str]:
-    """SQL of the share, the rank and the measure of talkers."""
+    """Return SQL for the share, the rank and the measure of talkers."""
     column = TALK[measure]
-    # Whole numbers that cannot overflow: doubles would add up to another share in another order.
+    # Decimals cannot overflow here; a sum of doubles would depend on the order.
     of_window = f"sum(cast({column} as decimal(20, 0))) over (partition by window)"
-    # What is as much as another comes in the order of its name, so that a rank is the same again.
+    # Ties are broken by name, so that repeated computations give the same ranks.
     order = f"{column} desc, client_id, principal, listener"
     return (
         f"coalesce(cast({column} as double) / nullif({of_window}, 0), 0) as share",
@@ -185,7 +185,7 @@ def ranked(measure: str) -> tuple[str, str, str]:
     )
 
 
-#: SQL of what all windows are told to have, by the kind of row.
+#: SQL conditions for the kinds of rows that the totals are computed from.
 _IS: Final = {kind: f"kind = {kind}" for kind in (REQUESTS, CLOSES)}
 
 
@@ -204,7 +204,7 @@ WINDOW_TOTALS: Final[Mapping[str, str]] = {
     "series": f"count(*) filter (where {_IS[REQUESTS]})",
 }
 
-#: What the micro-batches have read; not in the topic, since it is not of a window alone.
+#: What the micro-batches have read; not in the topic, since it does not belong to one window.
 INTAKE_TABLE: Final = Table(
     "intake",
     (),
@@ -217,7 +217,7 @@ INTAKE_TABLE: Final = Table(
     },
 )
 
-#: All of them.
+#: All result tables.
 TABLES: Final = (
     REQUESTS_TABLE,
     ERRORS_TABLE,

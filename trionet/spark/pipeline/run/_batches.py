@@ -1,9 +1,19 @@
-"""What is done with each micro-batch: in steps, each of which can be done again.
+"""Processes each micro-batch, in steps that can all be repeated.
 
-Spark repeats a micro-batch, with the same records and the same number, until it has noted that it
-is done. Nothing here depends on more than its records, its number, and what was remembered before
-it; everything that is written has its place by the number, and takes the place of what an earlier
-try has left there. In the topic a row may so come twice: with the same key and the same value.
+Spark repeats a micro-batch, with the same records and the same number, until its checkpoint has
+recorded its completion; the process may be killed between any two steps. Results must still come
+out exactly once. Spark's own file sink guarantees that by a log of the files written, but serves a
+single output table; here each micro-batch writes eight tables, a topic and the state of the job. So
+each step is idempotent instead:
+
+* Its input is only the records of the micro-batch, its number, and the state saved before it.
+* Everything it writes is stored under the number of the micro-batch, and replaces what an earlier
+  attempt has written there.
+* Nothing that the micro-batch starts from is deleted before the next one.
+
+Only in the topic a row may occur twice: with the same key and the same value, so that compaction
+removes the duplicate. The results need not be duplicated if the topic's sink ever supports
+transactions.
 """
 
 from __future__ import annotations
@@ -12,25 +22,25 @@ from collections.abc import Generator, Mapping
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 -- as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from ..aggregation import _partials as partials
 from ..aggregation._fold import folded
 from ..aggregation._partials import CLOSES, INTAKE, REQUESTS
-from ..aggregation._watermarks import Intake, Remembered, watermark
-from ..results._closing import Closing, Places
-from ..results._storage import State, Storage
+from ..aggregation._watermarks import Intake, JobState, watermark
+from ..results._closing import Outputs, WindowCloser
+from ..results._storage import StateStore, Storage
 
 
 @attrs.frozen
-class Told:
-    """What became of a micro-batch.
+class BatchResult:
+    """The result of a micro-batch.
 
     Attributes:
-        batch: its number.
-        intake: what was read in it.
-        windows: the minutes that are over, and the requests of each.
-        closed_before: the first minute that is not over.
+        batch: the number of the micro-batch.
+        intake: the records that it has read.
+        windows: the minutes that it has closed, with the requests of each.
+        closed_before: the first minute that is still open.
     """
 
     batch: int
@@ -39,44 +49,48 @@ class Told:
     closed_before: int
 
 
-class Batches:
-    """What ``foreachBatch`` calls.
+class BatchProcessor:
+    """The function for ``foreachBatch``.
 
     Args:
-        places: where results go.
-        delay_us: how long a minute waits for what is late.
+        outputs: where to write results.
+        delay_us: how long a minute stays open for late records.
+
+    Attributes:
+        results: the results of the micro-batches of this run, by number.
     """
 
-    def __init__(self, places: Places, delay_us: int) -> None:
-        self._places = places
+    def __init__(self, outputs: Outputs, delay_us: int) -> None:
+        self._outputs = outputs
         self._delay_us = delay_us
-        #: What became of the micro-batches of this run.
-        self.told: dict[int, Told] = {}
+        self.results: dict[int, BatchResult] = {}
 
     def __call__(self, records: DataFrame, number: int) -> None:
-        """Do all that is to be done with a micro-batch."""
+        """Process a micro-batch."""
         for _ in self.steps(records, number):
             pass
 
     def steps(self, records: DataFrame, number: int) -> Generator[str, None, None]:
-        """The same, step by step; each has a name.
+        """Process a micro-batch step by step, yielding the name of each completed step.
 
         Args:
             records: with the columns ``value``, ``partition`` and ``read_at``.
-            number: of the micro-batch.
+            number: the number of the micro-batch.
         """
         spark = records.sparkSession
-        # Times of 96 bits, which are Spark's default, have no zone for other readers.
+        # Spark's default, INT96, has no time zone for other readers.
         spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        spark.conf.set("spark.sql.session.timeZone", "UTC")  # days and keys are of UTC
-        state = State(Storage(spark), self._places.checkpoint)
-        before = state.before(number)
-        state.forget(before)
-        yield "forgotten"
+        spark.conf.set("spark.sql.session.timeZone", "UTC")  # days and keys are in UTC
+        store = StateStore(Storage(spark), self._outputs.checkpoint)
+        before = store.load_before(number)
+        store.prune(before)
+        # Killed here: pruning again deletes the same, files of batches before the previous one.
+        yield "pruned"
 
-        folder = state.open_folder(number)
+        folder = store.open_folder(number)
         rows = records.mapInArrow(folded, partials.COLUMNS)
         rows.write.mode("overwrite").parquet(folder)
+        # Killed here: the folder of this number is overwritten.
         yield "folded"
 
         intake, latest, last_window = _read(spark, folder, before)
@@ -94,27 +108,27 @@ class Batches:
         )
         windows: dict[int, int] = {}
         if after.closed_before > before.closed_before and opened:
-            folders = [state.open_folder(each) for each in opened]
-            closing = Closing(spark, self._places, folders, before, after)
-            yield from closing.steps()
-            windows, after = closing.windows, closing.remembered()
+            folders = [store.open_folder(each) for each in opened]
+            closer = WindowCloser(spark, self._outputs, folders, before, after)
+            yield from closer.steps()
+            windows, after = closer.windows, closer.state()
+        # Killed while minutes are closed: WindowCloser first deletes what this number has written.
         open_batches = {k: last for k, last in opened.items() if last >= after.closed_before}
         after = attrs.evolve(after, open_batches=open_batches)
-        state.remember(after)
-        self.told[number] = Told(number, intake, windows, after.closed_before)
-        yield "remembered"
+        store.save(after)
+        self.results[number] = BatchResult(number, intake, windows, after.closed_before)
+        # Killed here: the saved state has this number, so that a repetition loads the one before.
+        yield "saved"
 
 
 def _usable(intake: Intake) -> int:
     return intake.requests_read + intake.connections_read - intake.late
 
 
-def _read(
-    spark: SparkSession, folder: str, before: Remembered
-) -> tuple[Intake, dict[int, int], int]:
-    """What a micro-batch has had: its intake, the latest time of each partition, its last minute.
+def _read(spark: SparkSession, folder: str, before: JobState) -> tuple[Intake, dict[int, int], int]:
+    """Return the intake of a micro-batch, the latest time of each partition, and its last minute.
 
-    Minutes that were over before it do not count for the last one.
+    The last minute is -1 without records. Records of minutes closed before count as late.
     """
     is_intake, is_record = f"kind = {INTAKE}", f"kind in ({REQUESTS}, {CLOSES})"
     sums = [

@@ -1,4 +1,4 @@
-"""The job: a session, a streaming query, and what is told of it until it ends."""
+"""Runs the pipeline: opens a session, starts the streaming query, and reports its progress."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from trionet.errors import TrionetError
 from ..._data_source import TrionetDataSource
 from ...source._lag import lag
 from ..aggregation._watermarks import Intake
-from ..results._closing import Places
-from ..results._ownership import claim
-from ..results._storage import State, Storage
-from ._batches import Batches, Told
+from ..results._closing import Outputs
+from ..results._storage import StateStore, Storage
+from ._batches import BatchProcessor, BatchResult
 from ._session import check_master, open_session
 from ._settings import JobSettings
 from ._topics import prepare_topics
@@ -30,56 +29,56 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
-#: How often to look whether a micro-batch is done, or whether to stop.
-LOOK_SECONDS: Final = 1
+#: How often to check for completed micro-batches and for a request to stop.
+CHECK_SECONDS: Final = 1
 
-#: What Spark times in a trigger only if it has had a micro-batch.
+#: The duration that Spark reports only for triggers with a micro-batch.
 _ADDED: Final = "addBatch"
 
 _SPARK: Final = {
-    # Folding is per batch of Arrow: with ten thousand records it is half as fast.
+    # Folding works on whole Arrow batches: with ten thousand records each it is half as fast.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.streaming.stopTimeout": "30s",
 }
 
 
 class Stop:
-    """Whether somebody has asked for the end, by Ctrl-C or SIGTERM."""
+    """A request to stop, by Ctrl-C or SIGTERM."""
 
     def __init__(self) -> None:
-        self.is_asked = False
+        self.is_requested = False
 
     def listen(self) -> None:
-        """Be told from now on; Spark takes Ctrl-C for itself when it starts."""
+        """Install the signal handlers; again after Spark has started, which installs its own."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ask)
+            signal.signal(number, self._request)
 
-    def _ask(self, _number: int, _frame: FrameType | None) -> None:
-        self.is_asked = True
+    def _request(self, _number: int, _frame: FrameType | None) -> None:
+        self.is_requested = True
 
 
 @attrs.frozen
 class BatchDone:
-    """A micro-batch that is done, and noted as done.
+    """Reported when Spark's checkpoint has recorded the completion of a micro-batch.
 
     Attributes:
-        told: what became of it.
-        lag: how many records wait in the topic.
+        result: its result.
+        lag: the number of unread records in the topic.
     """
 
-    told: Told
+    result: BatchResult
     lag: int
 
 
 @attrs.frozen
 class JobDone:
-    """The end of a job.
+    """Reported at the end of a job.
 
     Attributes:
-        intake: what this run has read.
-        windows: how many minutes it has told of.
-        open_records: how many records wait for the watermark, in minutes that are not over.
-        is_stopped: it was asked to end.
+        intake: the records read in this run.
+        windows: the number of minutes closed in this run.
+        open_records: the number of records in minutes that are still open.
+        is_stopped: whether it ended by a request to stop.
     """
 
     intake: Intake
@@ -92,53 +91,53 @@ Event = BatchDone | JobDone | str
 
 
 class JobError(TrionetError):
-    """A query has failed; the message says why."""
+    """The streaming query has failed."""
 
 
-def run_job(settings: JobSettings, tell: Callable[[Event], None]) -> None:
-    """Run a job until it has read everything, or somebody asks for its end.
+def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
+    """Run a job until it has read everything, or is requested to stop.
 
     Args:
-        settings: what to do.
-        tell: told what happens, in this thread.
+        settings: the settings of the job.
+        report: called with each event, in this thread.
 
     Raises:
-        ConfigError: there is no such master, the log is not there, or the folder has results of
-            another checkpoint.
-        SparkError: Spark does not start.
+        ConfigError: the master is invalid, the request log does not exist, or the folder has
+            results of another checkpoint.
+        SparkError: Spark could not be started.
         JobError: the query has failed.
-        TrionetError: the cluster could not be asked.
+        TrionetError: the cluster could not be queried.
     """
     check_master(settings.master)
     stop = Stop()
     stop.listen()
-    if not trio.run(prepare_topics, settings, lambda: stop.is_asked, tell):
-        tell(JobDone(Intake(), 0, 0, is_stopped=True))
+    if not trio.run(prepare_topics, settings, lambda: stop.is_requested, report):
+        report(JobDone(Intake(), 0, 0, is_stopped=True))
         return
     with open_session("trionet pipeline", settings.master, {**_SPARK, **settings.spark}) as spark:
         spark.dataSource.register(TrionetDataSource)
         stop.listen()
-        places = Places(settings.folder, settings.checkpoint, settings.sink())
-        storage = Storage(spark)
-        claim(storage, places)
-        batches = Batches(places, settings.delay_us)
+        outputs = Outputs(settings.folder, settings.checkpoint, settings.sink())
+        store = StateStore(Storage(spark), settings.checkpoint)
+        store.claim(settings.folder)
+        batches = BatchProcessor(outputs, settings.delay_us)
         query = start(spark, settings, batches)
-        teller = _Teller(batches, tell)
+        reporter = _Reporter(batches, report)
         try:
-            while not stop.is_asked and not query.awaitTermination(LOOK_SECONDS):
-                teller.tell_done(query)
+            while not stop.is_requested and not query.awaitTermination(CHECK_SECONDS):
+                reporter.report_done(query)
         except PySparkException as error:
             raise JobError(reason(error)) from error
         finally:
             query.stop()
-        teller.tell_done(query)
-        last = State(storage, settings.checkpoint).before(sys.maxsize)
-        tell(teller.end(last.open_records, is_stopped=stop.is_asked))
+        reporter.report_done(query)
+        last = store.load_before(sys.maxsize)
+        report(reporter.end(last.open_records, is_stopped=stop.is_requested))
 
 
-def start(spark: SparkSession, settings: JobSettings, batches: Batches) -> StreamingQuery:
-    """Start the query."""
-    # The time of a micro-batch stands in Spark's checkpoint, and is the same if it is repeated.
+def start(spark: SparkSession, settings: JobSettings, batches: BatchProcessor) -> StreamingQuery:
+    """Start the streaming query."""
+    # current_timestamp() of a micro-batch is kept in the checkpoint: the same if it is repeated.
     records = (
         spark.readStream.format("trionet")
         .options(**settings.source())
@@ -154,42 +153,42 @@ def start(spark: SparkSession, settings: JobSettings, batches: Batches) -> Strea
     return writer.trigger(processingTime=interval).start()
 
 
-class _Teller:
-    """Tells of micro-batches once Spark has noted that they are done."""
+class _Reporter:
+    """Reports micro-batches once Spark's checkpoint has recorded their completion."""
 
-    def __init__(self, batches: Batches, tell: Callable[[Event], None]) -> None:
+    def __init__(self, batches: BatchProcessor, report: Callable[[Event], None]) -> None:
         self._batches = batches
-        self._tell = tell
+        self._report = report
         self._intake = Intake()
         self._windows = 0
 
-    def tell_done(self, query: StreamingQuery) -> None:
+    def report_done(self, query: StreamingQuery) -> None:
         progress = query.lastProgress
         if progress is None:
             return
         waiting = sum(each.total_offsets_behind_latest for each in lag(progress))
-        last = last_noted(progress)
-        for number in sorted(self._batches.told):
+        last = last_completed(progress)
+        for number in sorted(self._batches.results):
             if number <= last:
-                told = self._batches.told.pop(number)
-                self._intake += told.intake
-                self._windows += len(told.windows)
-                self._tell(BatchDone(told, waiting))
+                result = self._batches.results.pop(number)
+                self._intake += result.intake
+                self._windows += len(result.windows)
+                self._report(BatchDone(result, waiting))
 
     def end(self, open_records: int, *, is_stopped: bool) -> JobDone:
         return JobDone(self._intake, self._windows, open_records, is_stopped)
 
 
-def last_noted(progress: StreamingQueryProgress) -> int:
-    """The number of the last micro-batch that Spark has noted as done.
+def last_completed(progress: StreamingQueryProgress) -> int:
+    """Return the number of the last micro-batch whose completion Spark has recorded.
 
-    A trigger that finds nothing to read has the number of the one that is still to come.
+    A trigger without new records reports the number of the next micro-batch.
     """
     return progress.batchId if _ADDED in progress.durationMs else progress.batchId - 1
 
 
 def reason(error: PySparkException) -> str:
-    """Why a query has failed, in a line: Spark wraps it in its plans and in stacks of Python."""
+    """Extract the cause of a failed query, in one line, from Spark's plans and Python stacks."""
     lines = [line.strip() for line in str(error).splitlines()]
     ours = [line for line in lines if line.startswith("trionet.") and ": " in line]
     if ours:

@@ -1,4 +1,8 @@
-"""A session of Spark for the length of a command."""
+"""Opens a Spark session for the duration of a command, and explains how it failed.
+
+Imports pyspark only when a session is opened: :func:`check_master` is called before, so that a
+wrong master is reported at once.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DEFAULTS: Final = {
-    # What goes wrong is told once, by this program.
+    # Errors are reported once, by this program.
     "spark.log.level": "OFF",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
@@ -24,27 +28,27 @@ _DEFAULTS: Final = {
 }
 _LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _MASTERS: Final = ("local", "spark://", "k8s://")
-#: How long a JVM whose sockets are closed may take to be gone.
+#: How long a JVM may take to exit after its sockets are closed.
 _REAP_SECONDS: Final = 1.0
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 
 
 class SparkError(TrionetError):
-    """Spark has not started, or has failed; the message says why."""
+    """Spark could not be started, or has failed."""
 
 
 @contextmanager
 def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session until the end of the block.
+    """Open a session for the duration of a block.
 
     Args:
-        name: what Spark calls it.
-        master: the Spark that does the work.
-        settings: of Spark.
+        name: the name of the Spark application.
+        master: the Spark master.
+        settings: settings of Spark.
 
     Raises:
-        ConfigError: there is no such master.
-        SparkError: Spark does not start, or fails in the block.
+        ConfigError: the master is invalid.
+        SparkError: Spark could not be started, or failed in the block.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
@@ -61,21 +65,21 @@ def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterato
         if how := _end_of_jvm(0.0 if is_java_well else _REAP_SECONDS):
             raise SparkError(f"the JVM of Spark {how}") from error
         if isinstance(error, ConnectionError):
-            raise  # of something else than Spark
+            raise  # not Spark's
         raise SparkError(f"Spark: {reason(error)}") from error
 
 
 def _end_of_jvm(seconds: float) -> str | None:
-    """How the JVM that this process has started has ended; None if it goes on, or there is none.
+    """Return how the JVM started by this process ended; None if it is running, or there is none.
 
-    Whoever asks it for something afterwards hears only that nobody listens.
+    The original error says only that the connection to the JVM was refused or closed.
 
     Args:
-        seconds: how long it may take to be gone.
+        seconds: how long to wait for the JVM to exit.
     """
     from pyspark import SparkContext
 
-    gateway = SparkContext._gateway  # noqa: SLF001 - where PySpark keeps what it has started
+    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no public access to its JVM
     jvm: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if jvm is None:
         return None
@@ -84,50 +88,51 @@ def _end_of_jvm(seconds: float) -> str | None:
     except subprocess.TimeoutExpired:
         return None
     if status >= 0:
-        return f"has ended with exit status {status}; what it said stands above, if anything"
+        return f"exited with status {status}; see its output above, if any"
     name = signal.Signals(-status).name
     if -status != signal.SIGKILL:
-        return f"was killed by {name}; a crash leaves a file hs_err_pid{jvm.pid}.log"
+        return f"was killed by {name}; if it crashed, see hs_err_pid{jvm.pid}.log"
     return (
-        f"was killed by {name}: by somebody, or because the machine was out of memory (dmesg"
-        " tells); started again, the job goes on where it was"
+        f"was killed by {name}, by a user or because the machine was out of memory (see dmesg); a"
+        " restarted job continues where it was"
     )
 
 
 def check_master(master: str) -> None:
-    """Find out, before Spark is started, whether it can be told of such a master.
+    """Check the master before Spark is started.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: the master is not one that Spark supports.
     """
     if master != "yarn" and not master.startswith(_MASTERS):
         raise ConfigError(
-            f"--master {master}: Spark has local[*], spark://HOST:PORT, k8s://URL and yarn"
+            f"--master {master}: not a Spark master; use local[*], spark://HOST:PORT, k8s://URL or"
+            " yarn"
         )
 
 
 def _session(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    # Workers are this Python, unless somebody says which is theirs, as on a cluster.
+    # Use this Python for the workers, unless it is set, as for a cluster.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     is_local = master.startswith("local")
     if is_local:
-        # Else it warns on standard error of names that are this machine's.
+        # Without, Spark warns on stderr if the host name resolves to a loopback address.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    wanted = {**_DEFAULTS, **(_LOCAL if is_local else {}), **settings}
+    merged = {**_DEFAULTS, **(_LOCAL if is_local else {}), **settings}
     builder: Any = SparkSession.builder.master(master).appName(name)
-    for key, text in wanted.items():
+    for key, text in merged.items():
         builder = builder.config(key, text)
     session: SparkSession = builder.getOrCreate()
     if _SHUFFLE not in settings:
-        # Results are small: Spark's 200 tasks for each would take longer than all else.
+        # Results are small: Spark's default of 200 shuffle tasks would take longer than the rest.
         session.conf.set(_SHUFFLE, str(session.sparkContext.defaultParallelism))
     return session
 
 
 def reason(error: Exception) -> str:
-    """Why Spark failed, in a line: Java's innermost cause, without where in the code."""
+    """Extract the reason why Spark failed, in one line: the message of Java's innermost cause."""
     cause: Any = getattr(error, "java_exception", None)
     while cause is not None and cause.getCause() is not None:
         cause = cause.getCause()

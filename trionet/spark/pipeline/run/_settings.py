@@ -1,4 +1,4 @@
-"""The settings of a job, and what each of its clients takes of those that begin with ``kafka.``."""
+"""The settings of a job, and their distribution to its clients."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import attrs
 from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
 from trionet.errors import ConfigError
 
-#: How many records a task reads at most; more are read by several tasks at once.
+#: Records per task at most; more are divided among several tasks.
 RECORDS_PER_TASK_MAX: Final = 1_000_000
 
-#: What Hadoop takes for a pattern, in paths that are read and not in those that are written.
+#: Characters that Hadoop interprets as a pattern in paths to read, but not in paths to write.
 _PATTERNS: Final = frozenset("*?[]{}")
 
 _KAFKA: Final = "kafka."
@@ -22,21 +22,21 @@ _SPARK: Final = "spark."
 
 @attrs.frozen(kw_only=True)
 class JobSettings:
-    """What a job is to do.
+    """The settings of a job.
 
     Attributes:
-        bootstrap_servers: brokers to begin with, as ``host:port`` with commas.
-        topic: the request log.
-        results_topic: where results go.
-        folder: where results go, too.
-        checkpoint: where the job keeps how far it is.
-        master: the Spark that does the work.
-        delay_seconds: how long a minute waits for what is late.
-        interval_seconds: how often to look for new records.
-        max_records: how many to read at once at most; None for all there are.
-        available_now: read what is there, and end.
-        allow_data_loss: go on where records were deleted before they were read.
-        client: settings of the clients by Kafka's keys.
+        bootstrap_servers: initial brokers, as comma-separated ``host:port``.
+        topic: the topic of the request log.
+        results_topic: the topic to which results are written.
+        folder: the folder to which results are written as Parquet.
+        checkpoint: the folder for the progress of the job.
+        master: the Spark master.
+        delay_seconds: how long a minute stays open for late records.
+        interval_seconds: the time between micro-batches.
+        max_records: records per micro-batch at most; None for no limit.
+        available_now: read the available records and stop.
+        allow_data_loss: continue if records were deleted before they were read.
+        client: settings of the clients, by Kafka's keys.
         spark: settings of Spark.
     """
 
@@ -57,13 +57,14 @@ class JobSettings:
     def __attrs_post_init__(self) -> None:
         if self.topic == self.results_topic:
             raise ConfigError(
-                f"results cannot go to {self.topic}, which is read; name another --results-topic"
+                f"cannot write results to {self.topic}, which is the topic to read; give another"
+                " --results-topic"
             )
         for path in (self.folder, self.checkpoint):
             if set(path) & _PATTERNS:
                 raise ConfigError(
-                    f"{path}: Spark takes {' '.join(sorted(_PATTERNS))} in a path that it reads for"
-                    " patterns; name a folder without them"
+                    f"{path}: Spark interprets {' '.join(sorted(_PATTERNS))} in a path as a"
+                    " pattern; give a folder without them"
                 )
         for key in self.client:
             if not any(keys.has(key) for keys in (CONSUMER_KEYS, PRODUCER_KEYS)):
@@ -75,7 +76,7 @@ class JobSettings:
         return round(self.delay_seconds * 1_000_000)
 
     def source(self) -> dict[str, str]:
-        """Options of the source."""
+        """Return the options of the source."""
         options = {
             **self._of(CONSUMER_KEYS),
             "subscribe": self.topic,
@@ -88,11 +89,11 @@ class JobSettings:
         return options
 
     def sink(self) -> dict[str, str]:
-        """Options of the sink."""
+        """Return the options of the sink."""
         return {**self._of(PRODUCER_KEYS), "topic": self.results_topic}
 
     def admin(self) -> dict[str, str]:
-        """Settings of the client that looks after topics."""
+        """Return the settings of the admin client."""
         return {key: text for key, text in self.client.items() if ADMIN_KEYS.has(key)}
 
     def _of(self, keys: ClientKeys) -> dict[str, str]:
@@ -102,19 +103,19 @@ class JobSettings:
 
 
 def split(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Settings of the clients, without ``kafka.``, and those of Spark.
+    """Split settings into those of the clients, without ``kafka.``, and those of Spark.
 
     Raises:
-        ConfigError: a key begins with neither, or has an option of its own.
+        ConfigError: a key has neither prefix, or has an option of its own.
     """
     client, spark = {}, {}
     for key, text in given.items():
         if key.startswith(_SPARK):
             spark[key] = text
         elif key == f"{_KAFKA}bootstrap.servers":
-            raise ConfigError(f"{key} is --bootstrap-server")
+            raise ConfigError(f"{key}: use --bootstrap-server instead")
         elif key.startswith(_KAFKA):
             client[key.removeprefix(_KAFKA)] = text
         else:
-            raise ConfigError(f"{key}: a setting begins with {_KAFKA} or with {_SPARK}")
+            raise ConfigError(f"{key}: settings must start with {_KAFKA} or {_SPARK}")
     return client, spark

@@ -1,4 +1,4 @@
-"""The topics of a job, before it starts: the log has to be there, and the results' one is made."""
+"""Prepares the topics of a job: waits for the request log and creates the results topic."""
 
 from __future__ import annotations
 
@@ -14,56 +14,56 @@ from trionet.protocol.error_codes import TOPIC_ALREADY_EXISTS
 
 from ._settings import JobSettings
 
-#: How often to look whether the log is there.
-LOOK_SECONDS: Final = 1.0
-#: A key comes again only with the same value, so that compaction makes duplicates go.
+#: How often to check whether the topic of the request log exists.
+CHECK_SECONDS: Final = 1.0
+#: A repeated key always has the same value, so that compaction removes the duplicates.
 RESULTS_CONFIGS: Final = {"cleanup.policy": "compact,delete"}
 
 
 async def prepare_topics(
     settings: JobSettings,
     is_stopped: Callable[[], bool],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     network: Network = SYSTEM,
 ) -> bool:
-    """Wait for the log's topic, and make that of the results if it is missing.
+    """Wait for the topic of the request log, and create the results topic if it is missing.
 
     Args:
-        settings: of the job.
-        is_stopped: whether to give up waiting.
-        tell: told once if it has to wait.
-        network: where connections come from.
+        settings: the settings of the job.
+        is_stopped: whether to stop waiting.
+        report: called once, with a message, before waiting.
+        network: where connections are made.
 
     Returns:
-        Whether the topics are there; not, if waiting was given up.
+        True if the topics exist; False if waiting was stopped.
 
     Raises:
-        ConfigError: the log is not there, and the job is to read what is there.
-        TrionetError: the cluster could not be asked.
+        ConfigError: the request log does not exist, and the job reads only available records.
+        TrionetError: the cluster could not be queried.
     """
     async with open_admin(settings.bootstrap_servers, settings.admin(), network=network) as admin:
         topics = await admin.list_topics(internal=True)
         if settings.topic not in topics:
             if settings.available_now:
                 raise ConfigError(
-                    f"there is no topic {settings.topic} at {settings.bootstrap_servers}; a broker"
-                    f" makes it that is started with request.log.topic={settings.topic}"
+                    f"topic {settings.topic} does not exist at {settings.bootstrap_servers}; start"
+                    f" the broker with request.log.topic={settings.topic} to create it"
                 )
-            tell(f"waiting for the topic {settings.topic}")
+            report(f"waiting for the topic {settings.topic}")
         while settings.topic not in topics:
             if is_stopped():
                 return False
-            await trio.sleep(LOOK_SECONDS)
+            await trio.sleep(CHECK_SECONDS)
             topics = await admin.list_topics(internal=True)
         if settings.results_topic not in topics:
-            await _make(admin, settings.results_topic)
+            await _create(admin, settings.results_topic)
     return True
 
 
-async def _make(admin: Admin, name: str) -> None:
-    made = await admin.create_topics([NewTopic(name, configs=RESULTS_CONFIGS)])
-    error = made.errors.get(name)
-    was_there = isinstance(error, ApiError) and error.error_code == TOPIC_ALREADY_EXISTS
-    if error is not None and not was_there:
+async def _create(admin: Admin, name: str) -> None:
+    created = await admin.create_topics([NewTopic(name, configs=RESULTS_CONFIGS)])
+    error = created.errors.get(name)
+    already_exists = isinstance(error, ApiError) and error.error_code == TOPIC_ALREADY_EXISTS
+    if error is not None and not already_exists:
         raise error

@@ -1,4 +1,4 @@
-"""Cutting a range of time into bins that a chart has room for. Pure."""
+"""Divides a time range into the bins of a chart. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 
 import attrs
 
-#: How many a chart has at most.
+#: Bins per chart at most.
 BINS_MAX: Final = 120
 
 MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
-#: Lengths of time that people count in, in seconds.
+#: Round durations, in seconds.
 ROUND_TIMES: Final = (
     *(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30)),
     *(hours * HOUR for hours in (1, 2, 3, 6, 12)),
@@ -25,7 +25,7 @@ ROUND_TIMES: Final = (
 
 @attrs.frozen
 class Bins:
-    """Times of equal length that follow one another."""
+    """Adjacent time intervals of equal length."""
 
     start: datetime
     seconds: int
@@ -33,10 +33,10 @@ class Bins:
 
     @classmethod
     def over(cls, start: datetime, end: datetime) -> Bins:
-        """The shortest that a chart has room for."""
+        """Divide a range into the shortest bins of a round length that fit into a chart."""
         whole = (end - start).total_seconds()
-        fitting = (each for each in ROUND_TIMES if whole <= each * BINS_MAX)
-        seconds = next(fitting, DAY * math.ceil(whole / BINS_MAX / DAY))
+        candidates = (each for each in ROUND_TIMES if whole <= each * BINS_MAX)
+        seconds = next(candidates, DAY * math.ceil(whole / BINS_MAX / DAY))
         return cls(start, seconds, max(1, math.ceil(whole / seconds)))
 
     @property
@@ -44,14 +44,14 @@ class Bins:
         return self.time(self.count)
 
     def time(self, index: int) -> datetime:
-        """When a bin begins."""
+        """Return the start of a bin."""
         return self.start + timedelta(seconds=self.seconds * index)
 
     def place(self, time: datetime) -> float:
-        """How many bins are before a time."""
+        """Return the position of a time, in bins from the start."""
         return (time - self.start).total_seconds() / self.seconds
 
     def covered(self, end: datetime) -> Sequence[float]:
-        """How many seconds of each bin are before ``end``; the last one may reach beyond it."""
+        """Return how many seconds of each bin are before ``end``, which is in the last bin."""
         ends = (min(end, self.time(index + 1)) for index in range(self.count))
         return [(each - self.time(index)).total_seconds() for index, each in enumerate(ends)]

@@ -1,4 +1,4 @@
-"""What a report says, without how it is written. Pure."""
+"""The content of a report, independent of its output format. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ...aggregation._partials import PHASES
 from ._bins import Bins
 from ._time_range import TimeRange
 
-#: Of a thousand requests, how many are no slower than what is told, and how that is called.
+#: The percentiles of a report: their names, and values in thousandths.
 SHARES: Final = {"p50": 500, "p95": 950, "p99": 990, "p99.9": 999}
 
 
 @attrs.frozen
 class Filters:
-    """Whose requests; of each, no name is everybody."""
+    """Which requests to include; an empty filter includes all."""
 
     apis: Mapping[int, str] = attrs.field(factory=dict)
     clients: Sequence[str] = ()
@@ -30,17 +30,17 @@ class Filters:
 
 @attrs.frozen(kw_only=True)
 class Traffic:
-    """Requests, added up; estimates where the log was sampled.
+    """Totals of requests; estimates if the log was sampled.
 
     Attributes:
-        records: how many the log has.
-        requests: how many they stand for.
-        errors: that were answered with an error, or not at all.
-        throttled: that had to wait for a quota.
-        request_bytes: their sizes.
-        response_bytes: the sizes of their answers.
-        phase_us: the sum of all times of each phase, in microseconds.
-        max_us: the longest total that was seen.
+        records: the number of log records.
+        requests: the number of requests that they stand for.
+        errors: requests with an error response, or whose connection closed before the response.
+        throttled: requests that were throttled by a quota.
+        request_bytes: the total size of the requests.
+        response_bytes: the total size of their responses.
+        phase_us: the sum of the durations of each phase, in microseconds.
+        max_us: the longest total duration.
     """
 
     records: int = 0
@@ -76,13 +76,13 @@ class Traffic:
         )
 
 
-#: The time that each of ``SHARES`` does not exceed, in microseconds; None without requests.
+#: The value of each percentile of ``SHARES``, in microseconds; None without requests.
 Percentiles = Mapping[str, float | None]
 
 
 @attrs.frozen
 class Api:
-    """An API: its traffic, and how long each phase took."""
+    """An API: its traffic, and the percentiles of each phase."""
 
     name: str
     traffic: Traffic
@@ -91,7 +91,7 @@ class Api:
 
 @attrs.frozen
 class Talker:
-    """A client on a listener, with its share of everybody's requests, bytes and time."""
+    """A client on a listener, with its share of all requests, bytes and time."""
 
     client_id: str
     listener: str
@@ -103,7 +103,7 @@ class Talker:
 
 @attrs.frozen
 class Error:
-    """How often an API was answered with an error, or not at all."""
+    """Requests of an API with an error response, or without a response."""
 
     api: str
     end: str
@@ -113,7 +113,7 @@ class Error:
 
 @attrs.frozen
 class Close:
-    """How many connections of a listener were closed for a reason."""
+    """Connections of a listener closed for one reason."""
 
     listener: str
     reason: str
@@ -126,7 +126,7 @@ class Close:
 
 @attrs.frozen
 class Quota:
-    """Whom quotas made wait."""
+    """A client that was throttled by quotas."""
 
     client_id: str
     principal: str
@@ -139,7 +139,7 @@ class Quota:
 
 @attrs.frozen
 class Anomaly:
-    """A minute that was not as the hour before it."""
+    """A value of a minute that deviates from the hour before it."""
 
     window: datetime
     api: str
@@ -153,7 +153,7 @@ class Anomaly:
 
 @attrs.frozen
 class Intake:
-    """Records of the log that are in no minute: what is said of them, and how many."""
+    """Numbers of log records that are not included in any minute, by cause."""
 
     late: int = 0
     malformed: int = 0
@@ -166,7 +166,7 @@ class Intake:
 
 @attrs.frozen
 class Heat:
-    """How many requests of a bin took a time between two bounds, in microseconds."""
+    """The requests of a bin with a duration between two bounds, in microseconds."""
 
     bin: int
     low: float
@@ -176,16 +176,16 @@ class Heat:
 
 @attrs.frozen(kw_only=True)
 class Timeline:
-    """What happened when: lists have a number for each bin.
+    """Figures over time; lists have a value per bin.
 
     Attributes:
-        bins: the times.
-        seconds: how much of each bin there are results of.
-        requests: by API, the most frequent first.
-        errors: by API and error, the most frequent first.
-        percentiles: of the total of all requests, by name.
-        slowest: the p99 of the total, by API in the order of ``requests``.
-        heat: of the total of all requests.
+        bins: the time intervals.
+        seconds: how much of each bin is covered by results.
+        requests: requests by API, the most frequent first.
+        errors: errors by API and error, the most frequent first.
+        percentiles: percentiles of the total duration of all requests, by name.
+        slowest: the p99 of the total duration, by API in the order of ``requests``.
+        heat: the distribution of the total duration of all requests.
     """
 
     bins: Bins
@@ -199,31 +199,31 @@ class Timeline:
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """Everything.
+    """A complete report.
 
     Attributes:
-        folder: where the results lie.
-        asked: which part of them was asked for.
-        filters: whose.
-        start: of the first minute.
-        end: of the last minute.
-        windows: how many minutes there are results of.
-        clients: how many client ids there are, one for each listener.
-        traffic: of all.
-        percentiles: of all, by phase.
-        apis: the most frequent first.
-        talkers: those with the largest share of anything first.
-        errors: the most frequent first.
-        closes: the most frequent first.
-        quotas: those who waited the longest first.
-        anomalies: the most unusual first.
-        anomaly_count: how many there are, of which ``anomalies`` are some.
-        intake: what is in no minute.
-        timeline: what happened when.
+        folder: the folder of the results.
+        requested: the requested time range.
+        filters: the filters.
+        start: the start of the first minute.
+        end: the end of the last minute.
+        windows: the number of minutes with results.
+        clients: the number of pairs of client id and listener.
+        traffic: the totals of all requests.
+        percentiles: the percentiles of all requests, by phase.
+        apis: the APIs, the most frequent first.
+        talkers: the clients with the largest share of requests, bytes or time, descending.
+        errors: the errors, the most frequent first.
+        closes: the closed connections, the most frequent reason first.
+        quotas: the throttled clients, those throttled the longest first.
+        anomalies: the anomalies with the highest scores, descending.
+        anomaly_count: the number of all anomalies.
+        intake: records that are not included in any minute.
+        timeline: figures over time.
     """
 
     folder: str
-    asked: TimeRange
+    requested: TimeRange
     filters: Filters
     start: datetime
     end: datetime

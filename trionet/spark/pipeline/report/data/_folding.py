@@ -1,4 +1,4 @@
-"""From what Spark has added up to a report. Pure."""
+"""Builds a report from the query results of Spark. Pure."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from ._figures import (
     Traffic,
 )
 from ._histograms import Buckets, by_phase, grouped, heat
-from ._queries import EPOCH, MICROSECOND, Answers, Row
+from ._query_results import EPOCH, MICROSECOND, QueryResults, Row
 from ._time_range import TimeRange
 
-_NOTHING: Final = np.empty(0, np.int64)
+_EMPTY: Final = np.empty(0, np.int64)
 
 
 @attrs.frozen(eq=False)
 class Cells:
-    """Which cell of the histograms of which API has counted how many requests in which bin."""
+    """The histogram cells of all bins and APIs, as columns: a count of requests per cell."""
 
     bin: NDArray[np.int64]
     api_key: NDArray[np.int64]
@@ -48,59 +48,59 @@ class Cells:
 
     @classmethod
     def of(cls, table: Any) -> Cells:
-        """The columns of a table of Arrow, or nothing of None."""
+        """Convert an Arrow table; None is an empty one."""
         if table is None:
-            return cls(_NOTHING, _NOTHING, _NOTHING, _NOTHING)
+            return cls(_EMPTY, _EMPTY, _EMPTY, _EMPTY)
         return cls(*(np.asarray(table[each.name]).astype(np.int64) for each in attrs.fields(cls)))
 
     def histograms(self, api_key: int | None = None) -> Mapping[str, Buckets]:
-        """By phase, of one API or of all."""
-        chosen = slice(None) if api_key is None else self.api_key == api_key
-        return by_phase(self.cell[chosen], self.requests[chosen])
+        """Return the histograms of one API or of all, by phase."""
+        selected = slice(None) if api_key is None else self.api_key == api_key
+        return by_phase(self.cell[selected], self.requests[selected])
 
     def totals(self, api_key: int | None = None) -> Iterator[tuple[int, Buckets]]:
-        """The histogram of the total of each bin that has one, of one API or of all."""
-        is_chosen = self.cell // BUCKETS_MAX == PHASES.index("total")
+        """Yield each bin with the histogram of the total duration, of one API or of all."""
+        selected = self.cell // BUCKETS_MAX == PHASES.index("total")
         if api_key is not None:
-            is_chosen &= self.api_key == api_key
-        buckets, counts = self.cell[is_chosen] % BUCKETS_MAX, self.requests[is_chosen]
-        for index, rows in grouped(self.bin[is_chosen]):
+            selected &= self.api_key == api_key
+        buckets, counts = self.cell[selected] % BUCKETS_MAX, self.requests[selected]
+        for index, rows in grouped(self.bin[selected]):
             yield index, Buckets.of(buckets[rows], counts[rows])
 
 
-def report(answers: Answers, folder: str, asked: TimeRange, filters: Filters) -> Report:
-    """All that there is to say."""
-    cells = Cells.of(answers.cells)
-    traffic = overall(answers.traffic)
+def report(results: QueryResults, folder: str, requested: TimeRange, filters: Filters) -> Report:
+    """Build the report."""
+    cells = Cells.of(results.cells)
+    traffic = overall(results.traffic)
     return Report(
         folder=folder,
-        asked=asked,
+        requested=requested,
         filters=filters,
-        start=answers.extent.start,
-        end=answers.extent.end,
-        windows=answers.extent.windows,
-        clients=answers.clients,
+        start=results.extent.start,
+        end=results.extent.end,
+        windows=results.extent.windows,
+        clients=results.clients,
         traffic=traffic,
         percentiles=_percentiles(cells.histograms(), traffic),
-        apis=_apis(answers.traffic, cells),
-        talkers=[_talker(row, traffic) for row in answers.talkers],
-        errors=_errors(answers.errors),
-        closes=sorted(map(_close, answers.closes), key=lambda close: -close.connections),
-        quotas=[Quota(**row) for row in answers.quotas],
-        anomalies=[_anomaly(row) for row in answers.anomalies],
-        anomaly_count=answers.anomaly_count,
-        intake=Intake(**answers.intake),
-        timeline=_timeline(answers, cells),
+        apis=_apis(results.traffic, cells),
+        talkers=[_talker(row, traffic) for row in results.talkers],
+        errors=_errors(results.errors),
+        closes=sorted(map(_close, results.closes), key=lambda close: -close.connections),
+        quotas=[Quota(**row) for row in results.quotas],
+        anomalies=[_anomaly(row) for row in results.anomalies],
+        anomaly_count=results.anomaly_count,
+        intake=Intake(**results.intake),
+        timeline=_timeline(results, cells),
     )
 
 
 def overall(rows: Iterable[Row]) -> Traffic:
-    """Sums of bins and APIs, added up."""
+    """Add up the traffic of bins and APIs."""
     return reduce(add, map(_traffic, rows), Traffic())
 
 
 def _traffic(row: Row) -> Traffic:
-    # Of a talker only the total is known.
+    # Rows of talkers have only the total duration.
     times = {phase: float(row.get(f"{phase}_us") or 0) for phase in PHASES}
     counts = (each.name for each in attrs.fields(Traffic) if each.name != "phase_us")
     return Traffic(phase_us=times, **{name: row[name] or 0 for name in counts})
@@ -115,12 +115,12 @@ def _apis(rows: Sequence[Row], cells: Cells) -> Sequence[Api]:
     found: dict[int, list[Row]] = {}
     for row in rows:
         found.setdefault(row["api_key"], []).append(row)
-    made = []
+    apis = []
     for key, each in found.items():
         traffic = overall(each)
         percentiles = _percentiles(cells.histograms(key), traffic)
-        made.append(Api(each[0]["api"], traffic, percentiles))
-    return sorted(made, key=lambda api: (-api.traffic.requests, api.name))
+        apis.append(Api(each[0]["api"], traffic, percentiles))
+    return sorted(apis, key=lambda api: (-api.traffic.requests, api.name))
 
 
 def _talker(row: Row, whole: Traffic) -> Talker:
@@ -160,32 +160,32 @@ def _anomaly(row: Row) -> Anomaly:
     return Anomaly(window=time, **{name: row[name] for name in names})
 
 
-def _timeline(answers: Answers, cells: Cells) -> Timeline:
-    bins = answers.bins
+def _timeline(results: QueryResults, cells: Cells) -> Timeline:
+    bins = results.bins
     percentiles: dict[str, list[float | None]] = {name: [None] * bins.count for name in SHARES}
     largest: dict[int, int] = {}
-    for row in answers.traffic:
+    for row in results.traffic:
         largest[row["bin"]] = max(largest.get(row["bin"], 0), row["max_us"])
-    warm: list[Heat] = []
+    heat_cells: list[Heat] = []
     for index, buckets in cells.totals():
         for name, value in buckets.percentiles(largest.get(index)).items():
             percentiles[name][index] = value
-        warm.extend(heat(index, buckets))
-    requests = _by_bin(bins, ((row["api"], row) for row in answers.traffic))
+        heat_cells.extend(heat(index, buckets))
+    requests = _by_bin(bins, ((row["api"], row) for row in results.traffic))
     return Timeline(
         bins=bins,
-        seconds=bins.covered(answers.extent.end),
+        seconds=bins.covered(results.extent.end),
         requests=requests,
-        errors=_by_bin(bins, ((error_name(_error(row)), row) for row in answers.errors)),
+        errors=_by_bin(bins, ((error_name(_error(row)), row) for row in results.errors)),
         percentiles=percentiles,
-        slowest={name: _slowest(answers, cells, name) for name in requests},
-        heat=warm,
+        slowest={name: _slowest(results, cells, name) for name in requests},
+        heat=heat_cells,
     )
 
 
-def _slowest(answers: Answers, cells: Cells, api: str) -> Sequence[float | None]:
-    found: list[float | None] = [None] * answers.bins.count
-    rows = [row for row in answers.traffic if row["api"] == api]
+def _slowest(results: QueryResults, cells: Cells, api: str) -> Sequence[float | None]:
+    found: list[float | None] = [None] * results.bins.count
+    rows = [row for row in results.traffic if row["api"] == api]
     largest = {row["bin"]: row["max_us"] for row in rows}
     for index, buckets in cells.totals(rows[0]["api_key"]):
         found[index] = buckets.percentiles(largest.get(index))["p99"]
@@ -197,12 +197,12 @@ def _error(row: Row) -> Error:
 
 
 def error_name(error: Error) -> str:
-    """What went wrong: the name of the code, or that there was no answer."""
+    """Return the name of the error code, or how the connection ended without a response."""
     return error.error if error.end in ("answered", "unanswered") else f"connection {error.end}"
 
 
 def _by_bin(bins: Bins, rows: Iterable[tuple[str, Row]]) -> Mapping[str, Sequence[float]]:
-    """How many requests of each name are in each bin; the most frequent name first."""
+    """Count the requests of each name per bin; the most frequent name first."""
     found: dict[str, list[float]] = {}
     for name, row in rows:
         found.setdefault(name, [0.0] * bins.count)[row["bin"]] += row["requests"]

@@ -1,7 +1,7 @@
-"""Histograms of many minutes added up, and what can be read from the sum. Pure.
+"""Merges the histograms of many minutes, for percentiles and heatmaps. Pure.
 
-A percentile of a longer time comes from the buckets of all its minutes. The percentiles of the
-minutes cannot tell it: their average is nobody's.
+The percentile of a longer time is computed from the buckets of all its minutes. It cannot be
+computed from the percentiles of the minutes: their average is meaningless.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from ...aggregation._partials import PHASES
 from ...histogram import BUCKETS_MAX, middle, percentile
 from ._figures import SHARES, Heat, Percentiles
 
-#: Rows of a heatmap for each doubling of the time.
+#: Rows of a heatmap per doubling of the duration.
 _BANDS: Final = 4
 
 
 @attrs.frozen(eq=False)
 class Buckets:
-    """Numbers of buckets, each once and sorted, and how many requests each has counted."""
+    """A histogram: the numbers of its buckets, distinct and sorted, and their counts."""
 
     numbers: NDArray[np.int64]
     counts: NDArray[np.int64]
 
     @classmethod
     def of(cls, numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> Buckets:
-        """The sum of histograms whose buckets come in any order, and more than once."""
+        """Merge buckets in any order, adding up the counts of equal ones."""
         each, places = np.unique(numbers, return_inverse=True)
         sums = np.zeros(len(each), np.int64)
         np.add.at(sums, places, counts)
         return cls(each, sums)
 
     def percentiles(self, largest: int | None = None) -> Percentiles:
-        """What ``SHARES`` of the requests do not exceed, and in no case more than ``largest``."""
+        """Compute the percentiles of ``SHARES``, capped to ``largest``."""
         if not self.counts.sum():
             return dict.fromkeys(SHARES)
         values = {
@@ -52,26 +52,26 @@ class Buckets:
 
 
 def by_phase(cells: NDArray[np.int64], counts: NDArray[np.int64]) -> Mapping[str, Buckets]:
-    """The histogram of each phase, from cells, which number the buckets of all phases."""
+    """Split cells, which number the buckets of all phases, into a histogram per phase."""
     found = dict(grouped(cells // BUCKETS_MAX))
-    nothing = np.empty(0, np.int64)
+    empty = np.empty(0, np.int64)
     return {
         phase: Buckets.of(cells[rows] % BUCKETS_MAX, counts[rows])
         for number, phase in enumerate(PHASES)
-        for rows in [found.get(number, nothing)]
+        for rows in [found.get(number, empty)]
     }
 
 
 def grouped(keys: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Each key, and which rows have it."""
+    """Yield each distinct key with the indices of its rows."""
     order = np.argsort(keys, kind="stable")
     each, starts = np.unique(keys[order], return_index=True)
-    # Without any row there is still one part, an empty one.
+    # Without rows np.split still returns one part, an empty one: hence not strict.
     yield from zip(each.tolist(), np.split(order, starts[1:]), strict=False)
 
 
 def heat(index: int, buckets: Buckets) -> Iterator[Heat]:
-    """A bin of a heatmap, whose rows are a quarter of a doubling high."""
+    """Yield the cells of one bin of a heatmap, each a quarter of a doubling high."""
     bands: dict[int, int] = {}
     times = middle(buckets.numbers).tolist()
     for time, count in zip(times, buckets.counts.tolist(), strict=True):

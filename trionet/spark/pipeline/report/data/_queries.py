@@ -1,30 +1,25 @@
-"""What is asked of Spark: sums, whose number of rows does not grow with the results.
+"""Spark queries for a report: aggregates whose size does not grow with the results.
 
-Times are numbers of microseconds since the epoch, since PySpark gives timestamps in the time zone
-of this machine.
+Times are microseconds since the epoch, because PySpark returns timestamps in the time zone of this
+machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import timedelta
+from typing import Any, Final
 
-import attrs
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 
 from ...aggregation._partials import PHASES
 from ._bins import Bins
 from ._figures import Filters
+from ._query_results import EPOCH, MICROSECOND, Extent, Row
+from ._reading import Results
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from ._reading import Results
-
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND: Final = timedelta(microseconds=1)
-
-#: How many anomalies are told at most: a chart can mark no more.
+#: Anomalies at most; a chart cannot show more.
 ANOMALIES_MAX: Final = 1000
 
 _KEYS: Final = ("api_key", "api", "client_id", "listener")
@@ -37,53 +32,9 @@ _COUNTS: Final = (
     "response_bytes",
 )
 
-Row = Mapping[str, Any]
-
-
-@attrs.frozen
-class Extent:
-    """From the beginning of the first minute to the end of the last, and how many there are."""
-
-    start: datetime
-    end: datetime
-    windows: int
-
-
-@attrs.frozen(kw_only=True)
-class Answers:
-    """What Spark has added up.
-
-    Attributes:
-        traffic: sums of each bin and API.
-        clients: how many client ids there are, one for each listener.
-        cells: a table of Arrow: ``bin``, ``api_key``, ``cell`` and ``requests``, of the histograms.
-        talkers: sums of the clients with the largest share of anything.
-        errors: of each bin, API and error.
-        closes: of each listener and reason.
-        quotas: of those who waited the longest.
-        anomalies: the most unusual ones.
-        anomaly_count: how many there are.
-        intake: one row, of what is in no window.
-    """
-
-    extent: Extent
-    bins: Bins
-    traffic: Sequence[Row]
-    clients: int
-    cells: Any
-    talkers: Sequence[Row]
-    errors: Sequence[Row]
-    closes: Sequence[Row]
-    quotas: Sequence[Row]
-    anomalies: Sequence[Row]
-    anomaly_count: int
-    intake: Row
-
 
 def extent_of(results: Results) -> Extent | None:
-    """Which minutes there are; None without any."""
-    from pyspark.sql import functions as f
-
+    """Return the minutes with results; None if there are none."""
     windows = results.table("windows", ("records",))
     if windows is None:
         return None
@@ -97,12 +48,12 @@ def extent_of(results: Results) -> Extent | None:
 
 
 class Queries:
-    """One report's questions.
+    """The queries for one report.
 
     Args:
-        results: the folder.
-        filters: whose requests.
-        bins: into which its minutes fall.
+        results: the result tables.
+        filters: which requests to include.
+        bins: the bins of the timeline.
     """
 
     def __init__(self, results: Results, filters: Filters, bins: Bins) -> None:
@@ -111,8 +62,6 @@ class Queries:
         self._bins = bins
 
     def traffic(self) -> Sequence[Row]:
-        from pyspark.sql import functions as f
-
         times = [f"{phase}_mean_us" for phase in PHASES]
         found = self._rows("requests", _KEYS, (*_COUNTS, *times, "total_max_us"))
         if found is None:
@@ -133,8 +82,6 @@ class Queries:
         return 0 if found is None else found.select("client_id", "listener").distinct().count()
 
     def cells(self) -> Any:
-        from pyspark.sql import functions as f
-
         found = self._rows("requests", _KEYS, ("cells", "counts"))
         if found is None:
             return None
@@ -147,14 +94,12 @@ class Queries:
         )
 
     def talkers(self, top: int, whole: Mapping[str, float]) -> Sequence[Row]:
-        """Those with the largest share of all requests, bytes or time.
+        """Return the clients with the largest share of requests, bytes or time.
 
         Args:
-            top: how many.
-            whole: how many ``requests``, ``bytes`` and microseconds (``time``) there are in all.
+            top: the number of clients.
+            whole: the totals of ``requests``, ``bytes`` and ``time``, in microseconds.
         """
-        from pyspark.sql import functions as f
-
         found = self._rows("requests", _KEYS, (*_COUNTS, "total_mean_us", "total_max_us"))
         if found is None:
             return []
@@ -183,8 +128,6 @@ class Queries:
         )
 
     def closes(self) -> Sequence[Row]:
-        from pyspark.sql import functions as f
-
         counts = ("connections", "requests", "bytes_received", "bytes_sent")
         found = self._rows("closes", ("client_id", "listener"), ("reason", *counts, "open_mean_us"))
         if found is None:
@@ -193,8 +136,6 @@ class Queries:
         return _collected(found.groupBy("listener", "reason").agg(*_sums(counts), open_us))
 
     def quotas(self, top: int) -> Sequence[Row]:
-        from pyspark.sql import functions as f
-
         keys, counts = (
             ("client_id", "principal", "listener"),
             ("requests", "throttled", "throttle_us"),
@@ -208,9 +149,7 @@ class Queries:
         return _collected(sums.orderBy(f.col("throttle_us").desc(), *keys).limit(top))
 
     def anomalies(self) -> tuple[Sequence[Row], int]:
-        """The most unusual ones, and how many there are."""
-        from pyspark.sql import functions as f
-
+        """Return the anomalies with the highest scores, and the number of all."""
         found = self._rows("anomalies", _KEYS, ("measure", "value", "expected", "score"))
         if found is None:
             return [], 0
@@ -227,23 +166,19 @@ class Queries:
         return {name: row[name] or 0 for name in counts}
 
     def _rows(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> DataFrame | None:
-        """The rows of a table that the filters let through, as far as it has their columns."""
-        from pyspark.sql import functions as f
-
+        """Select the rows of a table that pass the filters for which the table has columns."""
         found = self._results.table(table, list(dict.fromkeys((*keys, *columns))))
-        wanted = {
+        filters = {
             "api_key": list(self._filters.apis),
             "client_id": list(self._filters.clients),
             "listener": list(self._filters.listeners),
         }
-        for name, values in wanted.items():
+        for name, values in filters.items():
             if found is not None and values and name in keys:
                 found = found.where(f.col(name).isin(values))
         return found
 
     def _bin(self) -> Column:
-        from pyspark.sql import functions as f
-
         start = (self._bins.start - EPOCH) // MICROSECOND
         return f.floor((f.col("at") - f.lit(start)) / f.lit(self._bins.seconds * 1_000_000)).cast(
             "int"
@@ -254,8 +189,6 @@ _IS_ERROR: Final = "error_code != 0 OR end IN ('closed', 'gone')"
 
 
 def _sums(names: Sequence[str]) -> list[Column]:
-    from pyspark.sql import functions as f
-
     return [f.sum(name).alias(name) for name in names]
 
 

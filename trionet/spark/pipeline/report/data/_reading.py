@@ -1,4 +1,8 @@
-"""The tables of a pipeline's folder, in Spark, and nothing of them yet."""
+"""Opens the tables of a results folder in Spark, limited to a time range.
+
+Imports pyspark only when a table is opened: :func:`check_folder` is called before Spark is started,
+so that a wrong folder is reported at once.
+"""
 
 from __future__ import annotations
 
@@ -14,67 +18,70 @@ from ._time_range import TimeRange
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: What a folder of the pipeline has in any case.
+#: The table that every results folder has.
 WINDOWS: Final = "windows"
-#: Days that are named one by one to Spark; for more it looks at all that there are.
-_DAYS_NAMED: Final = 400
+#: Days listed explicitly in a path pattern at most; beyond, Spark lists the whole table.
+_DAYS_LISTED_MAX: Final = 400
 
 
 def check_folder(folder: str) -> None:
-    """Find out, before Spark is started, whether a folder of this machine has results.
+    """Check, before Spark is started, that a local folder has results.
 
     Raises:
-        ConfigError: it is not there, or it is something else's.
+        ConfigError: the folder does not exist, or has no results of the pipeline.
     """
     parts = urlsplit(folder)
     if parts.scheme not in ("", "file"):
-        return  # Spark knows how to look there
+        return  # a remote file system, which only Spark can read
     path = Path(unquote(parts.path) if parts.scheme else folder)
     if not path.is_dir():
-        what = "is no folder" if path.exists() else "does not exist"
-        raise ConfigError(f"--folder {folder}: it {what}; {_WHAT_IT_IS}")
+        what = "is not a folder" if path.exists() else "does not exist"
+        raise ConfigError(f"--folder {folder}: {what}; {_WHAT_TO_GIVE}")
     if not (path / WINDOWS).is_dir():
         raise ConfigError(
-            f"--folder {folder}: it has no results of a pipeline (there is no {WINDOWS} in it);"
-            f" {_WHAT_IT_IS}, and results come when the first minute is over and its watermark has"
-            " passed"
+            f"--folder {folder}: no results of a pipeline (no {WINDOWS} in it); {_WHAT_TO_GIVE};"
+            " its first results are written when the watermark has passed the first minute"
         )
 
 
-_WHAT_IT_IS: Final = "it is what `trionet pipeline run --folder` was given"
+_WHAT_TO_GIVE: Final = "give the folder of `trionet pipeline run --folder`"
 
 
 class Results:
-    """The results in a folder, within a range of time.
+    """The results in a folder, limited to a time range.
 
     Args:
-        session: of Spark.
-        folder: anything that Spark can read.
-        asked: rows of other times are left out.
-        now: until when there may be results.
+        session: the Spark session.
+        folder: the folder, on any file system that Spark can read.
+        requested: the time range of the rows.
+        now: the current time, after which there are no results.
     """
 
-    def __init__(self, session: SparkSession, folder: str, asked: TimeRange, now: datetime) -> None:
+    def __init__(
+        self, session: SparkSession, folder: str, requested: TimeRange, now: datetime
+    ) -> None:
         self._session = session
         self._folder = folder.rstrip("/") or "/"
-        self._asked = asked
+        self._requested = requested
         self._now = now
         self._found: dict[str, DataFrame | None] = {}
 
     def table(self, name: str, columns: Sequence[str]) -> DataFrame | None:
-        """A table with ``at``, its window in microseconds since the epoch; None without rows.
+        """Return a table with ``at``, its window in microseconds since the epoch.
+
+        None if the table has no files.
 
         Args:
-            name: of the table.
-            columns: what has to be there besides ``window``.
+            name: the name of the table.
+            columns: the columns to select besides ``at``.
 
         Raises:
-            ConfigError: the folder has a table of this name that is not the pipeline's.
+            ConfigError: the table lacks columns, so it is not the pipeline's.
         """
         from pyspark.sql import functions as f
 
         if name not in self._found:
-            # To look for files and their columns is much of the work, for small results most.
+            # Listing files and reading their schema is much of the work, for small results most.
             self._found[name] = self._read(f"{self._folder}/{name}")
         found = self._found[name]
         if found is None:
@@ -82,12 +89,12 @@ class Results:
         missing = sorted({"window", "day", *columns} - set(found.columns))
         if missing:
             raise ConfigError(
-                f"--folder {self._folder}: what is in {name} is not the pipeline's, or another"
-                f" version's: it has no column {', '.join(missing)}"
+                f"--folder {self._folder}: table {name} was not written by the pipeline, or by"
+                f" another version: column {', '.join(missing)} is missing"
             )
-        start, end = self._asked.start, self._asked.end
+        start, end = self._requested.start, self._requested.end
         if start is not None:
-            # The day is known from the path, so that no file of other days is opened.
+            # The day is part of the path, so that files of other days are not opened.
             found = found.where(f.col("day") >= f.lit(start.date()))
             found = found.where(f.col("window") >= f.lit(start))
         if end is not None:
@@ -103,19 +110,19 @@ class Results:
         try:
             return self._session.read.option("basePath", path).parquet(paths)
         except AnalysisException as error:
-            # There are no files yet, or none of these days.
+            # No files yet, or none for these days.
             if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
                 return None
             raise
 
     def _days(self) -> str:
-        """The days of the range as Hadoop's pattern for names, if they are not too many."""
-        if self._asked.start is None:
+        """Return a Hadoop path pattern for the days of the range, if there are not too many."""
+        if self._requested.start is None:
             return ""
-        first = self._asked.start.date()
-        # Without an end there may be what came while this was started.
-        last = (self._asked.end or self._now + timedelta(days=1)).date()
+        first = self._requested.start.date()
+        # Without an end, include results written since the command was started.
+        last = (self._requested.end or self._now + timedelta(days=1)).date()
         count = (last - first).days + 1
-        if not 1 <= count <= _DAYS_NAMED:
+        if not 1 <= count <= _DAYS_LISTED_MAX:
             return ""
         return f"{{{','.join(str(first + timedelta(days=n)) for n in range(count))}}}"

@@ -1,4 +1,4 @@
-"""One report, from a folder and what was asked for."""
+"""Makes a report from a results folder: queries it with Spark, and builds the report."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from .....errors import ConfigError
 from ._bins import Bins
 from ._figures import Filters, Report, Traffic
 from ._folding import overall, report
-from ._queries import Answers, Extent, Queries, extent_of
+from ._queries import Queries, extent_of
+from ._query_results import Extent, QueryResults
 from ._reading import Results
-from ._time_range import TimeRange, shown
+from ._time_range import TimeRange, format_time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,45 +22,45 @@ if TYPE_CHECKING:
 def make_report(
     session: SparkSession,
     folder: str,
-    asked: TimeRange,
+    requested: TimeRange,
     filters: Filters,
     top: int,
     now: datetime,
 ) -> Report:
-    """What the results in a folder say.
+    """Make a report of the results in a folder.
 
     Args:
-        session: of Spark, which adds them up.
-        folder: what the pipeline was given; anything that Spark can read.
-        asked: which minutes.
-        filters: whose requests.
-        top: how many talkers there are to be, and how many of those who waited for quotas.
-        now: until when there may be results.
+        session: the Spark session that runs the queries.
+        folder: the folder of the pipeline, on any file system that Spark can read.
+        requested: the time range.
+        filters: which requests to include.
+        top: the number of talkers and of throttled clients.
+        now: the current time, after which there are no results.
 
     Raises:
-        ConfigError: it is no folder of the pipeline, or has nothing of what was asked for.
+        ConfigError: the folder has no results of the pipeline, or none that match.
     """
-    results = Results(session, folder, asked, now)
+    results = Results(session, folder, requested, now)
     extent = extent_of(results)
     if extent is None:
-        there = extent_of(Results(session, folder, TimeRange(), now))
-        raise ConfigError(_nothing(there, folder, asked))
+        available = extent_of(Results(session, folder, TimeRange(), now))
+        raise ConfigError(_no_results(available, folder, requested))
     bins = Bins.over(extent.start, extent.end)
     queries = Queries(results, filters, bins)
-    answers = _ask(queries, extent, bins, top)
-    if filters and not answers.traffic:
+    found = _query(queries, extent, bins, top)
+    if filters and not found.traffic:
         raise ConfigError(
-            f"--folder {folder}: nobody that the filters let through has sent a request in the"
-            f" minutes from {shown(extent.start)} to {shown(extent.end)}; without filters the"
-            " report says who has"
+            f"--folder {folder}: no request from {format_time(extent.start)} to"
+            f" {format_time(extent.end)} matches the filters; run the report without filters to see"
+            " all APIs, clients and listeners"
         )
-    return report(answers, folder, asked, filters)
+    return report(found, folder, requested, filters)
 
 
-def _ask(queries: Queries, extent: Extent, bins: Bins, top: int) -> Answers:
+def _query(queries: Queries, extent: Extent, bins: Bins, top: int) -> QueryResults:
     traffic = queries.traffic()
     anomalies, anomaly_count = queries.anomalies()
-    return Answers(
+    return QueryResults(
         extent=extent,
         bins=bins,
         traffic=traffic,
@@ -83,10 +84,10 @@ def _whole(traffic: Traffic) -> Mapping[str, float]:
     }
 
 
-def _nothing(there: Extent | None, folder: str, asked: TimeRange) -> str:
-    if there is None:
-        return f"--folder {folder}: there are no results of a pipeline, or none yet"
+def _no_results(available: Extent | None, folder: str, requested: TimeRange) -> str:
+    if available is None:
+        return f"--folder {folder}: no results of a pipeline, or none yet"
     return (
-        f"--folder {folder}: there is nothing {asked}; the results reach from"
-        f" {shown(there.start)} to {shown(there.end)}"
+        f"--folder {folder}: no results {requested}; there are results from"
+        f" {format_time(available.start)} to {format_time(available.end)}"
     )

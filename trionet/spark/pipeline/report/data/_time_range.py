@@ -1,6 +1,6 @@
-"""Which part of the results a report is about: two times, as people write them. Pure.
+"""The time range of a report: parses and formats times. Pure.
 
-Times without a zone are UTC, as the results are.
+Times without a time zone are in UTC, as the results are.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ _RELATIVE: Final = re.compile(r"-(?P<count>\d+)(?P<unit>[smhdw])")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 _FORMS: Final = (
-    "a time is a day (2026-03-01), a time of UTC (2026-03-01T12:30), one with its zone"
-    " (2026-03-01T12:30+01:00), or how long ago it was (-30s, -90m, -1h, -2d, -1w)"
+    "give a day (2026-03-01), a time in UTC (2026-03-01T12:30), a time with its zone"
+    " (2026-03-01T12:30+01:00), or how long ago (-30s, -90m, -1h, -2d, -1w)"
 )
 
 
 @attrs.frozen
 class TimeRange:
-    """From one time on, before another one; None is without a bound."""
+    """The times from ``start``, inclusive, to ``end``, exclusive; None is unbounded."""
 
     start: datetime | None = None
     end: datetime | None = None
 
     def __str__(self) -> str:
-        start = "the beginning" if self.start is None else shown(self.start)
-        end = "the end" if self.end is None else shown(self.end)
+        start = "the beginning" if self.start is None else format_time(self.start)
+        end = "the end" if self.end is None else format_time(self.end)
         return f"from {start} to {end}"
 
 
 def time_range(start: str | None, end: str | None, now: datetime) -> TimeRange:
-    """The range between two times as they were written.
+    """Parse a time range.
 
     Args:
-        start: where it begins; a day begins with its first second.
-        end: where it ends, which is no part of it; a day with its last second.
-        now: what is relative counts from here; with a zone.
+        start: the start; for a day, its beginning.
+        end: the end, exclusive; for a day, its end.
+        now: the reference of relative times; with a time zone.
 
     Raises:
-        ConfigError: a text is no time, or the range ends before it begins.
+        ConfigError: a text is not a time, or the range ends before it starts.
     """
-    chosen = TimeRange(
+    parsed = TimeRange(
         None if start is None else _time("--from", start, now, is_end=False),
         None if end is None else _time("--to", end, now, is_end=True),
     )
-    if chosen.start is not None and chosen.end is not None and chosen.start >= chosen.end:
+    if parsed.start is not None and parsed.end is not None and parsed.start >= parsed.end:
         raise ConfigError(
-            f"--from {start} --to {end}: nothing is between {shown(chosen.start)} and"
-            f" {shown(chosen.end)}"
+            f"--from {start} --to {end}: the range is empty: {format_time(parsed.start)} is not"
+            f" before {format_time(parsed.end)}"
         )
-    return chosen
+    return parsed
 
 
 def _time(option: str, text: str, now: datetime, *, is_end: bool) -> datetime:
@@ -72,7 +72,7 @@ def _time(option: str, text: str, now: datetime, *, is_end: bool) -> datetime:
         raise ConfigError(f"{option} {text!r}: {_FORMS}") from None
 
 
-def shown(time: datetime) -> str:
-    """A time as the report writes it: seconds only where there are some."""
+def format_time(time: datetime) -> str:
+    """Format a time in UTC, with seconds only if they are not zero."""
     time = time.astimezone(UTC)
     return time.strftime("%Y-%m-%d %H:%M:%S UTC" if time.second else "%Y-%m-%d %H:%M UTC")

@@ -1,4 +1,4 @@
-"""One stacked bar for each row: what a time is made of. Pure."""
+"""Stacked bars, one per row, that show what a duration consists of. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BAR_WIDTH: Final = WIDTH - _LABELS - _VALUES
 
 @attrs.frozen
 class Bar:
-    """A row: its parts are in the order of the legend."""
+    """A row, with its parts in the order of the legend."""
 
     label: str
     parts: Sequence[float]
@@ -31,7 +31,7 @@ class Bar:
 
 
 def stacked_bars(title: str, bars: Sequence[Bar], names: Sequence[str], format_: Format) -> Element:
-    """Bars of the same length, divided as their parts are; behind each is how much it is in all."""
+    """Draw bars of equal length, divided in proportion to their parts, with the sum beside each."""
     drawing = node(
         "svg",
         viewBox=f"0 0 {WIDTH} {_ROW * len(bars)}",
@@ -46,13 +46,13 @@ def stacked_bars(title: str, bars: Sequence[Bar], names: Sequence[str], format_:
 def _bar(row: int, bar: Bar, names: Sequence[str], format_: Format) -> Sequence[Element]:
     top, whole = row * _ROW, bar.whole
     middle = top + _BAR - 4
-    made = [node("text", bar.label, class_="end", x=_LABELS - 8, y=middle)]
+    nodes = [node("text", bar.label, class_="end", x=_LABELS - 8, y=middle)]
     left = float(_LABELS)
     for number, (name, part) in enumerate(zip(names, bar.parts, strict=True)):
         if part > 0:
             width = _BAR_WIDTH * part / whole
             text = f"{bar.label}, {name}: {format_(part)} ({part / whole:.1%})"
-            made.append(
+            nodes.append(
                 node(
                     "rect",
                     node("title", text),
@@ -64,5 +64,5 @@ def _bar(row: int, bar: Bar, names: Sequence[str], format_: Format) -> Sequence[
                 )
             )
             left += width
-    made.append(node("text", format_(whole), x=_LABELS + _BAR_WIDTH + 8, y=middle))
-    return made
+    nodes.append(node("text", format_(whole), x=_LABELS + _BAR_WIDTH + 8, y=middle))
+    return nodes

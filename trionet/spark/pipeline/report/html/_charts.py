@@ -1,7 +1,7 @@
-"""Charts over time as drawings: lines, stacked columns, a heatmap. Pure.
+"""SVG charts over time: lines, stacked columns, a heatmap. Pure.
 
-A drawing says what it shows without a script: each line and column has a legend, what is pointed at
-has a tooltip of the browser's own, and colours come from the page, which knows light from dark.
+They need no script: lines and columns have a legend, all elements have a native tooltip, and the
+colours come from the page's style, which has a light and a dark scheme.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import attrs
 
 from ..data._bins import Bins
 from ..data._figures import Heat
-from ..data._time_range import shown
+from ..data._time_range import format_time
 from ..text._quantities import rounded
 from ._markup import append, node
 from ._scales import Linear, Logarithmic, Scale, time_ticks
 
-#: How many series a chart tells apart; the page has a colour for each.
+#: Series per chart at most; the page's style has a colour for each.
 SERIES_MAX: Final = 8
 
 WIDTH: Final = 900
@@ -32,7 +32,7 @@ _TOP: Final = 16
 _BOTTOM: Final = 28
 _PLOT_WIDTH: Final = WIDTH - _LEFT - _RIGHT
 _PLOT_HEIGHT: Final = HEIGHT - _TOP - _BOTTOM
-#: Steps between light and full in a heatmap.
+#: Shades of a heatmap.
 _HEAT_STEPS: Final = 9
 
 Format = Callable[[float], str]
@@ -40,7 +40,7 @@ Format = Callable[[float], str]
 
 @attrs.frozen
 class Series:
-    """A value, or nothing, for each bin."""
+    """A value, or None, for each bin."""
 
     name: str
     values: Sequence[float | None]
@@ -48,7 +48,7 @@ class Series:
 
 @attrs.frozen
 class Mark:
-    """Something that happened."""
+    """An event, marked on the time axis."""
 
     time: datetime
     text: str
@@ -63,7 +63,7 @@ def lines(
     is_logarithmic: bool = False,
     marks: Iterable[Mark] = (),
 ) -> Element:
-    """A line for each series, with a gap where it has no value."""
+    """Draw a line per series, with gaps where it has no value."""
     values = [value for each in series for value in each.values if value is not None]
     scale: Scale = (
         Logarithmic.over(min(values, default=1), max(values, default=1))
@@ -85,7 +85,7 @@ def stacked_columns(
     *,
     marks: Iterable[Mark] = (),
 ) -> Element:
-    """A column for each bin, of the values of all series on one another."""
+    """Draw a column per bin, with the values of all series stacked."""
     sums = [sum(each.values[n] or 0 for each in series) for n in range(bins.count)]
     scale = Linear.over(max(sums, default=0))
     drawing = _frame(title, bins, scale, format_)
@@ -98,7 +98,7 @@ def stacked_columns(
                 top = _y(scale, base + value)
                 rectangle = node(
                     "rect",
-                    node("title", f"{each.name}, {shown(bins.time(n))}: {format_(value)}"),
+                    node("title", f"{each.name}, {format_time(bins.time(n))}: {format_(value)}"),
                     class_=f"f{number}",
                     x=_x(bins, n),
                     y=top,
@@ -114,20 +114,20 @@ def stacked_columns(
 def heatmap(
     title: str, bins: Bins, cells: Sequence[Heat], format_: Format, *, marks: Iterable[Mark] = ()
 ) -> Element:
-    """A row for each range of values, in which darker is more; the axis is logarithmic."""
+    """Draw a heatmap with a logarithmic axis; darker cells have more requests."""
     scale = Logarithmic.over(
         min((cell.low for cell in cells), default=1), max((cell.high for cell in cells), default=1)
     )
     drawing = _frame(title, bins, scale, format_)
     most = max((cell.requests for cell in cells), default=1)
     for cell in cells:
-        # The square root, as the rare slow ones are what one looks for.
+        # The square root makes rare slow requests visible, which matter most.
         step = max(1, round(_HEAT_STEPS * (cell.requests / most) ** 0.5))
         top, bottom = _y(scale, cell.high), _y(scale, cell.low)
         between = f"{format_(cell.low)} to {format_(cell.high)}"
         rectangle = node(
             "rect",
-            node("title", f"{shown(bins.time(cell.bin))}, {between}: {cell.requests:,.0f}"),
+            node("title", f"{format_time(bins.time(cell.bin))}, {between}: {cell.requests:,.0f}"),
             class_="heat",
             opacity=f"{step / _HEAT_STEPS:.2f}",
             x=_x(bins, cell.bin),
@@ -141,15 +141,15 @@ def heatmap(
 
 
 def figure(title: str, drawing: Element, names: Sequence[str]) -> Element:
-    """A drawing with its title above it and its legend below."""
-    made = node("figure", node("figcaption", title), drawing)
+    """Wrap a drawing with its title and legend."""
+    wrapped = node("figure", node("figcaption", title), drawing)
     if names:
         keys = [
             node("li", node("span", class_=f"key b{number}"), name)
             for number, name in enumerate(names)
         ]
-        append(made, node("ul", *keys, class_="legend"))
-    return made
+        append(wrapped, node("ul", *keys, class_="legend"))
+    return wrapped
 
 
 def _frame(title: str, bins: Bins, scale: Scale, format_: Format) -> Element:
@@ -176,13 +176,13 @@ def _line(
     ]
     for is_gap, run in groupby(points, key=lambda point: point is None):
         if not is_gap:
-            # A point between two gaps is a line of no length, whose round ends make it a dot.
+            # A single point between gaps is drawn as a line of length 0; its round caps show a dot.
             places = [f"{x:.1f},{y:.1f}" for x, y in filter(None, run)]
             path = "M" + " L".join(places if len(places) > 1 else places * 2)
             yield node("path", d=path, class_=f"line s{number}")
     for n, (point, value) in enumerate(zip(points, series.values, strict=True)):
         if point is not None and value is not None:
-            text = f"{series.name}, {shown(bins.time(n))}: {format_(value)}"
+            text = f"{series.name}, {format_time(bins.time(n))}: {format_(value)}"
             yield node("circle", node("title", text), class_="hit", cx=point[0], cy=point[1], r=5)
 
 
@@ -192,7 +192,7 @@ def _marks(marks: Iterable[Mark], bins: Bins) -> Iterable[Element]:
         foot = HEIGHT - _BOTTOM
         yield node(
             "g",
-            node("title", f"{shown(mark.time)}: {mark.text}"),
+            node("title", f"{format_time(mark.time)}: {mark.text}"),
             node("line", x1=x, x2=x, y1=_TOP, y2=foot),
             node("path", d=f"M{x - 5:.1f},{_TOP - 9} L{x + 5:.1f},{_TOP - 9} L{x:.1f},{_TOP} Z"),
             class_="mark",

@@ -1,7 +1,7 @@
-"""HTML and SVG as elements of the standard library, which escapes all that is put into them. Pure.
+"""Builds HTML and SVG from elements of the standard library, which escapes all texts. Pure.
 
-What clients call themselves gets into a page only through here, as text or as the value of an
-attribute, and never as markup.
+Strings supplied by clients get into a page only as text or attribute values of these elements,
+never as markup.
 """
 
 from __future__ import annotations
@@ -11,28 +11,29 @@ from xml.etree.ElementTree import Element, tostring
 
 Child: TypeAlias = "Element | str"
 
-#: Digits behind the point in a drawing, whose unit is about a pixel.
+#: Decimal places in a drawing, whose unit is about a pixel.
 _DIGITS: Final = 1
 
 
 def node(tag: str, *children: Child, **attributes: str | float) -> Element:
-    """One element.
+    """Create an element.
 
     Args:
-        tag: its name.
-        children: elements, and texts.
-        attributes: an underscore stands for a dash, and at the end of a name for nothing.
+        tag: the name of the element.
+        children: elements and texts.
+        attributes: the attributes; underscores become dashes, except for a trailing one, which is
+            dropped.
     """
-    made = Element(tag)
+    element = Element(tag)
     for name, value in attributes.items():
         text = value if isinstance(value, str) else number(value)
-        made.set(name.rstrip("_").replace("_", "-"), text)
-    append(made, *children)
-    return made
+        element.set(name.rstrip("_").replace("_", "-"), text)
+    append(element, *children)
+    return element
 
 
 def append(parent: Element, *children: Child) -> None:
-    """Put elements and texts behind what an element has."""
+    """Append elements and texts to an element."""
     for child in children:
         if not isinstance(child, str):
             parent.append(child)
@@ -43,10 +44,10 @@ def append(parent: Element, *children: Child) -> None:
 
 
 def number(value: float) -> str:
-    """A coordinate, as short as it can be."""
+    """Format a coordinate, as short as possible."""
     return f"{value:.{_DIGITS}f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.0f}"
 
 
 def page(root: Element) -> str:
-    """The whole page as text."""
+    """Serialize a page."""
     return f"<!doctype html>\n{tostring(root, encoding='unicode', method='html')}\n"

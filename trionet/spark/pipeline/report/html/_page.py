@@ -1,4 +1,4 @@
-"""A report as one page of HTML, which needs nothing else: no network, no script. Pure."""
+"""A report as a self-contained HTML page, without scripts or external resources. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 from ....._util._printable import printable
 from ..data._figures import Anomaly, Report
-from ..data._time_range import shown
+from ..data._time_range import format_time
 from ..text._quantities import count, duration, rate
 from ..text._sections import PARTS, Section, measure, overview, sections
 from ._bars import Bar, stacked_bars
@@ -19,27 +19,27 @@ from ._markup import append, node
 from ._markup import page as text_of
 from ._style import STYLE
 
-#: How many APIs have a bar of their phases.
+#: APIs with a bar of their phases, at most.
 BARS_MAX: Final = 20
-#: Of how many anomalies the tooltip of a mark tells.
-_TOLD_MAX: Final = 5
+#: Anomalies in the tooltip of a mark, at most.
+_TOOLTIP_MAX: Final = 5
 _OTHERS: Final = "others"
 
 
 def page(report: Report, top: int, made_at: datetime) -> str:
-    """The page.
+    """Render a report as HTML.
 
     Args:
-        report: what it says.
-        top: of how many a table tells at most.
-        made_at: when it is written.
+        report: the report.
+        top: rows per table at most.
+        made_at: the current time, shown at the end of the page.
     """
-    title = "Requests of a broker"
+    title = "Broker requests"
     head = node(
         "head",
         node("meta", charset="utf-8"),
         node("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        # Should something get in that is not meant to, a browser fetches and runs nothing.
+        # Defence in depth: even injected markup could not load or run anything.
         node(
             "meta",
             **{"http-equiv": "Content-Security-Policy"},
@@ -51,7 +51,7 @@ def page(report: Report, top: int, made_at: datetime) -> str:
     body = node("body", node("h1", title), *_figures(report))
     for section in sections(report, top):
         append(body, *_table(section))
-    append(body, node("p", f"Written by trionet pipeline report at {shown(made_at)}."))
+    append(body, node("p", f"Written by trionet pipeline report at {format_time(made_at)}."))
     return text_of(node("html", head, body, lang="en"))
 
 
@@ -64,7 +64,7 @@ def _figures(report: Report) -> Iterator[Element]:
         for name, values in line.requests.items()
     }
     yield node("h2", "Over time")
-    yield lines("Requests a second by API", line.bins, _series(rates), rate, marks=marks)
+    yield lines("Requests per second by API", line.bins, _series(rates), rate, marks=marks)
     percentiles = [Series(name, values) for name, values in line.percentiles.items()]
     yield lines(
         "Total time of all requests",
@@ -74,18 +74,19 @@ def _figures(report: Report) -> Iterator[Element]:
         is_logarithmic=True,
         marks=marks,
     )
-    slowest = _alone(line.slowest)
+    slowest = _first_series(line.slowest)
     yield lines(
         "p99 of total time by API", line.bins, slowest, duration, is_logarithmic=True, marks=marks
     )
-    yield heatmap("How many requests took how long", line.bins, line.heat, duration, marks=marks)
+    yield heatmap("Distribution of total time", line.bins, line.heat, duration, marks=marks)
     if line.errors:
         yield stacked_columns("Errors", line.bins, _series(line.errors), count, marks=marks)
     if marks:
-        said = (
-            f"anomalies: minutes unlike the hour before them, {count(report.anomaly_count)} in all"
+        text = (
+            "anomalies: values that deviate from the hour before,"
+            f" {count(report.anomaly_count)} in all"
         )
-        legend = node("li", node("span", class_="key alarm"), said)
+        legend = node("li", node("span", class_="key alarm"), text)
         yield node("ul", legend, class_="legend")
     bars = [
         Bar(printable(api.name), [api.traffic.mean_us(part) for part in PARTS])
@@ -96,24 +97,24 @@ def _figures(report: Report) -> Iterator[Element]:
 
 
 def _series(values: Mapping[str, Sequence[float]]) -> Sequence[Series]:
-    """As many as a chart has colours; what comes behind them is added up."""
-    made = list(_alone(values))
-    if rest := list(values)[len(made) :]:
-        made.append(
+    """Return at most as many series as a chart has colours; the rest is added up to "others"."""
+    series = list(_first_series(values))
+    if rest := list(values)[len(series) :]:
+        series.append(
             Series(_OTHERS, [sum(each) for each in zip(*map(values.get, rest), strict=True)])
         )
-    return made
+    return series
 
 
-def _alone(values: Mapping[str, Sequence[float | None]]) -> Sequence[Series]:
-    """As many as a chart has colours, less one for the others if there are more."""
+def _first_series(values: Mapping[str, Sequence[float | None]]) -> Sequence[Series]:
+    """Return as many series as a chart has colours, leaving one for "others" if needed."""
     names = list(values)
-    alone = names if len(names) <= SERIES_MAX else names[: SERIES_MAX - 1]
-    return [Series(printable(name), values[name]) for name in alone]
+    names = names if len(names) <= SERIES_MAX else names[: SERIES_MAX - 1]
+    return [Series(printable(name), values[name]) for name in names]
 
 
 def _marks(report: Report) -> Sequence[Mark]:
-    """One for each bin that has anomalies, at the first of them."""
+    """Return a mark for each bin with anomalies, at the time of the first."""
     bins = report.timeline.bins
     in_order = sorted(report.anomalies, key=lambda each: (each.window, -abs(each.score)))
     by_bin = groupby(in_order, key=lambda each: int(bins.place(each.window)))
@@ -121,22 +122,22 @@ def _marks(report: Report) -> Sequence[Mark]:
 
 
 def _mark(anomalies: Sequence[Anomaly]) -> Mark:
-    said = "; ".join(map(_said, anomalies[:_TOLD_MAX]))
-    more = f"; and {len(anomalies) - _TOLD_MAX} more" if len(anomalies) > _TOLD_MAX else ""
-    return Mark(anomalies[0].window, said + more)
+    text = "; ".join(map(_text, anomalies[:_TOOLTIP_MAX]))
+    more = f"; and {len(anomalies) - _TOOLTIP_MAX} more" if len(anomalies) > _TOOLTIP_MAX else ""
+    return Mark(anomalies[0].window, text + more)
 
 
-def _said(anomaly: Anomaly) -> str:
+def _text(anomaly: Anomaly) -> str:
     what, written = measure(anomaly.measure)
     value, expected = written(anomaly.value), written(anomaly.expected)
-    who = f"{printable(anomaly.api)} of {printable(anomaly.client_id) or '(none)'}"
-    return f"{who}: {what} {value}, expected {expected}"
+    series = f"{printable(anomaly.api)} of {printable(anomaly.client_id) or '(none)'}"
+    return f"{series}: {what} {value}, expected {expected}"
 
 
 def _table(section: Section) -> Iterator[Element]:
     yield node("h2", section.title)
     if not section.rows:
-        yield node("p", section.nothing)
+        yield node("p", section.placeholder)
         return
     classes = ["number" if heading.endswith(">") else "" for heading in section.headings]
     head = _row("th", [heading.removesuffix(">") for heading in section.headings], classes)

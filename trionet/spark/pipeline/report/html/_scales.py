@@ -1,4 +1,4 @@
-"""Where on an axis a value lies, and which values the axis names. Pure."""
+"""The axes of charts: positions of values, and tick marks. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import attrs
 
 from ..data._bins import DAY, ROUND_TIMES
 
-#: How many values an axis names, at least about half of it.
+#: Ticks of an axis at most; round steps may give about half as many.
 _TICKS: Final = 6
 _TIME_TICKS: Final = 9
 
 
 class Scale(Protocol):
-    """An axis: 0 is its beginning and 1 its end."""
+    """Maps values to positions on an axis, from 0 to 1."""
 
     def place(self, value: float) -> float: ...
 
@@ -27,7 +27,7 @@ class Scale(Protocol):
 
 @attrs.frozen
 class Linear:
-    """From zero to a round number that is not below any value."""
+    """An axis from zero to a round number that no value exceeds."""
 
     top: float
     step: float
@@ -46,7 +46,7 @@ class Linear:
 
 @attrs.frozen
 class Logarithmic:
-    """From a power of ten that is not above any value to one that is not below; from 1 on."""
+    """A logarithmic axis between two powers of ten that enclose all values; starts at 1 or more."""
 
     low: int
     high: int
@@ -66,21 +66,21 @@ class Logarithmic:
 
 
 def _round_up(value: float) -> float:
-    """The next of 1, 2, 5, 10, 20, ... and of their tenths and hundredths."""
+    """Round up to the next of 1, 2, 5, 10, 20, ..., or of 0.1, 0.2, 0.5, ..."""
     base = 10.0 ** math.floor(math.log10(value))
     return next(base * each for each in (1, 2, 5, 10) if base * each >= value * (1 - 1e-9))
 
 
 def time_ticks(start: datetime, end: datetime) -> list[tuple[datetime, str]]:
-    """Round times in a range, with how they are written.
+    """Return round times in a range with their labels.
 
-    A day is written where it begins, and in front, so that a time without one is never in doubt.
+    The first label and those at midnight include the day, so that the others are unambiguous.
     """
     seconds = (end - start).total_seconds()
     step = next((each for each in ROUND_TIMES if seconds / each <= _TIME_TICKS), ROUND_TIMES[-1])
     first = math.ceil(start.timestamp() / step) * step
     times = takewhile(lambda time: time <= end, _times(first, step))
-    return [(time, _written(time, step, is_first=not n)) for n, time in enumerate(times)]
+    return [(time, _label(time, step, is_first=not n)) for n, time in enumerate(times)]
 
 
 def _times(first: float, step: float) -> Iterator[datetime]:
@@ -90,7 +90,7 @@ def _times(first: float, step: float) -> Iterator[datetime]:
         time += timedelta(seconds=step)
 
 
-def _written(time: datetime, step: float, *, is_first: bool) -> str:
+def _label(time: datetime, step: float, *, is_first: bool) -> str:
     if step >= DAY:
         return time.strftime("%Y-%m-%d" if is_first or time.timetuple().tm_yday == 1 else "%m-%d")
     is_midnight = time.hour == time.minute == 0

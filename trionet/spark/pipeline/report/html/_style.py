@@ -1,11 +1,11 @@
-"""How a page looks, in light and in dark, on a screen and on paper. Data."""
+"""The style sheet of the page: a light and a dark scheme, for screen and print. Data."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# Eight colours in each scheme: Okabe and Ito's, which nearly everybody can tell apart, with the
-# yellow made darker on white, and blue and black made lighter on black.
+# Eight colours per scheme: the color-blind safe palette of Okabe and Ito, with a darker yellow on
+# white, and lighter blue and black on black.
 _LIGHT: Final = (
     "#0072b2",
     "#e69f00",

@@ -1,4 +1,4 @@
-"""A report as JSON: everything that it says, times in microseconds. Pure."""
+"""A report as JSON; durations are in microseconds. Pure."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import attrs
 
 from ..data._figures import Anomaly, Api, Close, Error, Quota, Report, Talker, Timeline, Traffic
 
-#: Of what a document looks like; it grows when a field goes or means something else.
+#: The version of the format; increased when a field is removed or changes its meaning.
 VERSION: Final = 1
 
 
 def document(report: Report) -> str:
-    """One line of JSON."""
-    asked = {"from": report.asked.start, "to": report.asked.end}
-    made = {
+    """Serialize a report to one line of JSON."""
+    requested = {"from": report.requested.start, "to": report.requested.end}
+    fields = {
         "version": VERSION,
         "folder": report.folder,
-        "asked": asked,
+        "asked": requested,
         "apis_only": list(report.filters.apis.values()),
         "clients_only": report.filters.clients,
         "listeners_only": report.filters.listeners,
@@ -41,7 +41,7 @@ def document(report: Report) -> str:
         "intake": attrs.asdict(report.intake),
         "timeline": _timeline(report.timeline),
     }
-    return json.dumps(made, default=_plain)
+    return json.dumps(fields, default=_plain)
 
 
 def _api(api: Api, seconds: float) -> Mapping[str, Any]:

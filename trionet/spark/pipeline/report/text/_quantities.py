@@ -1,4 +1,4 @@
-"""Numbers as a report writes them, short and with their unit. Pure."""
+"""Formats numbers for a report, short and with their unit. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 _SIZES: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 _COUNTS: Final = ("", "k", "M", "G", "T")
-# The unit of a time, its microseconds, and how many of it are told in the next one.
+# Each unit of time: its length in microseconds, and from how many units on the next one is used.
 _TIMES: Final = (
     ("µs", 1.0, 999.5),
     ("ms", 1e3, 999.5),
@@ -18,17 +18,17 @@ _TIMES: Final = (
     ("d", 86400e6, math.inf),
 )
 _ZEROS: Final = re.compile(r"\.0+(?!\d)")
-#: Nothing was there to be measured.
+#: Shown in place of an undefined value.
 NOTHING: Final = "-"
 
 
 def count(value: float) -> str:
-    """How many: all digits up to a million, ``1.23 M`` beyond."""
+    """Format a count: all digits up to a million, ``1.23 M`` beyond."""
     return f"{value:,.0f}" if value < 1_000_000 else _scaled(value, _COUNTS)
 
 
 def rate(value: float) -> str:
-    """How many a second."""
+    """Format a rate per second."""
     if value >= 1_000_000:
         return f"{_scaled(value, _COUNTS)}/s"
     digits = 0 if value >= 100 else 1 if value >= 1 or not value else 3
@@ -36,19 +36,19 @@ def rate(value: float) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes: ``381 kB``."""
+    """Format a number of bytes: ``381 kB``."""
     return _scaled(value, _SIZES)
 
 
 def share(value: float) -> str:
-    """A share of 1 in percent; one that is not nothing does not look like nothing."""
+    """Format a fraction as a percentage; a tiny one is shown as ``<0.01%``, not as 0."""
     if 0 < value < 0.0001:
         return "<0.01%"
     return f"{value:.2%}" if value < 0.1 else f"{value:.1%}"
 
 
 def duration(microseconds: float | None) -> str:
-    """A time in the unit that keeps it short, with three digits: ``1.23 ms``."""
+    """Format a duration with three digits in a suitable unit: ``1.23 ms``."""
     if microseconds is None:
         return NOTHING
     unit, factor = next(
@@ -58,14 +58,14 @@ def duration(microseconds: float | None) -> str:
 
 
 def rounded(text: str) -> str:
-    """The same, without the zeros of a round number: ``10 ms``."""
+    """Remove the trailing zeros of a formatted number: ``10 ms``."""
     return _ZEROS.sub("", text)
 
 
 def _scaled(value: float, units: tuple[str, ...]) -> str:
     for unit in units[:-1]:
         if value < 999.5:
-            # What is not scaled is a whole number.
+            # Unscaled values are integers.
             digits = f"{value:.0f}" if unit == units[0] else _three_digits(value)
             return f"{digits} {unit}".rstrip()
         value /= 1000

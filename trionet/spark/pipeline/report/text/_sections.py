@@ -1,7 +1,6 @@
-"""The tables of a report, as text: the same on a terminal and in a page. Pure.
+"""The tables of a report as text, for the terminal and the HTML page. Pure.
 
-What clients call themselves is made safe for a terminal here; for HTML it is escaped where that is
-written.
+Strings supplied by clients are sanitised for terminals here; the HTML page escapes them itself.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ import attrs
 from ....._util._printable import printable
 from ..data._figures import SHARES, Anomaly, Api, Close, Error, Quota, Report, Talker
 from ..data._folding import error_name
-from ..data._time_range import shown
+from ..data._time_range import format_time
 from ._quantities import NOTHING, count, duration, rate, rounded, share, size
 
-#: What goes through a request in turn, and the waiting for a quota behind it (KIP-219).
+#: The phases of a request in their order; a quota throttles after the response (KIP-219).
 PARTS: Final = {
     "request_queue": "request queue",
     "local": "local",
@@ -39,32 +38,32 @@ class Section:
     """A table.
 
     Attributes:
-        title: above it.
-        headings: of the columns; those that end with ``>`` have numbers, to the right.
-        rows: of texts that are safe to show.
-        note: below it.
-        nothing: instead of it, if it has no rows.
+        title: the title above the table.
+        headings: the column headings; those that end with ``>`` are of right-aligned numbers.
+        rows: sanitised texts.
+        note: a note below the table.
+        placeholder: shown instead of a table without rows.
     """
 
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
-    nothing: str = ""
+    placeholder: str = ""
 
 
 def overview(report: Report) -> Sequence[tuple[str, str]]:
-    """What is said first, and of all."""
+    """Return the names and texts of the overview, which starts the report."""
     return [(name, text) for name, text in _overview(report) if text]
 
 
 def _overview(report: Report) -> Iterator[tuple[str, str]]:
     traffic, seconds = report.traffic, report.seconds
     yield "Folder", printable(report.folder)
-    yield "Time", f"{shown(report.start)} to {shown(report.end)}"
+    yield "Time", f"{format_time(report.start)} to {format_time(report.end)}"
     minutes = round(seconds / 60)
-    there = "" if report.windows == minutes else f", {count(report.windows)} of them with results"
-    yield "Minutes", f"{count(minutes)}{there}"
+    covered = "" if report.windows == minutes else f", {count(report.windows)} with results"
+    yield "Minutes", f"{count(minutes)}{covered}"
     yield "Only", _filters(report)
     is_sample = traffic.records != traffic.requests
     sample = f", estimated from a sample of {count(traffic.records)}" if is_sample else ""
@@ -79,7 +78,7 @@ def _overview(report: Report) -> Iterator[tuple[str, str]]:
     yield "Total time", ", ".join(f"{name} {duration(total[name])}" for name in SHARES) + slowest
     yield "Throttled", f"{count(traffic.throttled)} requests"
     yield "Anomalies", count(report.anomaly_count)
-    yield "In no minute", _intake(report)
+    yield "Not included", _intake(report)
 
 
 def _filters(report: Report) -> str:
@@ -102,21 +101,21 @@ def _peak(report: Report) -> str:
 def _intake(report: Report) -> str:
     intake = report.intake
     parts = (
-        (intake.late, "came after their minute was finished"),
-        (intake.malformed, "are no records of a request log"),
-        (intake.newer, "are of a newer version"),
-        (intake.ahead, "are of a time that was still to come"),
+        (intake.late, "late (their minute was closed)"),
+        (intake.malformed, "malformed"),
+        (intake.newer, "of a newer version"),
+        (intake.ahead, "with a time in the future"),
     )
-    said = ", ".join(f"{count(number)} {what}" for number, what in parts if number)
-    return f"records of all clients: {said}" if said else ""
+    text = ", ".join(f"{count(number)} {what}" for number, what in parts if number)
+    return f"records of all clients: {text}" if text else ""
 
 
 def sections(report: Report, top: int) -> Sequence[Section]:
-    """All tables, in the order of a report.
+    """Return all tables in the order of the report.
 
     Args:
-        report: what they say.
-        top: of how many a table tells at most.
+        report: the report.
+        top: rows per table at most.
     """
     return [
         _apis(report),
@@ -134,8 +133,8 @@ def _apis(report: Report) -> Section:
         "APIs",
         (*headings, "max>", "received>", "sent>"),
         [_api(api, report) for api in report.apis],
-        note="Times are totals; percentiles are of all minutes together, within 0.8 %.",
-        nothing="No requests.",
+        note="Times are totals; percentiles cover all minutes, with an error of at most 0.8 %.",
+        placeholder="No requests.",
     )
 
 
@@ -169,8 +168,8 @@ def _talkers(report: Report) -> Section:
             "errors>",
         ),
         [_talker(each) for each in report.talkers],
-        note="Those with the largest share of requests, bytes or time.",
-        nothing="No requests.",
+        note="The clients with the largest share of requests, bytes or time.",
+        placeholder="No requests.",
     )
 
 
@@ -196,7 +195,7 @@ def _errors(report: Report, top: int) -> Section:
         ("API", "error", "requests>", "share of API>"),
         [_error(each, requests.get(each.api, 0)) for each in report.errors[:top]],
         note=_and_more(len(report.errors), top),
-        nothing="No errors.",
+        placeholder="No errors.",
     )
 
 
@@ -220,7 +219,7 @@ def _closes(report: Report, top: int) -> Section:
         ),
         [_close(each) for each in report.closes[:top]],
         note=of_all + _and_more(len(report.closes), top),
-        nothing="No connection was closed.",
+        placeholder="No connections were closed.",
     )
 
 
@@ -239,10 +238,10 @@ def _close(close: Close) -> Sequence[str]:
 def _quotas(report: Report) -> Section:
     return Section(
         "Quota pressure",
-        ("client", "principal", "listener", "throttled>", "share>", "waited>", "longest>"),
+        ("client", "principal", "listener", "throttled>", "share>", "total>", "longest>"),
         [_quota(each) for each in report.quotas],
         note="Of all APIs." if report.filters.apis else "",
-        nothing="Nobody was throttled.",
+        placeholder="No client was throttled.",
     )
 
 
@@ -264,14 +263,14 @@ def _anomalies(report: Report, top: int) -> Section:
         ("minute", "what", "was>", "expected>", "score>", "API", "client", "listener"),
         [_anomaly(each) for each in report.anomalies[:top]],
         note="Expected is the median of the hour before. " + _and_more(report.anomaly_count, top),
-        nothing="No minute was unlike the hour before it.",
+        placeholder="No anomalies.",
     )
 
 
 def _anomaly(anomaly: Anomaly) -> Sequence[str]:
     what, written = measure(anomaly.measure)
     return (
-        shown(anomaly.window),
+        format_time(anomaly.window),
         what,
         written(anomaly.value),
         written(anomaly.expected),
@@ -283,7 +282,7 @@ def _anomaly(anomaly: Anomaly) -> Sequence[str]:
 
 
 def measure(name: str) -> tuple[str, Callable[[float], str]]:
-    """What a measure of anomalies is called, and how its values are written."""
+    """Return the label of a measure of anomalies, and the function that formats its values."""
     return _MEASURES.get(name, (printable(name), lambda value: f"{value:,.6g}"))
 
 
@@ -292,4 +291,4 @@ def _name(text: str) -> str:
 
 
 def _and_more(number: int, top: int) -> str:
-    return f"{count(number - top)} more are not shown." if number > top else ""
+    return f"{count(number - top)} more not shown." if number > top else ""

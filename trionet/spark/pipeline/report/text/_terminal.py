@@ -1,4 +1,4 @@
-"""A report on a terminal, or as plain text in a pipe."""
+"""A report on a terminal, or as plain text."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from ..data._figures import Report
 from ._quantities import duration
 from ._sections import PARTS, Section, overview, sections
 
-#: How wide plain text is; nobody sees where a pipe wraps.
+#: The width of plain text.
 PLAIN_WIDTH: Final = 140
 #: Cells of a bar.
 _BAR: Final = 40
 
-# Okabe and Ito's colours, which nearly everybody can tell apart; glyphs do it without any.
+# The color-blind safe palette of Okabe and Ito; the glyphs differ, too, for output without colors.
 _STYLES: Final = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00")
 _GLYPHS: Final = "█▓▒░▚▄"
 _ASCII_GLYPHS: Final = "#=+-%!"
 
 
 def write(report: Report, top: int, file: IO[str]) -> None:
-    """Write everything.
+    """Write a report as text.
 
     Args:
-        report: what is said.
-        top: of how many a table tells at most.
-        file: where to; in colours if it is a terminal.
+        report: the report.
+        top: rows per table at most.
+        file: the output; colored if it is a terminal.
     """
     console = Console(file=file, highlight=False, markup=False, emoji=False)
     if not file.isatty():
@@ -61,7 +61,7 @@ def _grid(lines: Sequence[tuple[str, str]]) -> Table:
 def _table(section: Section) -> RenderableType:
     title = Text(section.title, "bold cyan")
     if not section.rows:
-        return Group(title, Text(section.nothing))
+        return Group(title, Text(section.placeholder))
     table = Table(title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in section.headings:
         is_number = heading.endswith(">")
@@ -72,7 +72,7 @@ def _table(section: Section) -> RenderableType:
             overflow="fold",
         )
     for row in section.rows:
-        # Text, not markup: what clients call themselves is shown as it is.
+        # As Text, so that rich does not interpret names of clients as markup.
         table.add_row(*map(Text, row))
     return Group(title, table, *([Text(section.note, "dim")] if section.note else []))
 
@@ -80,8 +80,8 @@ def _table(section: Section) -> RenderableType:
 def _phases(report: Report, glyphs: str) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("API", overflow="fold")
-    table.add_column("on average", justify="right", no_wrap=True)
-    table.add_column("where the time goes", no_wrap=True)
+    table.add_column("mean", justify="right", no_wrap=True)
+    table.add_column("share of phases", no_wrap=True)
     for api in report.apis:
         means = {part: api.traffic.mean_us(part) for part in PARTS}
         table.add_row(
@@ -105,13 +105,13 @@ def _bar(parts: Mapping[str, float], glyphs: str) -> Text:
 
 
 def divided(parts: Sequence[float], cells: int) -> Sequence[int]:
-    """How many cells each part gets of a bar; together they fill it (largest remainders)."""
+    """Divide the cells of a bar in proportion to its parts (largest remainder method)."""
     whole = sum(parts)
     if not whole:
         return [0] * len(parts)
     exact = [cells * part / whole for part in parts]
-    made = [int(each) for each in exact]
-    by_remainder = sorted(range(len(parts)), key=lambda n: made[n] - exact[n])
-    for n in by_remainder[: cells - sum(made)]:
-        made[n] += 1
-    return made
+    counts = [int(each) for each in exact]
+    by_remainder = sorted(range(len(parts)), key=lambda n: counts[n] - exact[n])
+    for n in by_remainder[: cells - sum(counts)]:
+        counts[n] += 1
+    return counts

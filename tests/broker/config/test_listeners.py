@@ -1,0 +1,147 @@
+"""From listeners' texts to endpoints."""
+
+from __future__ import annotations
+
+import pytest
+
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.errors import ConfigError
+
+
+def bound(settings: dict[str, object]) -> list[str]:
+    return [str(endpoint) for endpoint in BrokerConfig.from_settings(settings).listeners]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"listeners": "PLAINTEXT://127.0.0.1:0"}, ["PLAINTEXT://127.0.0.1:0"]),
+        ({"listeners": ["plaintext://h:1"]}, ["PLAINTEXT://h:1"]),
+        (
+            {
+                "listeners": "IN://127.0.0.1:1, OUT://127.0.0.2:2",
+                "listener.security.protocol.map": "in:plaintext, OUT:PLAINTEXT,SSL:SSL",
+            },
+            ["IN://127.0.0.1:1", "OUT://127.0.0.2:2"],
+        ),
+        (
+            {
+                "listeners": "PLAINTEXT://127.0.0.1:0,B://127.0.0.1:0",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,B:PLAINTEXT",
+            },
+            ["PLAINTEXT://127.0.0.1:0", "B://127.0.0.1:0"],
+        ),
+        (
+            {
+                "listeners": "PLAINTEXT://127.0.0.1:9092,SIX://[::1]:9092",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SIX:PLAINTEXT",
+            },
+            ["PLAINTEXT://127.0.0.1:9092", "SIX://[::1]:9092"],
+        ),
+        (
+            {
+                "listeners": "PLAINTEXT://127.0.0.1:9092,controller://:9092",
+                "controller.listener.names": "CONTROLLER",
+            },
+            ["PLAINTEXT://127.0.0.1:9092"],
+        ),
+    ],
+)
+def test_listeners_that_can_be_served(settings: dict[str, object], expected: list[str]) -> None:
+    assert expected == bound(settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"listeners": "127.0.0.1:9092"}, "listeners: '127.0.0.1:9092' is not a listener; allowed"),
+        ({"listeners": ""}, "listeners = '' names no listener for clients"),
+        (
+            {"listeners": "C://h:1", "controller.listener.names": "C"},
+            "listeners = 'C://h:1' names no listener for clients",
+        ),
+        ({"listeners": "INSIDE://h:1"}, "listeners: 'INSIDE://h:1': the listener name INSIDE"),
+        (
+            {"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"},
+            "listeners = 'PLAINTEXT://h:1,PLAINTEXT://h:2' has 2 listeners named PLAINTEXT",
+        ),
+        (
+            {
+                "listeners": "PLAINTEXT://127.0.0.1:1,B://127.0.0.2:1",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,B:PLAINTEXT",
+            },
+            "listeners: 2 listeners have port 1; allowed: different ports, port 0,",
+        ),
+        (
+            {"listener.security.protocol.map": "PLAINTEXT:TLS"},
+            "listener.security.protocol.map = 'PLAINTEXT:TLS': 'PLAINTEXT:TLS' is not allowed",
+        ),
+        (
+            {"listener.security.protocol.map": "A:SSL,A:SSL"},
+            "listener.security.protocol.map = 'A:SSL,A:SSL': 'A:SSL' is not allowed; allowed: NAME",
+        ),
+        (
+            {"listener.security.protocol.map": "SSL"},
+            "listener.security.protocol.map = 'SSL': 'SSL' is not allowed",
+        ),
+    ],
+)
+def test_listeners_that_cannot_be_served(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.from_settings(settings)
+
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
+def test_a_wildcard_listener_must_say_what_to_advertise(host: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.from_settings({"listeners": f"PLAINTEXT://{host}:9092"})
+
+    assert str(caught.value).endswith(
+        "set advertised.listeners to the address that clients use, such as"
+        " advertised.listeners=PLAINTEXT://localhost:9092"
+    )
+
+
+@pytest.mark.parametrize(
+    ("advertised", "expected"),
+    [
+        (None, {"A": "A://10.0.0.1:1", "B": "B://10.0.0.1:2"}),
+        ("B://b.example:20", {"A": "A://10.0.0.1:1", "B": "B://b.example:20"}),
+        ("A://a:0,B://b:20", {"A": "A://a:0", "B": "B://b:20"}),
+        ("A://a:10,C://c:30", {"A": "A://a:10", "B": "B://10.0.0.1:2"}),
+    ],
+)
+def test_clients_are_told_the_advertised_address_and_else_the_bound_one(
+    advertised: str | None, expected: dict[str, str]
+) -> None:
+    config = BrokerConfig.from_settings(
+        {
+            "listeners": "A://10.0.0.1:1,B://10.0.0.1:2,C://:3",
+            "advertised.listeners": advertised,
+            "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT,C:SSL",
+            "controller.listener.names": "C",
+        }
+    )
+
+    assert expected == {name: str(config.advertised(name)) for name in ("A", "B")}
+    with pytest.raises(KeyError):
+        config.advertised("C")
+
+
+@pytest.mark.parametrize(
+    ("advertised", "message"),
+    [
+        ("SSL://h:1", "advertised.listeners: SSL://h:1 has no listener of the same name"),
+        ("PLAINTEXT://0.0.0.0:1", "advertised.listeners: clients cannot connect to PLAINTEXT://0"),
+        ("PLAINTEXT://:1", "advertised.listeners: clients cannot connect to PLAINTEXT://:1"),
+        ("h:1", "advertised.listeners: 'h:1' is not a listener"),
+        ("PLAINTEXT://h:1,PLAINTEXT://h:2", "advertised.listeners = 'PLAINTEXT://h:1,PLAINTEXT"),
+    ],
+)
+def test_addresses_that_cannot_be_advertised(advertised: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.from_settings({"advertised.listeners": advertised})
+
+    assert str(caught.value).startswith(message)

@@ -1,0 +1,367 @@
+"""The coordinator: which group a call is for, when groups are woken, what is answered when."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from support.coordinating import coordinating, virtual_ms
+from support.groups import RANGE
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.groups._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
+from trionet.broker.groups._group_coordinator import GroupCoordinator
+from trionet.broker.groups._group_state import GroupState
+from trionet.protocol import error_codes
+
+STRANGER = JoinGroupResult("nobody", generation=1)
+UNKNOWN_MEMBER_ID = error_codes.UNKNOWN_MEMBER_ID
+
+
+async def test_the_first_who_joins_makes_the_group() -> None:
+    async with coordinating() as it:
+        before = it.state()
+        answer = await it.join().answer()
+
+        assert (None, GroupState.COMPLETING) == (before, it.state())
+        assert (0, 1) == (answer.error_code, answer.generation)
+        assert answer.member_id.startswith("c-")
+        assert len("c-") + 36 == len(answer.member_id)
+
+
+async def test_ids_are_never_given_twice() -> None:
+    async with coordinating() as it:
+        ids = {it.join(must_know_id=True).answers[0].member_id for _ in range(100)}
+
+        assert 100 == len(ids)
+
+
+async def test_groups_know_nothing_of_each_other() -> None:
+    async with coordinating() as it:
+        first, second = await it.stable("a"), await it.stable("b")
+
+        assert [0, UNKNOWN_MEMBER_ID] == [it.heartbeat(first, group=each) for each in "ab"]
+        assert [UNKNOWN_MEMBER_ID, 0] == [it.heartbeat(second, group=each) for each in "ab"]
+
+
+async def test_a_group_must_have_a_name_to_have_members() -> None:
+    async with coordinating() as it:
+        await it.commit(("t", 0, 5), group="").answer()  # it may have offsets
+        invalid = error_codes.INVALID_GROUP_ID
+
+        assert invalid == it.join(group="").answers[0].error_code
+        assert invalid == it.join("c-1", group="").answers[0].error_code
+        assert invalid == it.sync(STRANGER, group="").answers[0].error_code
+        assert invalid == it.heartbeat(STRANGER, group="")
+        assert [invalid] * 2 == it.coordinator.leave("", [("a", None), ("", "b")])
+
+
+async def test_nobody_is_a_member_of_a_group_that_is_not_there() -> None:
+    async with coordinating() as it:
+        assert UNKNOWN_MEMBER_ID == it.join("c-1").answers[0].error_code
+        assert UNKNOWN_MEMBER_ID == it.sync(STRANGER).answers[0].error_code
+        assert UNKNOWN_MEMBER_ID == it.heartbeat(STRANGER)
+        assert [UNKNOWN_MEMBER_ID] * 2 == it.coordinator.leave("g", [("a", None), ("", "b")])
+        assert it.state() is None
+
+
+@pytest.mark.parametrize(
+    ("session_ms", "is_allowed"),
+    [(5999, False), (6000, True), (8191, True), (8192, False), (0, False), (-1, False)],
+)
+async def test_a_session_has_bounds(session_ms: int, is_allowed: bool) -> None:
+    async with coordinating(group_max_session_timeout_ms=8191) as it:
+        [answer] = it.join(session=session_ms / 1000, must_know_id=True).answers
+
+        expected = (
+            error_codes.MEMBER_ID_REQUIRED if is_allowed else error_codes.INVALID_SESSION_TIMEOUT
+        )
+        assert expected == answer.error_code
+        assert is_allowed == (it.state() is not None)
+
+
+async def test_a_bound_itself_is_allowed_however_seconds_are_rounded() -> None:
+    awkward = [ms for ms in range(6000, 70_000) if ms / 1000 * 1000 != ms]
+    assert awkward
+    for ms in awkward[:3]:
+        async with coordinating(
+            group_min_session_timeout_ms=ms, group_max_session_timeout_ms=ms
+        ) as it:
+            [answer] = it.join(session=ms / 1000, must_know_id=True).answers
+            assert error_codes.MEMBER_ID_REQUIRED == answer.error_code
+
+
+# Time.
+
+
+async def test_members_are_waited_for_as_the_settings_say(autojump_clock: MockClock) -> None:
+    async with coordinating(group_initial_rebalance_delay_ms=3000) as it:
+        began = trio.current_time()
+        first = it.join()
+        await trio.sleep(2)
+        second = it.join()
+
+        answers = [await first.answer(), await second.answer()]
+
+        assert 6 == pytest.approx(trio.current_time() - began)
+        assert [1, 1] == [answer.generation for answer in answers]
+
+
+async def test_silent_members_are_dropped_although_nobody_calls(autojump_clock: MockClock) -> None:
+    async with coordinating() as it:
+        await it.stable(session=10.0)
+
+        await trio.sleep(9.9)
+        before = it.state()
+        await trio.sleep(0.1)
+        await wait_all_tasks_blocked()
+
+        # The rebalance ends at once, as nobody is left.
+        assert (GroupState.STABLE, GroupState.EMPTY) == (before, it.state())
+
+
+async def test_every_group_is_woken_in_its_own_time(autojump_clock: MockClock) -> None:
+    sessions = {"a": 30.0, "b": 10.0, "c": 20.0, "d": 10.0, "e": 7.0}
+    async with coordinating() as it:
+        began = trio.current_time()
+        for group, session in sessions.items():
+            await it.stable(group, session=session)
+        ended: dict[str, float] = {}
+        while len(ended) < len(sessions):
+            await trio.sleep(0.25)
+            for group in sessions:
+                if it.state(group) is GroupState.EMPTY and group not in ended:
+                    ended[group] = trio.current_time() - began
+
+        assert sessions == pytest.approx(ended, abs=0.26)
+
+
+async def test_a_member_that_is_heard_of_in_time_stays(autojump_clock: MockClock) -> None:
+    async with coordinating() as it:
+        answer = await it.stable(session=10.0)
+        for _ in range(20):
+            await trio.sleep(9)
+            assert error_codes.NONE == it.heartbeat(answer)
+
+        assert GroupState.STABLE is it.state()
+
+
+class Steps(trio.abc.Instrument):
+    """Counts how often any task ran."""
+
+    count = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += 1
+
+
+async def test_an_idle_coordinator_sleeps() -> None:
+    steps = Steps()
+    async with coordinating() as it:
+        await it.stable()
+        await wait_all_tasks_blocked()
+        trio.lowlevel.add_instrument(steps)
+        await trio.sleep(0.05)
+        trio.lowlevel.remove_instrument(steps)
+
+    assert 1 == steps.count  # this test itself
+
+
+async def test_wakes_of_a_group_that_was_deleted_harm_nobody(autojump_clock: MockClock) -> None:
+    async with coordinating() as it:
+        answer = await it.stable(session=10.0)
+        it.coordinator.leave("g", [(answer.member_id, None)])
+        assert 0 == await it.delete().answer()
+        await trio.sleep(5)
+        again = await it.stable(session=10.0)
+        await trio.sleep(6)  # past what was planned for the first one
+
+        assert error_codes.NONE == it.heartbeat(again)
+        await trio.sleep(10.1)
+        assert GroupState.EMPTY is it.state()
+
+
+async def test_plans_that_were_changed_do_not_pile_up(autojump_clock: MockClock) -> None:
+    async with coordinating() as it:
+        answer = await it.stable(session=10.0)
+        for _ in range(1000):
+            await trio.sleep(1)
+            it.heartbeat(answer)
+
+        assert 10 >= len(it.coordinator._timers.heap)
+
+
+# Storing.
+
+
+async def test_assignments_that_cannot_be_stored_are_not_handed_out() -> None:
+    async with coordinating() as it:
+        answer = await it.join().answer()
+        async with it.broken("consumer_group"):
+            synced = await it.sync(answer, {answer.member_id: b"x"}).answer()
+
+        assert SyncGroupResult(error_codes.COORDINATOR_NOT_AVAILABLE) == synced
+        assert GroupState.PREPARING is it.state()
+        again = await it.join(answer.member_id).answer()
+        assert 2 == again.generation
+        assert b"y" == (await it.sync(again, {answer.member_id: b"y"}).answer()).assignment
+
+
+async def test_a_static_member_is_told_its_new_id_when_that_is_stored() -> None:
+    async with coordinating() as it:
+        await it.stable(instance="i")
+
+        asked = it.join(instance="i")
+
+        assert [] == asked.answers
+        answer = await asked.answer()
+        assert (0, 1) == (answer.error_code, answer.generation)
+        assert 0 == it.heartbeat(answer, instance="i")
+
+
+async def test_it_has_to_ask_again_if_its_new_id_cannot_be_stored() -> None:
+    async with coordinating() as it:
+        await it.stable(instance="i")
+        async with it.broken("consumer_group"):
+            refused = await it.join(instance="i").answer()
+        answer = await it.join(instance="i").answer()
+
+        assert (error_codes.COORDINATOR_NOT_AVAILABLE, "") == (
+            refused.error_code,
+            refused.member_id,
+        )
+        assert 0 == it.heartbeat(answer, instance="i")
+
+
+# The end.
+
+
+async def test_a_closed_one_keeps_nobody_waiting() -> None:
+    async with coordinating(group_initial_rebalance_delay_ms=60_000) as it:
+        joining = it.join(must_know_id=False)
+        await wait_all_tasks_blocked()
+        assert [] == joining.answers
+
+        it.coordinator.close()
+        later = it.join()
+        synced = it.sync(STRANGER)
+
+        closed = error_codes.COORDINATOR_NOT_AVAILABLE
+        assert [closed] * 3 == [
+            joining.answers[0].error_code,
+            later.answers[0].error_code,
+            synced.answers[0].error_code,
+        ]
+
+
+async def test_it_takes_commits_to_its_end() -> None:
+    """Consumers that are told of the end want to keep what they have read."""
+    async with coordinating() as it:
+        answer = await it.stable()
+        it.coordinator.close()
+
+        caller = Caller(answer.member_id, None, answer.generation)
+        assert 0 == await it.commit(("t", 0, 7), caller=caller).answer()
+        assert 0 == it.heartbeat(answer)
+        assert [0] == it.coordinator.leave("g", [(answer.member_id, None)])
+
+
+async def test_what_is_answered_may_call_again(autojump_clock: MockClock) -> None:
+    """A reply that joins at once, as no socket does, finds a group that is whole."""
+    async with coordinating(group_initial_rebalance_delay_ms=1000) as it:
+        answers: list[JoinGroupResult] = []
+        are_all_there = trio.Event()
+
+        def again(answer: JoinGroupResult) -> None:
+            answers.append(answer)
+            if len(answers) < 3:
+                join(answer.member_id)
+            else:
+                are_all_there.set()
+
+        def join(id: str) -> None:
+            it.coordinator.join("g", Join(id, None, "c", "", 10.0, 60.0, "consumer", RANGE), again)
+
+        join("")
+        await are_all_there.wait()
+
+        assert [1, 1, 1] == [answer.generation for answer in answers]
+
+
+async def test_nobody_is_silent_while_no_node_can_hear(autojump_clock: MockClock) -> None:
+    async with coordinating() as it:
+        joined = await it.stable(session=10.0)
+        await it.commit(("t", 0, 5)).answer()
+        it.coordinator.hand_over(lambda _: None)
+        await trio.sleep(3600)
+        it.coordinator.expire_offsets(1)
+        assert GroupState.STABLE is it.state()
+
+        it.coordinator.hand_over(lambda _: it.coordinator)
+
+        await trio.sleep(9)  # the session begins with the node that can hear again
+        assert 0 == it.heartbeat(joined)
+        await trio.sleep(11)
+        assert GroupState.EMPTY is it.state()
+
+
+async def test_a_group_that_no_node_coordinates_is_woken_by_no_write(
+    autojump_clock: MockClock,
+) -> None:
+    async with coordinating() as it:
+        joined = await it.join(session=10.0).answer()
+        it.sync(joined, {joined.member_id: b"assigned"})
+        it.coordinator.hand_over(lambda _: None)
+        await it.coordinator.flush()
+
+        assert {} == it.coordinator._timers.scheduled
+
+
+async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_timer_behind() -> (
+    None
+):
+    async with coordinating() as it:
+        joined = await it.join().answer()
+        synced = it.sync(joined, {joined.member_id: b"assigned"})
+        other = GroupCoordinator(BrokerConfig.from_settings({}), it.coordinator._store, virtual_ms)
+        it.coordinator.hand_over(lambda _: other)
+        await it.coordinator.flush()
+
+        assert SyncGroupResult(error_codes.NOT_COORDINATOR) == await synced.answer()
+        assert {} == it.coordinator._timers.scheduled
+        assert ["g"] == list(other.groups) == list(other._timers.scheduled)
+
+
+# Groups that Kafka could not write: the figures are those of a real Apache Kafka 4.3.1.
+
+
+@pytest.mark.parametrize(("size", "is_stored"), [(1_048_000, True), (1_048_588, False)])
+async def test_an_assignment_that_no_record_holds_is_refused_as_kafka_does(
+    size: int, is_stored: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with coordinating() as it:
+        joined = await it.join().answer()
+        synced = await it.sync(joined, {joined.member_id: bytes(size)}).answer()
+
+        if is_stored:
+            assert (0, bytes(size)) == (synced.error_code, synced.assignment)
+            assert GroupState.STABLE is it.state()
+            return
+        assert (error_codes.UNKNOWN_SERVER_ERROR, b"") == (synced.error_code, synced.assignment)
+        assert GroupState.PREPARING is it.state()
+        assert error_codes.REBALANCE_IN_PROGRESS == (await it.sync(joined).answer()).error_code
+        assert "more than message.max.bytes=1048588" in caplog.text
+
+        again = await it.join(joined.member_id).answer()
+        synced = await it.sync(again, {again.member_id: b"small"}).answer()
+        assert (0, b"small") == (synced.error_code, synced.assignment)
+
+
+async def test_what_members_say_of_themselves_counts_too() -> None:
+    async with coordinating(message_max_bytes=1000) as it:
+        joined = await it.join(protocols={"range": bytes(900)}).answer()
+        assert 0 == joined.error_code
+
+        synced = await it.sync(joined, {joined.member_id: bytes(100)}).answer()
+
+        assert error_codes.UNKNOWN_SERVER_ERROR == synced.error_code

@@ -1,0 +1,435 @@
+"""What a log lacks that had been on the disk is reported at its start, and filled."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+
+from support.lost_records import (
+    CONFIG,
+    NOW,
+    ONE,
+    SIZE,
+    TOPIC_ID,
+    losses,
+    name,
+    open_all,
+    readable,
+)
+from trionet.broker.log import FolderDirectory, LogConfig, open_log_folder
+from trionet.broker.log.files._extents import EXTENT_FILE, encode_extents
+from trionet.broker.log.recovery._missing_records import MissingRecordsError
+
+BATCHES, END = 9, 36
+
+
+async def written(folder: FolderDirectory, *, is_clean: bool) -> Path:
+    """A log of five segments that is on the disk; returns its folder."""
+    async with open_log_folder(folder, node_id=1) as opened:
+        await opened.open_all(lambda _: CONFIG, NOW)
+        log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        for _ in range(BATCHES):
+            log.append(ONE, NOW)
+        if not is_clean:
+            await log.flush()
+            await opened.write_checkpoints()
+            opened._is_open = False  # as if the process were killed now
+    assert folder.path is not None
+    return Path(folder.path) / "orders-0"
+
+
+@pytest.fixture(params=[True, False], ids=["stopped", "killed"])
+async def partition(request: pytest.FixtureRequest, folder: FolderDirectory) -> Path:
+    return await written(folder, is_clean=request.param)
+
+
+def logs_in(partition: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in partition.glob("*.log")}
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut_to(size: int) -> Callable[[Path], None]:
+    def cut(path: Path) -> None:
+        path.write_bytes(path.read_bytes()[:size])
+
+    return cut
+
+
+@pytest.mark.parametrize(
+    ("base_offset", "damage", "first", "last", "size"),
+    [
+        pytest.param(32, remove, 32, 35, SIZE, id="newest-removed"),
+        pytest.param(32, empty, 32, 35, SIZE, id="newest-emptied"),
+        pytest.param(32, cut_to(SIZE - 1), 32, 35, SIZE, id="newest-cut-in-a-batch"),
+        pytest.param(16, remove, 16, 23, 2 * SIZE, id="middle-removed"),
+        pytest.param(16, empty, 16, 23, 2 * SIZE, id="middle-emptied"),
+        pytest.param(16, cut_to(SIZE), 20, 23, SIZE, id="middle-cut-between-batches"),
+        pytest.param(16, cut_to(SIZE + 70), 20, 23, SIZE, id="middle-cut-in-a-batch"),
+        pytest.param(16, cut_to(10), 16, 23, 2 * SIZE, id="middle-cut-in-a-header"),
+        pytest.param(0, empty, 0, 7, 2 * SIZE, id="first-emptied"),
+        pytest.param(0, remove, 0, 7, 2 * SIZE, id="first-removed"),
+    ],
+)
+async def test_what_is_missing_is_reported_and_no_offset_is_given_again(
+    folder: FolderDirectory,
+    partition: Path,
+    caplog: pytest.LogCaptureFixture,
+    base_offset: int,
+    damage: Callable[[Path], None],
+    first: int,
+    last: int,
+    size: int,
+) -> None:
+    damage(partition / name(base_offset))
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+        log = opened.logs["orders", 0]
+
+        (report,) = losses(caplog)
+        count = last - first + 1
+        assert (
+            f"orders-0: {count} records are missing, offsets {first} to {last}, {size} bytes"
+            in (report)
+        )
+        assert ".log" in report
+        assert END == log.append(ONE, NOW).first_offset
+        left = [offset for offset in range(END + 4) if not first <= offset <= last]
+        assert left == readable(log)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+async def test_several_losses_are_reported_one_by_one(
+    folder: FolderDirectory, is_clean: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition = await written(folder, is_clean=is_clean)
+    for base_offset in (0, 16, 32):
+        (partition / name(base_offset)).unlink()
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+        log = opened.logs["orders", 0]
+
+        assert ["0 to 7", "16 to 23", "32 to 35"] == [
+            text.partition("offsets ")[2].partition(",")[0].partition(":")[0]
+            for text in losses(caplog)
+        ]
+        assert (8, END) == (log.start_offset, log.end_offset)
+        assert [*range(8, 16), *range(24, 32)] == readable(log)
+
+
+async def test_a_loss_is_reported_once(
+    folder: FolderDirectory, partition: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for base_offset in (0, 16, 32):
+        (partition / name(base_offset)).unlink()
+    found: list[int] = []
+    for _ in range(2):
+        caplog.clear()
+        async with open_log_folder(folder, node_id=1) as opened:
+            await open_all(opened)
+            found = readable(opened.logs["orders", 0])
+    (partition.parent / ".kafka_cleanshutdown").unlink()
+    (partition.parent / EXTENT_FILE).unlink()
+    (partition.parent / "recovery-point-offset-checkpoint").unlink()
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+
+        # Nor does a scan of everything take what is behind for unreachable.
+        assert found == readable(opened.logs["orders", 0])
+    assert [] == losses(caplog)
+
+
+async def test_bytes_behind_a_cut_count_although_they_are_not_in_the_file(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    big = LogConfig(segment_bytes=10**6)
+    async with open_log_folder(folder, node_id=1) as opened:
+        await opened.open_all(lambda _: big, NOW)
+        log = await opened.create("orders", 0, TOPIC_ID, big, NOW)
+        for _ in range(100):
+            log.append(ONE, NOW)
+    assert folder.path is not None
+    cut_to(10 * SIZE + 5)(Path(folder.path) / "orders-0" / name(0))
+    async with open_log_folder(folder, node_id=1) as opened:
+        await opened.open_all(lambda _: big, NOW)
+
+        assert f"360 records are missing, offsets 40 to 399, {90 * SIZE} bytes" in caplog.text
+        assert 400 == opened.logs["orders", 0].end_offset
+
+
+async def test_a_folder_that_is_gone_is_reported_and_its_log_goes_on_behind(
+    folder: FolderDirectory, partition: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.rmtree(partition)
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+        log = opened.logs["orders", 0]
+
+        size = BATCHES * SIZE
+        assert f"36 records are missing, offsets 0 to 35, {size} bytes: there is no folder" in (
+            caplog.text
+        )
+        assert (END, END, TOPIC_ID) == (log.start_offset, log.end_offset, log.topic_id)
+        assert 1 == log.leader_epoch
+        assert END == log.append(ONE, NOW).first_offset
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+
+        assert [*range(END, END + 4)] == readable(opened.logs["orders", 0])
+
+
+async def test_a_folder_that_may_never_have_been_made_is_reported_too(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+
+        assert 0 == opened.logs["orders", 0].end_offset
+    assert "orders-0: there is no folder orders-0: it was removed, or never created" in caplog.text
+
+
+@pytest.mark.parametrize("base_offset", [0, 16, 32, None])
+async def test_a_loss_that_is_not_allowed_keeps_the_log_shut_and_changes_nothing(
+    folder: FolderDirectory,
+    partition: Path,
+    base_offset: int | None,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    backup = shutil.copytree(partition, tmp_path / "backup")
+    if base_offset is None:
+        shutil.rmtree(partition)
+    else:
+        (partition / name(base_offset)).unlink()
+    left = logs_in(partition)
+    for _ in range(2):
+        caplog.clear()
+        with pytest.raises(MissingRecordsError, match=r"orders-0 .*\.allowed=true"):
+            async with open_log_folder(folder, node_id=1) as opened:
+                await open_all(opened, loss_allowed=False)
+        assert 1 == len(losses(caplog))
+        assert left == logs_in(partition)
+    shutil.copytree(backup, partition, dirs_exist_ok=True)
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened, loss_allowed=False)
+
+        assert [*range(END)] == readable(opened.logs["orders", 0])
+
+
+async def test_damage_that_a_scan_finds_is_not_cut_off_if_no_loss_is_allowed(
+    folder: FolderDirectory,
+) -> None:
+    partition = await written(folder, is_clean=False)
+    path = partition / name(32)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(MissingRecordsError):
+        async with open_log_folder(folder, node_id=1) as opened:
+            await open_all(opened, loss_allowed=False)
+
+    assert data == path.read_bytes()
+
+
+async def test_segments_behind_one_that_is_damaged_stay(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition = await written(folder, is_clean=False)
+    data = bytearray((partition / name(16)).read_bytes())
+    data[-1] ^= 1
+    (partition / name(16)).write_bytes(data)
+    # Without it everything is scanned.
+    (partition.parent / EXTENT_FILE).unlink()
+    checkpoint = partition.parent / "recovery-point-offset-checkpoint"
+    checkpoint.write_bytes(b"0\n1\norders 0 22\n")
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+
+        assert [*range(20), *range(24, END)] == readable(opened.logs["orders", 0])
+    (report,) = losses(caplog)
+    assert f"4 records are missing, offsets 20 to 23, {SIZE} bytes: {name(16)}, byte {SIZE}: " in (
+        report
+    )
+
+
+async def test_another_epoch_begins_where_records_are_lost(
+    folder: FolderDirectory, partition: Path
+) -> None:
+    (partition / name(32)).unlink()
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+        log = opened.logs["orders", 0]
+
+        # A consumer that has read what is lost learns of it (KIP-320).
+        assert (0, 32) == log.end_of_epoch(0)
+        assert 1 == log.leader_epoch
+
+
+async def test_what_was_deleted_is_not_missing(
+    folder: FolderDirectory, partition: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+        log = opened.logs["orders", 0]
+        for offset in (8, 18):
+            await log.delete_before(offset)
+        opened._is_open = False  # killed: nothing else is written down
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+
+        log = opened.logs["orders", 0]
+        assert (18, END) == (log.start_offset, log.end_offset)
+        assert 0 < log.segment_count < 5
+    assert [] == losses(caplog)
+
+
+async def test_a_topic_made_again_lacks_nothing_of_the_earlier_one(
+    folder: FolderDirectory, partition: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The power failed between our file, which is written first, and Kafka's.
+    shutil.rmtree(partition)
+    (partition.parent / EXTENT_FILE).write_bytes(encode_extents([]))
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened, loss_allowed=True)
+
+        assert 0 == opened.logs["orders", 0].end_offset
+    assert [] == losses(caplog)
+
+
+async def test_a_log_whose_records_are_all_deleted_lacks_nothing(
+    folder: FolderDirectory, partition: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+        await opened.logs["orders", 0].delete_before(END)
+        opened._is_open = False
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+
+        assert (END, END) == (
+            opened.logs["orders", 0].start_offset,
+            opened.logs["orders", 0].end_offset,
+        )
+    assert [] == losses(caplog)
+
+
+async def test_where_a_log_starts_is_written_down_before_files_go(
+    folder: FolderDirectory, partition: Path
+) -> None:
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+        log = opened.logs["orders", 0]
+
+        async def watch() -> None:
+            while True:
+                is_there = (partition / name(0)).exists()
+                assert is_there or f" 16 {END} " in (partition.parent / EXTENT_FILE).read_text()
+                await trio.lowlevel.checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch)
+            await log.delete_before(16)
+            nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "file", ["log-start-offset-checkpoint", "recovery-point-offset-checkpoint"]
+)
+@pytest.mark.parametrize("content", [None, b"", b"0\n1\norders 0 30\n"])
+async def test_kafkas_checkpoints_do_not_hide_or_cut_anything(
+    folder: FolderDirectory, partition: Path, file: str, content: bytes | None
+) -> None:
+    path = partition.parent / file
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+
+        assert [*range(END)] == readable(opened.logs["orders", 0])
+
+
+@pytest.mark.parametrize("content", [None, b"", b"0\n0\ncrc32c 00000000\n"])
+async def test_without_our_checkpoint_kafkas_count_and_that_is_reported(
+    folder: FolderDirectory,
+    partition: Path,
+    content: bytes | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = partition.parent / EXTENT_FILE
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    (partition / name(16)).unlink()
+    (partition / name(32)).unlink()
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+
+        assert END == opened.logs["orders", 0].end_offset
+    assert EXTENT_FILE in caplog.messages[0]
+    assert ["16 to 23", "32 to 35"] == [
+        text.partition("offsets ")[2].partition(":")[0] for text in losses(caplog)
+    ]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"])
+async def test_a_wrong_topic_id_in_a_folder_is_written_again(
+    folder: FolderDirectory,
+    partition: Path,
+    content: bytes | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = partition / "partition.metadata"
+    right = path.read_bytes()
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+
+        assert [*range(END)] == readable(opened.logs["orders", 0])
+    assert "orders-0: partition.metadata " in caplog.text
+    assert right == path.read_bytes()
+
+
+async def test_leader_epochs_that_are_gone_are_made_again_and_that_is_reported(
+    folder: FolderDirectory, partition: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    epoch = 0
+    for _ in range(2):
+        (partition / name(32)).unlink(missing_ok=True)  # so that there is another epoch
+        async with open_log_folder(folder, node_id=1) as opened:
+            await open_all(opened)
+            epoch = opened.logs["orders", 0].leader_epoch
+    (partition / "leader-epoch-checkpoint").unlink()
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+
+        assert epoch == opened.logs["orders", 0].leader_epoch
+    assert "orders-0: leader-epoch-checkpoint is missing; rebuilding it" in caplog.text
+
+
+async def test_a_folder_of_another_topic_is_kept_and_its_offsets_are_not_given_again(
+    folder: FolderDirectory, partition: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other_id = bytes(reversed(TOPIC_ID))
+    async with open_log_folder(folder, node_id=1) as opened:
+        await opened.open_all(
+            lambda _: CONFIG, NOW, topic_id_for=lambda _: other_id, expected=[("orders", 0)]
+        )
+
+        log = opened.logs["orders", 0]
+        assert (other_id, END) == (log.topic_id, log.append(ONE, NOW).first_offset)
+    (aside,) = partition.parent.glob("orders-0.*-stray")
+    assert 5 == len(list(aside.glob("*.log")))
+    assert f"keeping it as {aside.name}, without serving it" in caplog.text

@@ -1,0 +1,391 @@
+"""Topics: Kafka's rules and error codes, kept in the database, looked up in memory.
+
+The error codes are those that a real Kafka 4.3 of one broker gives.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.model._topic_registry import (
+    PARTITIONS_MAX,
+    TopicRegistry,
+    check_topic_name,
+    is_internal,
+)
+from trionet.broker.model._topic_store import Topic
+from trionet.broker.storage._database import (
+    DATABASE_NAME,
+    IN_MEMORY,
+    DatabaseError,
+    open_database,
+)
+from trionet.errors import ApiError
+from trionet.protocol import error_codes
+
+CONFIG = BrokerConfig.from_settings({"num.partitions": 3, "node.id": 7})
+
+
+@pytest.fixture
+async def registry() -> AsyncIterator[TopicRegistry]:
+    async with open_database(IN_MEMORY) as database:
+        yield await TopicRegistry.load(database, CONFIG)
+
+
+async def test_a_topic_can_be_looked_up_by_name_and_by_id(registry: TopicRegistry) -> None:
+    topic = await registry.create("t", partitions=2, configs=[("retention.ms", "5")])
+
+    assert Topic("t", topic.id, 2, {"retention.ms": "5"}) == topic
+    assert registry.get("t") is topic
+    assert registry.by_id(topic.id) is topic
+    assert list(registry) == [topic]
+    assert len(registry) == 1
+    assert registry.get("u") is None
+    assert registry.by_id(bytes(16)) is None
+
+
+async def test_minus_one_partition_is_num_partitions(registry: TopicRegistry) -> None:
+    assert (await registry.create("t")).partitions == 3
+
+
+async def test_a_manual_assignment_gives_the_number_of_partitions(registry: TopicRegistry) -> None:
+    topic = await registry.create("t", assignments=[(1, [7]), (0, [7])])
+
+    assert topic.partitions == 2
+
+
+async def test_topics_and_the_cluster_id_are_there_after_a_restart(tmp_path: Path) -> None:
+    path = str(tmp_path / DATABASE_NAME)
+    async with open_database(path) as database:
+        registry = await TopicRegistry.load(database, CONFIG)
+        made = [
+            await registry.create("z", configs=[("retention.ms", "5"), ("flush.ms", "6")]),
+            await registry.create("a", partitions=1),
+        ]
+        gone = await registry.create("gone", configs=[("retention.ms", "5")])
+        await registry.delete(gone)
+    async with open_database(path) as database:
+        again = await TopicRegistry.load(database, CONFIG)
+        configs = await database.transaction(
+            lambda connection: connection.execute("SELECT count(*) FROM topic_config").fetchone()
+        )
+
+    assert made == list(again)
+    assert registry.cluster_id == again.cluster_id
+    assert configs == (2,)
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ((b"i", "../t", 0, 1), "invalid topic name"),
+        ((b"i", "t", -1, 1), "partitions -1 to 1"),
+        ((b"i", "t", 2, 1), "partitions 2 to 1"),
+        ((b"i", "t", 0, PARTITIONS_MAX + 1), "partitions 0 to 10001"),
+    ],
+)
+async def test_what_nobody_can_have_begun_is_damage(
+    row: tuple[bytes, str, int, int], what: str
+) -> None:
+    async with open_database(IN_MEMORY) as database:
+        await database.transaction(
+            lambda connection: connection.execute(
+                "INSERT INTO unsettled_topic VALUES (?, ?, ?, ?)", row
+            )
+        )
+
+        with pytest.raises(DatabaseError, match=f"is damaged: unsettled topic .*{what}"):
+            await TopicRegistry.load(database, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("steps", "made", "removed"),
+    [
+        (["create"], [0, 1, 2], []),
+        (["create", "grow"], [0, 1, 2, 3, 4], []),
+        (["create", "delete"], [], [0, 1, 2]),
+        (["create", "settle", "grow"], [3, 4], []),
+        (["create", "settle", "grow", "shrink"], [], [3, 4]),
+        (["create", "settle", "grow", "shrink", "delete"], [], [0, 1, 2, 3, 4]),
+        (["create", "settle", "delete"], [], [0, 1, 2]),
+    ],
+)
+async def test_what_was_begun_is_known_until_it_is_settled(
+    registry: TopicRegistry, steps: list[str], made: list[int], removed: list[int]
+) -> None:
+    topic = await registry.create("t", partitions=3)
+    work: dict[str, Callable[[], Awaitable[object]]] = {
+        "grow": lambda: registry.grow("t", 5),
+        "shrink": lambda: registry.shrink("t", 3),
+        "delete": lambda: registry.delete(topic),
+        "settle": lambda: registry.settle([topic.id]),
+    }
+    for step in steps[1:]:
+        await work[step]()
+    again = await TopicRegistry.load(registry._database, CONFIG)
+    await registry.settle([topic.id])
+    settled = await TopicRegistry.load(registry._database, CONFIG)
+
+    [unsettled] = again.pending_folders
+    now = again.by_id(topic.id)
+    assert (topic.id, "t") == (unsettled.id, unsettled.name)
+    assert (made, removed) == (list(unsettled.to_create(now)), list(unsettled.to_remove(now)))
+    assert [] == settled.pending_folders
+
+
+async def test_every_new_database_has_its_own_cluster_id(registry: TopicRegistry) -> None:
+    async with open_database(IN_MEMORY) as database:
+        other = await TopicRegistry.load(database, CONFIG)
+
+    assert re.fullmatch("[A-Za-z0-9_-]{22}", registry.cluster_id)
+    assert registry.cluster_id != other.cluster_id
+
+
+async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
+    topic = registry.check("t", partitions=2)
+
+    assert (topic.name, topic.partitions) == ("t", 2)
+    assert len(registry) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ({"name": "there"}, "TOPIC_ALREADY_EXISTS", "topic there already exists"),
+        ({"name": "there", "partitions": 0}, "TOPIC_ALREADY_EXISTS", "topic there"),
+        ({"name": "a_b"}, "INVALID_TOPIC_EXCEPTION", "topic a_b collides with topic a.b: '.' and"),
+        ({"name": "a b"}, "INVALID_TOPIC_EXCEPTION", "invalid topic name 'a b'; allowed: 1 to 249"),
+        (
+            {"name": "__cluster_metadata"},
+            "INVALID_REQUEST",
+            "topic name __cluster_metadata is reserved",
+        ),
+        ({"partitions": 0}, "INVALID_PARTITIONS", "0 partitions are not allowed; allowed: 1 or"),
+        ({"partitions": -2}, "INVALID_PARTITIONS", "-2 partitions are not allowed"),
+        ({"partitions": PARTITIONS_MAX + 1}, "POLICY_VIOLATION", "10001 partitions are too many"),
+        ({"replication_factor": 0}, "INVALID_REPLICATION_FACTOR", "replication factor 0 is not"),
+        ({"replication_factor": -2}, "INVALID_REPLICATION_FACTOR", "replication factor -2 is"),
+        ({"replication_factor": 2}, "INVALID_REPLICATION_FACTOR", "replication factor 2 is not"),
+        ({"partitions": 0, "replication_factor": 0}, "INVALID_REPLICATION_FACTOR", "replication"),
+        ({"configs": [("foo", "1")]}, "INVALID_CONFIG", "foo: unknown topic key"),
+        ({"configs": [("foo", "1")], "partitions": 0}, "INVALID_CONFIG", "foo: unknown topic"),
+        (
+            {"assignments": [(0, [])]},
+            "INVALID_REPLICA_ASSIGNMENT",
+            "partition 0 cannot be assigned",
+        ),
+        (
+            {"assignments": [(0, [7, 7])]},
+            "INVALID_REPLICA_ASSIGNMENT",
+            "partition 0 cannot be assigned",
+        ),
+        (
+            {"assignments": [(0, [1])]},
+            "INVALID_REPLICA_ASSIGNMENT",
+            "partition 0 cannot be assigned to",
+        ),
+        ({"assignments": [(1, [7])]}, "INVALID_REPLICA_ASSIGNMENT", "the assigned partitions"),
+        (
+            {"assignments": [(0, [7]), (0, [7])]},
+            "INVALID_REPLICA_ASSIGNMENT",
+            "the assigned partitions must be numbered consecutively from 0, each once",
+        ),
+        ({"assignments": [(0, [7])], "partitions": 1}, "INVALID_REQUEST", "with replica assign"),
+        (
+            {"assignments": [(0, [7])], "replication_factor": 1},
+            "INVALID_REQUEST",
+            "with replica assignments the number of partitions and the replication factor",
+        ),
+    ],
+)
+async def test_a_topic_that_kafka_refuses_is_refused_with_its_error_code(
+    registry: TopicRegistry, arguments: dict[str, Any], code: str, message: str
+) -> None:
+    await registry.create("there")
+    await registry.create("a.b")
+
+    with pytest.raises(ApiError) as checked:
+        registry.check(**{"name": "t", **arguments})
+    with pytest.raises(ApiError) as created:
+        await registry.create(**{"name": "t", **arguments})
+
+    assert getattr(error_codes, code) == created.value.error_code == checked.value.error_code
+    assert str(created.value).startswith(message)
+    assert len(registry) == 2
+
+
+async def test_a_default_replication_factor_of_several_brokers_is_refused() -> None:
+    config = BrokerConfig.from_settings({"default.replication.factor": 3})
+    async with open_database(IN_MEMORY) as database:
+        registry = await TopicRegistry.load(database, config)
+        with pytest.raises(ApiError, match="replication factor 3 is not allowed") as caught:
+            await registry.create("t")
+        topic = await registry.create("t", replication_factor=1)
+
+    assert caught.value.error_code == error_codes.INVALID_REPLICATION_FACTOR
+    assert topic.partitions == 1
+
+
+async def test_a_deleted_topic_is_gone_and_its_name_is_free(registry: TopicRegistry) -> None:
+    topic = await registry.create("a.b", configs=[("retention.ms", "5")])
+    await registry.delete(topic)
+
+    assert registry.get("a.b") is None
+    assert registry.by_id(topic.id) is None
+    again = await registry.create("a_b")
+    assert again.id != topic.id
+    assert again.configs == {}
+
+
+async def test_deleting_a_topic_that_is_gone_is_an_error(registry: TopicRegistry) -> None:
+    topic = await registry.create("t")
+    await registry.delete(topic)
+    again = await registry.create("t")
+
+    with pytest.raises(ApiError) as caught:
+        await registry.delete(topic)
+
+    assert caught.value.error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION
+    assert registry.get("t") is again
+
+
+async def test_of_tasks_that_make_the_same_topic_one_succeeds(tmp_path: Path) -> None:
+    outcomes: list[str] = []
+    async with open_database(str(tmp_path / DATABASE_NAME)) as database:
+        registry = await TopicRegistry.load(database, CONFIG)
+
+        async def create(name: str) -> None:
+            try:
+                await registry.create(name)
+            except ApiError as error:
+                outcomes.append(error_codes.name_of(error.error_code))
+            else:
+                outcomes.append("made")
+
+        async with trio.open_nursery() as nursery:
+            for name in ("a.b", "a.b", "a.b", "a_b"):
+                nursery.start_soon(create, name)
+
+    assert outcomes.count("made") == len(registry) == 1
+
+
+async def test_a_failing_database_leaves_memory_as_it_is() -> None:
+    async with open_database(IN_MEMORY) as database:
+        registry = await TopicRegistry.load(database, CONFIG)
+        topic = await registry.create("t")
+        await database.transaction(lambda c: c.execute("ALTER TABLE topic RENAME TO gone"))
+        with pytest.raises(DatabaseError, match=":memory:: no such table"):
+            await registry.create("u")
+        with pytest.raises(DatabaseError, match=":memory:: no such table"):
+            await registry.delete(topic)
+
+    assert list(registry) == [topic]
+    assert registry.get("u") is None
+
+
+async def test_creations_cancelled_while_they_wait_make_nothing(tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(connection: sqlite3.Connection) -> None:
+        begun.set()
+        go_on.wait()
+
+    async with open_database(str(tmp_path / DATABASE_NAME)) as database:
+        registry = await TopicRegistry.load(database, CONFIG)
+        async with trio.open_nursery() as holding:
+            holding.start_soon(database.transaction, hold)
+            await trio.to_thread.run_sync(begun.wait)
+            async with trio.open_nursery() as creating:
+                # One waits for the database and the others for that one.
+                for name in ("a", "b", "c"):
+                    creating.start_soon(registry.create, name)
+                await trio.testing.wait_all_tasks_blocked()
+                creating.cancel_scope.cancel()
+            go_on.set()
+        await registry.create("d")
+        again = await TopicRegistry.load(database, CONFIG)
+
+    assert [topic.name for topic in registry] == ["d"]
+    assert list(again) == list(registry)
+
+
+async def test_changes_cancelled_while_they_are_written_are_in_memory_as_in_the_database(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / DATABASE_NAME)
+    async with open_database(path) as database:
+        registry = await TopicRegistry.load(database, CONFIG)
+        topic = await registry.create("t")
+        # Another process writes, so that the thread with our statements has to wait for it.
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            for change in (partial(registry.create, "u"), partial(registry.delete, topic)):
+                other.execute("BEGIN IMMEDIATE")
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(change)
+                    await trio.testing.wait_all_tasks_blocked()
+                    nursery.cancel_scope.cancel()
+                    other.execute("COMMIT")
+        again = await TopicRegistry.load(database, CONFIG)
+
+    assert [topic.name for topic in registry] == ["u"]
+    assert list(again) == list(registry)
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "...", "-", "x" * 249, "__consumer_offsets"])
+def test_legal_names(name: str) -> None:
+    check_topic_name(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "é", "a\n", "x" * 250])
+def test_illegal_names(name: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        check_topic_name(name)
+
+    assert caught.value.error_code == error_codes.INVALID_TOPIC_EXCEPTION
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("__consumer_offsets", True),
+        ("__transaction_state", True),
+        ("__share_group_state", True),
+        ("__other", False),
+        ("t", False),
+    ],
+)
+def test_kafkas_own_topics_are_internal(name: str, expected: bool) -> None:
+    assert expected == is_internal(name)
+
+
+@given(st.lists(st.text(alphabet="ab._", min_size=1, max_size=3), max_size=8))
+def test_no_two_topics_have_names_that_metrics_cannot_tell_apart(names: list[str]) -> None:
+    async def create_all() -> list[str]:
+        async with open_database(IN_MEMORY) as database:
+            registry = await TopicRegistry.load(database, CONFIG)
+            for name in names:
+                try:
+                    await registry.create(name)
+                except ApiError:
+                    continue
+            return [topic.name for topic in registry]
+
+    made = trio.run(create_all)
+    legal = {name for name in names if name not in (".", "..")}
+
+    assert len({name.replace(".", "_") for name in legal}) == len(made)

@@ -1,0 +1,180 @@
+"""What a frame is: by itself, or by the requests before it."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.decoding import codec_of, decoded, framed, only, request, response
+from trionet.cli.decode._conversation import Expected
+from trionet.cli.decode.input._source import Kind
+from trionet.protocol.api_keys import API_VERSIONS, HEARTBEAT, METADATA, PRODUCE
+from trionet.protocol.error_codes import UNSUPPORTED_VERSION
+from trionet.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
+from trionet.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from trionet.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+)
+from trionet.protocol.messages.produce import ProduceRequest
+
+ASKED = request(MetadataRequest(topics=None), METADATA, 12, 7, "shop")
+ANSWER = response(
+    MetadataResponse(brokers=[MetadataResponseBroker(node_id=1, host="a")]), METADATA, 12, 7
+)
+
+
+def test_a_request_says_what_it_is() -> None:
+    found = only(decoded(framed(ASKED)))
+
+    assert ("request", "Metadata", 3, 12) == tuple(
+        found[name] for name in ("kind", "api", "api_key", "version")
+    )
+    assert {"correlation_id": 7, "client_id": "shop"} == found["header"]
+    assert (0, len(ASKED) + 4, None) == (found["offset"], found["size"], found["problem"])
+
+
+def test_a_response_is_known_by_its_request() -> None:
+    [_, found] = decoded(framed(ASKED) + framed(ANSWER))
+
+    assert ("response", "Metadata", 12, 1) == tuple(
+        found[name] for name in ("kind", "api", "version", "answers")
+    )
+    assert "a" == found["body"]["brokers"][0]["host"]
+
+
+def test_an_answer_is_given_once() -> None:
+    [_, _, third] = decoded(framed(ASKED) + framed(ANSWER) * 2)
+
+    assert "unknown" == third["kind"]
+    assert {"correlation_id": 7} == third["header"]
+    assert "--response" in third["problem"]["text"]
+
+
+def test_requests_without_an_answer_are_not_waited_for() -> None:
+    silent = request(ProduceRequest(acks=0), PRODUCE, 9, 7)
+    asked = request(HeartbeatRequest(), HEARTBEAT, 4, 8)
+    answer = response(HeartbeatResponse(), HEARTBEAT, 4, 7)
+
+    assert "unknown" == decoded(framed(silent) + framed(asked) + framed(answer))[2]["kind"]
+
+
+def test_a_request_whose_first_bytes_are_an_older_ones_number_is_a_request() -> None:
+    """A request without an answer has number 9; a Produce of version 9 begins with that."""
+    first = request(MetadataRequest(topics=None), METADATA, 12, 9, "shop")
+    second = request(ProduceRequest(), PRODUCE, 9, 10, "shop")
+
+    assert ["request", "request"] == [
+        found["kind"] for found in decoded(framed(first) + framed(second))
+    ]
+    cut = decoded(framed(first) + framed(second)[:-1])[1]
+    assert ("request", "Produce") == (cut["kind"], cut["api"])
+
+
+def test_a_malformed_answer_is_an_answer() -> None:
+    found = decoded(framed(ASKED) + framed(ANSWER[:-2]))[1]
+
+    assert ("response", "Metadata") == (found["kind"], found["api"])
+    assert found["problem"]["text"].startswith("MetadataResponse: the frame ends too early")
+
+
+def test_what_a_response_is_can_be_said() -> None:
+    found = only(decoded(framed(ANSWER), expected=Expected(METADATA, 12)))
+
+    assert ("response", 12, None) == (found["kind"], found["version"], found["problem"])
+    assert "fitting_versions" not in found
+
+
+def test_the_version_of_a_response_is_found() -> None:
+    """Metadata 12 differs from all others: 11 has no topic ids, 13 ends with an error code."""
+    found = only(decoded(framed(ANSWER), expected=Expected(METADATA, None)))
+
+    assert (12, None) == (found["version"], found["problem"])
+    assert "a" == found["body"]["brokers"][0]["host"]
+
+
+def test_versions_that_fit_alike_are_listed() -> None:
+    answer = response(HeartbeatResponse(throttle_time_ms=5), HEARTBEAT, 2)
+    found = only(decoded(answer, expected=Expected(HEARTBEAT, None)))
+
+    assert [1, 2, 3] == found["fitting_versions"]
+    assert "ambiguous" not in found
+    assert {"throttle_time_ms": 5, "error_code": 0, "error_code_name": "NONE"} == found["body"]
+
+
+def test_versions_that_fit_and_differ_are_ambiguous() -> None:
+    """Without topics, brokers and names, the bytes of one version may be those of another."""
+    empty = response(MetadataResponse(), METADATA, 9)
+    found = only(decoded(empty, expected=Expected(METADATA, None)))
+
+    assert {9, 10} <= set(found["fitting_versions"])
+    assert max(found["fitting_versions"]) == found["version"]
+
+
+def test_no_version_that_fits_says_why() -> None:
+    found = only(decoded(framed(bytes(5)), expected=Expected(METADATA, None)))
+
+    assert found["problem"]["text"].startswith("no version of Metadata fits; as version 13: ")
+
+
+def test_api_versions_is_answered_without_tags_in_the_header() -> None:
+    asked = request(ApiVersionsRequest(), API_VERSIONS, 3)
+    answer = response(ApiVersionsResponse(), API_VERSIONS, 3)
+    assert 0 == codec_of(API_VERSIONS, 3).response_header_version
+
+    assert [None, None] == [each["problem"] for each in decoded(framed(asked) + framed(answer))]
+
+
+@pytest.mark.parametrize("version", [3, 30])
+def test_a_refused_version_of_api_versions_is_answered_in_version_0(version: int) -> None:
+    """KIP-511; also for a version that nobody here knows."""
+    asked = bytearray(request(ApiVersionsRequest(), API_VERSIONS, 3))
+    asked[3] = version
+    refusal = ApiVersionsResponse(
+        error_code=UNSUPPORTED_VERSION,
+        api_keys=[ApiVersion(api_key=API_VERSIONS, min_version=0, max_version=4)],
+    )
+    [first, second] = decoded(framed(bytes(asked)) + framed(response(refusal, API_VERSIONS, 0)))
+
+    assert (version == 30) is (first["problem"] is not None)
+    assert None is second["problem"]
+    assert "UNSUPPORTED_VERSION" == second["body"]["error_code_name"]
+    assert 4 == second["body"]["api_keys"][0]["max_version"]
+
+
+def test_an_unknown_version_shows_the_header_and_which_are_known() -> None:
+    asked = bytearray(ASKED)
+    asked[3] = 60
+    found = only(decoded(framed(bytes(asked))))
+
+    assert ("request", "Metadata", 60) == (found["kind"], found["api"], found["version"])
+    assert "unknown version 60 of Metadata; known: 0 to 13" == found["problem"]["text"]
+    assert "shop" == found["header"]["client_id"]
+
+
+def test_garbage_is_unknown_and_the_next_frame_is_read() -> None:
+    [garbage, found] = decoded(framed(b"\xff" * 20) + framed(ASKED), kind=Kind.FRAMES)
+
+    assert "unknown" == garbage["kind"]
+    assert None is found["problem"]
+
+
+def test_what_follows_a_message_is_counted() -> None:
+    found = only(decoded(framed(ASKED + b"abc")))
+
+    assert "3 bytes left over after the message" == found["problem"]["text"]
+    assert 4 + len(ASKED) == found["problem"]["offset"]
+
+
+def test_unknown_tags_are_shown() -> None:
+    head = ASKED.index(b"shop") + 4
+    tagged = ASKED[:head] + bytes.fromhex("01 09 02 6869") + ASKED[head + 1 : -1]
+    found = only(decoded(framed(tagged + bytes.fromhex("01 05 01 ff"))))
+
+    assert None is found["problem"]
+    assert [{"tag": 9, "data": {"bytes": 2, "text": "hi"}}] == found["header"]["unknown_tags"]
+    assert [{"tag": 5, "data": {"bytes": 1, "hex": "ff"}}] == found["body"]["unknown_tags"]

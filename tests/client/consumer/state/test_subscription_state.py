@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from trionet.client._node import Node
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer.state._partition_state import FetchPosition, FetchState, PartitionState
+from trionet.client.consumer.state._reset_strategy import EARLIEST, LATEST
+from trionet.client.consumer.state._subscription_state import SubscriptionState
+from trionet.client.metadata._cluster import Cluster, PartitionMetadata, TopicMetadata
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+@pytest.fixture
+def subscriptions() -> SubscriptionState:
+    return SubscriptionState(LATEST)
+
+
+def cluster(leader_epoch: int, leader: int = 1) -> Cluster:
+    partition = PartitionMetadata(index=0, leader=leader, leader_epoch=leader_epoch)
+    topic = TopicMetadata(name="a", partitions={0: partition})
+    return Cluster(nodes={1: Node(1, "h", 9092)}, topics={"a": topic})
+
+
+def fetchable(state: PartitionState) -> bool:
+    return state.is_fetchable  # what changes is not to be narrowed by the type checker
+
+
+# Who decides what is assigned.
+
+
+def test_topics_are_new_only_once(subscriptions: SubscriptionState) -> None:
+    assert subscriptions.subscribe(["a", "b"])
+    assert not subscriptions.subscribe(["b", "a"])
+    assert subscriptions.subscribe(["a"])
+    assert {"a"} == subscriptions.topics
+
+
+def test_topics_patterns_and_own_choice_exclude_each_other(
+    subscriptions: SubscriptionState,
+) -> None:
+    subscriptions.subscribe(["a"])
+
+    with pytest.raises(ValueError, match=r"unsubscribe\(\)"):
+        subscriptions.assign([A0])
+    with pytest.raises(ValueError, match=r"unsubscribe\(\)"):
+        subscriptions.subscribe_pattern(re.compile("a"))
+    subscriptions.unsubscribe()
+    subscriptions.assign([A0])
+    with pytest.raises(ValueError, match=r"unsubscribe\(\)"):
+        subscriptions.subscribe(["a"])
+    with pytest.raises(ValueError, match="only to a subscribed consumer"):
+        subscriptions.assign_from_group([A0])
+
+
+def test_pattern_matches_whole_names(subscriptions: SubscriptionState) -> None:
+    subscriptions.subscribe_pattern(re.compile("log-.*"))
+
+    assert subscriptions.subscribe_matching(["log-1", "log-2", "blog-1"])
+    assert {"log-1", "log-2"} == subscriptions.topics
+    assert not subscriptions.subscribe_matching(["log-2", "log-1"])
+
+
+def test_metadata_followed(subscriptions: SubscriptionState) -> None:
+    assert frozenset() == subscriptions.metadata_topics
+    subscriptions.assign([A0, B0])
+    assert {"a", "b"} == subscriptions.metadata_topics
+    subscriptions.unsubscribe()
+    subscriptions.subscribe(["a"])
+    assert subscriptions.subscribe_group(["a", "c"])
+    assert {"a", "c"} == subscriptions.metadata_topics
+    subscriptions.reset_group_subscription()
+    assert {"a"} == subscriptions.metadata_topics
+    subscriptions.unsubscribe()
+    subscriptions.subscribe_pattern(re.compile("a"))
+    assert subscriptions.metadata_topics is None
+
+
+def test_assignment_fits_the_subscription(subscriptions: SubscriptionState) -> None:
+    subscriptions.subscribe(["a"])
+
+    assert subscriptions.fits_subscription([A0, A1])
+    assert not subscriptions.fits_subscription([A0, B0])
+
+
+# What is assigned.
+
+
+def test_partitions_that_stay_keep_their_positions(subscriptions: SubscriptionState) -> None:
+    subscriptions.subscribe(["a"])
+    subscriptions.assign_from_group([A0, A1])
+    subscriptions.seek(A0, FetchPosition(5))
+    before = subscriptions.assignment_id
+    subscriptions.assign_from_group([A0, B0])
+
+    assert FetchPosition(5) == subscriptions.position(A0)
+    assert subscriptions.position(B0) is None
+    assert before < subscriptions.assignment_id
+    assert {A0, B0} == subscriptions.assigned
+    assert [B0] == subscriptions.initializing()
+
+
+def test_same_assignment_changes_nothing(subscriptions: SubscriptionState) -> None:
+    assert subscriptions.assign([A0, A1])
+    before = subscriptions.assignment_id
+
+    assert not subscriptions.assign([A1, A0])
+    assert before == subscriptions.assignment_id
+
+
+def test_what_is_not_assigned_has_no_position(subscriptions: SubscriptionState) -> None:
+    with pytest.raises(ValueError, match="a-0 is not assigned"):
+        subscriptions.position(A0)
+    with pytest.raises(ValueError, match="a-0 is not assigned"):
+        subscriptions.seek(A0, FetchPosition(0))
+    with pytest.raises(ValueError, match="a-0 is not assigned"):
+        subscriptions.pause(A0)
+
+
+def test_one_that_was_served_is_fetched_last(subscriptions: SubscriptionState) -> None:
+    subscriptions.assign([A0, A1, B0])
+    subscriptions.move_to_end(A0)
+
+    assert [A1, B0, A0] == list(subscriptions.partitions)
+
+
+def test_every_change_is_told(subscriptions: SubscriptionState) -> None:
+    told: list[int] = []
+    subscriptions.on_change = lambda: told.append(1)
+    subscriptions.assign([A0])
+    subscriptions.seek(A0, FetchPosition(0))
+    subscriptions.pause(A0)
+    subscriptions.resume(A0)
+    subscriptions.request_reset(A0)
+
+    assert 5 == len(told)
+
+
+# Positions.
+
+
+def test_a_partition_is_fetchable_with_a_position_and_while_it_is_wanted(
+    subscriptions: SubscriptionState,
+) -> None:
+    subscriptions.subscribe(["a"])
+    subscriptions.assign_from_group([A0])
+    state = subscriptions.partitions[A0]
+
+    assert not fetchable(state)
+    subscriptions.seek(A0, FetchPosition(0))
+    assert fetchable(state)
+    subscriptions.pause(A0)
+    assert {A0} == subscriptions.paused
+    assert not fetchable(state)
+    subscriptions.resume(A0)
+    assert fetchable(state)
+    subscriptions.mark_revocation_pending([A0])
+    assert not fetchable(state)
+
+
+def test_reset_is_due_until_it_is_asked_for(subscriptions: SubscriptionState) -> None:
+    subscriptions.assign([A0, A1])
+    subscriptions.request_reset(A0)
+    subscriptions.request_reset(A1, EARLIEST)
+    state = subscriptions.partitions[A0]
+
+    assert LATEST == state.strategy
+    assert EARLIEST == subscriptions.partitions[A1].strategy
+    assert [A0, A1] == subscriptions.to_reset(0.0)
+    state.is_request_in_flight = True
+    assert [A1] == subscriptions.to_reset(0.0)
+    state.is_request_in_flight = False
+    state.retry_at = 1.0
+    assert [A1] == subscriptions.to_reset(0.5)
+    assert [A0, A1] == subscriptions.to_reset(1.0)
+    assert not subscriptions.has_all_positions()
+
+
+def test_new_leader_has_the_position_validated(subscriptions: SubscriptionState) -> None:
+    subscriptions.assign([A0])
+    subscriptions.seek(A0, FetchPosition(5, epoch=1))
+    state = subscriptions.partitions[A0]
+    subscriptions.validate_positions_of_new_leaders(cluster(2))
+
+    assert [A0] == subscriptions.to_validate(0.0)
+    assert not fetchable(state)
+    state.validated(2)
+    assert fetchable(state)
+    subscriptions.validate_positions_of_new_leaders(cluster(2))
+    assert fetchable(state)
+    subscriptions.validate_positions_of_new_leaders(cluster(3, leader=7))
+    assert fetchable(state), "nobody knows where the new leader is"
+
+
+@pytest.mark.parametrize(("epoch", "leader_epoch"), [(-1, 2), (1, -1)])
+def test_without_epochs_there_is_nothing_to_validate(
+    subscriptions: SubscriptionState, epoch: int, leader_epoch: int
+) -> None:
+    subscriptions.assign([A0])
+    subscriptions.seek(A0, FetchPosition(5, epoch), is_valid=False)
+    subscriptions.validate_positions_of_new_leaders(cluster(leader_epoch))
+
+    assert FetchState.FETCHING is subscriptions.partitions[A0].state
+
+
+def test_what_was_fetched_is_useless_after_a_seek(subscriptions: SubscriptionState) -> None:
+    subscriptions.assign([A0])
+    state = subscriptions.partitions[A0]
+    before = state.jumps
+    subscriptions.seek(A0, FetchPosition(0))
+    assert before < state.jumps
+    before = state.jumps
+    subscriptions.seek(A0, FetchPosition(0))
+    assert before < state.jumps
+
+
+def test_last_record_handed_out_is_finished_when_the_next_is_asked_for(
+    subscriptions: SubscriptionState,
+) -> None:
+    subscriptions.assign([A0])
+    subscriptions.seek(A0, FetchPosition(5))
+    state = subscriptions.partitions[A0]
+    state.read_to(FetchPosition(6, 0))
+
+    assert {A0: FetchPosition(6, 0)} == subscriptions.positions()
+    assert {A0: FetchPosition(5)} == subscriptions.finished_positions()
+    state.finish()
+    assert {A0: FetchPosition(6, 0)} == subscriptions.finished_positions()
+
+
+# The replica nearby.
+
+
+def test_replica_nearby_is_preferred_for_a_time(subscriptions: SubscriptionState) -> None:
+    subscriptions.assign([A0])
+    state = subscriptions.partitions[A0]
+    state.prefer_replica(2, until=10.0)
+
+    assert 2 == state.preferred_replica(9.0)
+    assert state.preferred_replica(10.0) is None
+    state.prefer_replica(2, until=10.0)
+    assert 2 == state.forget_replica()
+    assert state.preferred_replica(9.0) is None
+
+
+def test_replica_nearby_is_forgotten_with_the_leader(subscriptions: SubscriptionState) -> None:
+    subscriptions.assign([A0])
+    subscriptions.seek(A0, FetchPosition(5))
+    state = subscriptions.partitions[A0]
+    state.prefer_replica(2, until=10.0)
+    subscriptions.validate_positions_of_new_leaders(cluster(4))
+
+    assert state.preferred_replica(0.0) is None

@@ -1,0 +1,201 @@
+"""What a user may name, and what is refused before anything is changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from support.coordinator_members import make_topic
+from trionet import open_broker
+from trionet.client._argument_checks import (
+    checked_epoch,
+    checked_offset,
+    offsets_to_commit,
+    topic_names,
+    topic_partitions,
+)
+from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
+from trionet.client.admin._open_admin import open_admin
+from trionet.client.consumer._consumer import Consumer
+from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings
+from trionet.client.consumer.coordinator._group_settings import GroupSettings
+from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.producer._open_producer import open_producer
+from trionet.testing import MemoryNetwork
+
+T0 = TopicPartition("t", 0)
+MEMBER = ConsumerSettings(reset=EARLIEST, group=GroupSettings(group_id="g"))
+
+
+@pytest.mark.parametrize(
+    ("topics", "error"),
+    [
+        ([], ValueError),
+        ("", ValueError),
+        (["t", ""], ValueError),
+        (b"t", TypeError),
+        ([None], TypeError),
+        (None, TypeError),
+        (5, TypeError),
+    ],
+)
+def test_topics_are_texts(topics: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        topic_names(topics)
+
+
+def test_one_topic_may_be_named_alone() -> None:
+    assert ["tea"] == topic_names("tea")
+    assert ["a", "b"] == topic_names(each for each in "ab")
+
+
+@pytest.mark.parametrize(
+    ("partition", "error"),
+    [
+        ("t", TypeError),
+        (("t",), TypeError),
+        (None, TypeError),
+        (("t", "0"), TypeError),
+        (("t", 1.0), TypeError),
+        ((b"t", 0), TypeError),
+        (("t", -1), ValueError),
+        (("", 0), ValueError),
+    ],
+)
+def test_partitions_are_topics_and_numbers(partition: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        topic_partitions([partition])
+
+
+def test_a_plain_tuple_is_a_partition() -> None:
+    plain: Any = ("t", 0)
+
+    assert ["t-0"] == [str(each) for each in topic_partitions([plain])]
+
+
+@pytest.mark.parametrize(
+    ("offset", "error"),
+    [(-1, ValueError), (2**63 - 1, ValueError), ("5", TypeError), (5.5, TypeError)],
+)
+def test_offsets_are_whole_numbers_from_0(offset: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        checked_offset(offset)
+    with pytest.raises(error):
+        offsets_to_commit({T0: offset})
+    with pytest.raises(error):
+        offsets_to_commit({T0: OffsetAndMetadata(offset)})
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(-2, ValueError), (2**31, ValueError), ("x", TypeError)]
+)
+def test_epochs_are_those_that_the_protocol_can_carry(epoch: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        checked_epoch(epoch)
+    with pytest.raises(error):
+        offsets_to_commit({T0: OffsetAndMetadata(1, "", epoch)})
+
+
+def test_what_is_committed_beside_an_offset_is_kept() -> None:
+    found = offsets_to_commit({T0: OffsetAndMetadata(7, "note", 3), TopicPartition("t", 1): 5})
+
+    assert {T0: OffsetAndMetadata(7, "note", 3), ("t", 1): OffsetAndMetadata(5)} == found
+
+
+# In a consumer.
+
+
+@pytest.mark.parametrize("topics", [b"t", [None], None, []])
+async def test_who_names_nonsense_has_subscribed_to_nothing(
+    autojump_clock: MockClock, topics: Any
+) -> None:
+    network = MemoryNetwork()
+    async with (
+        open_broker(network=network) as broker,
+        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            consumer.subscribe(topics)
+        with trio.fail_after(10), pytest.raises(ValueError, match="nothing to read"):
+            await anext(consumer)
+
+
+@pytest.mark.parametrize(("offset", "epoch"), [(2**63, -1), (1, "x")])
+async def test_who_seeks_nonsense_reads_on_where_it_was(
+    autojump_clock: MockClock, offset: Any, epoch: Any
+) -> None:
+    network = MemoryNetwork()
+    async with open_broker(network=network) as broker:
+        await make_topic(broker, "t", 1, network)
+        async with (
+            open_producer(broker.bootstrap_servers, network=network) as writer,
+            open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
+        ):
+            consumer.assign([T0])
+            await writer.send("t", b"a")
+            with pytest.raises((TypeError, ValueError)):
+                consumer.seek(T0, offset, epoch)
+
+            assert [b"a"] == await values(consumer, 1)
+
+
+async def test_a_consumer_that_is_closed_says_so(autojump_clock: MockClock) -> None:
+    network = MemoryNetwork()
+    async with open_broker(network=network) as broker:
+        await make_topic(broker, "t", 1, network)
+        async with open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer:
+            consumer.assign([T0])
+            await consumer.end_offsets([T0])
+        for call in (
+            consumer.commit,
+            lambda: consumer.commit({T0: 1}),
+            lambda: consumer.committed([T0]),
+            lambda: consumer.end_offsets([T0]),
+            consumer.next_batch,
+        ):
+            with pytest.raises(trio.ClosedResourceError):
+                await call()
+        with pytest.raises(trio.ClosedResourceError):
+            consumer.subscribe("t")
+        with pytest.raises(trio.ClosedResourceError):
+            consumer.assign([T0])
+
+
+# What is there no more.
+
+
+async def values(consumer: Consumer, count: int) -> list[bytes | None]:
+    return [(await anext(consumer)).value for _ in range(count)]
+
+
+@pytest.mark.parametrize("is_member", [False, True])
+@pytest.mark.parametrize("away_seconds", [1, 30])
+async def test_a_topic_that_is_deleted_and_made_anew_is_read_from_its_beginning(
+    autojump_clock: MockClock, is_member: bool, away_seconds: float
+) -> None:
+    """What was read of it cannot be committed any more, which keeps nobody."""
+    network = MemoryNetwork()
+    async with open_broker(network=network, auto_create_topics_enable=False) as broker:
+        await make_topic(broker, "t", 2, network)
+        async with (
+            open_producer(broker.bootstrap_servers, network=network) as writer,
+            open_admin(broker.bootstrap_servers, network=network) as admin,
+            open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
+        ):
+            if is_member:
+                consumer.subscribe("t")
+            else:
+                consumer.assign([T0, TopicPartition("t", 1)])
+            for number in range(4):
+                await writer.send("t", b"old", partition=number % 2)
+            assert [b"old"] * 4 == await values(consumer, 4)
+            await admin.delete_topics(["t"])
+            await trio.sleep(away_seconds)
+            await make_topic(broker, "t", 1, network)
+            await writer.send("t", b"new", partition=0)
+            with trio.fail_after(10):
+                assert [b"new"] == await values(consumer, 1)

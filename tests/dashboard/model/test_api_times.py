@@ -1,0 +1,99 @@
+"""What an API did in the last seconds, from what it has done since the start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trionet.dashboard.model._api_times import WINDOW_SECONDS, ApiTimes, quantile, spread
+from trionet.metrics._request_times import PHASES
+
+
+def told(
+    requests: int,
+    buckets: list[tuple[float, int]],
+    phase_ms: float = 0.0,
+    size: int = 0,
+    errors: int = 0,
+) -> dict[str, Any]:
+    """What a snapshot has of an API; each phase took the same in all."""
+    return {
+        "name": "Fetch",
+        "requests": requests,
+        "bytes": size,
+        "errors": errors,
+        "phases_ms": dict.fromkeys(PHASES, phase_ms),
+        "total_ms": buckets,
+    }
+
+
+def test_the_first_look_knows_counts_and_nothing_of_late() -> None:
+    row = ApiTimes("Fetch").update(10, told(5, [(1.0, 5)], errors=2))
+
+    assert ("Fetch", 5, 2) == (row.name, row.requests, row.errors)
+    assert (None, None, (), (), None) == (
+        row.rate,
+        row.error_rate,
+        row.phases_ms,
+        row.buckets,
+        row.p50_ms,
+    )
+
+
+def test_the_next_tells_what_was_done_since() -> None:
+    times = ApiTimes("Fetch")
+    times.update(10, told(100, [(1.0, 100)], 50.0, 1000))
+
+    row = times.update(12, told(110, [(1.0, 104), (4.0, 6)], 70.0, 2000, 4))
+
+    assert (5.0, 2.0, 100.0) == (row.rate, row.error_rate, row.mean_bytes)
+    assert ((1.0, 4), (4.0, 6)) == row.buckets
+    assert (2.0,) * len(PHASES) == row.phases_ms
+    assert (4.0, 4.0, 4.0) == (row.p50_ms, row.p99_ms, row.max_ms)
+    assert [(12, 5.0)] == list(row.history)
+
+
+def test_latencies_are_of_the_last_seconds_only() -> None:
+    times = ApiTimes("Fetch")
+    times.update(0, told(0, []))
+    times.update(1, told(10, [(9.0, 10)]))
+    last = 1 + WINDOW_SECONDS
+    for second in range(2, int(last) + 1):
+        times.update(second, told(10, [(9.0, 10)]))
+
+    row = times.update(last + 1, told(11, [(1.0, 1), (9.0, 10)]))
+
+    assert ((1.0, 1),) == row.buckets
+
+
+def test_a_broker_that_was_started_anew_begins_anew() -> None:
+    times = ApiTimes("Fetch")
+    times.update(100, told(1000, [(1.0, 1000)], errors=7))
+
+    row = times.update(101, told(3, [(1.0, 3)]))
+
+    assert (3, None, None, ()) == (row.requests, row.rate, row.error_rate, row.buckets)
+
+
+def test_it_is_remembered_how_the_latencies_of_each_look_spread() -> None:
+    times = ApiTimes("Fetch")
+    times.update(1, told(5, [(1.0, 5)]))
+    times.update(2, told(9, [(0.9, 1), (1.0, 6), (3.5, 2)]))
+    row = times.update(3, told(9, [(0.9, 1), (1.0, 6), (3.5, 2)]))
+    assert [{0: 2, 2: 2}, {}] == list(row.spreads)
+
+    row = times.mark_unknown(row)
+
+    assert [{0: 2, 2: 2}, {}, None] == list(row.spreads)
+    assert (9, None, (), None) == (row.requests, row.rate, row.phases_ms, row.p99_ms)
+    assert None is row.history.last
+
+
+def test_what_took_no_time_at_all_is_the_shortest() -> None:
+    assert {-9: 3} == spread({}, {0.0: 3})
+
+
+def test_a_quantile_is_the_upper_end_of_a_bucket() -> None:
+    buckets = [(1.0, 50), (2.0, 49), (8.0, 1)]
+
+    assert [1.0, 2.0, 8.0] == [quantile(buckets, each) for each in (0.5, 0.99, 1.0)]
+    assert None is quantile([], 0.5)

@@ -1,0 +1,393 @@
+"""The model, told by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trionet.dashboard.model import _snapshot as readings
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rows import GroupRow, MemberRow, QuotaRow
+from trionet.dashboard.model._snapshot import BrokerSnapshot
+from trionet.metrics._request_times import PHASES
+
+
+def about(requests: int = 0, errors: int = 0, **others: Any) -> dict[str, Any]:
+    """What ``/snapshot`` has beside lists and metrics."""
+    processor = {
+        "id": 0,
+        "listener": "PLAINTEXT",
+        "connections": 3,
+        "in_flight": 2,
+        "response_queue": 1,
+        "request_queue_full": 0,
+        "requests": requests,
+        "responses": requests,
+        "bytes_received": 10 * requests,
+        "bytes_sent": 20 * requests,
+    }
+    return {
+        "trionet": "1.0",
+        "node_id": 7,
+        "cluster_id": "abc",
+        "uptime_seconds": 12.0,
+        "listeners": ["PLAINTEXT://127.0.0.1:9092"],
+        "queues": {"requests": 4, "requests_max": 500, "responses": {"0": 1}},
+        "closed": {"PEER_CLOSED": requests},
+        "totals": {
+            "requests": requests,
+            "responses": requests,
+            "bytes_received": 10 * requests,
+            "bytes_sent": 20 * requests,
+            "connections_created": 3,
+            "connections_closed": requests,
+        },
+        "processors": [processor],
+        "quotas": [],
+        "apis": [
+            {
+                "name": "Fetch",
+                "requests": requests,
+                "bytes": 0,
+                "errors": errors,
+                "phases_ms": dict.fromkeys(PHASES, 0.0),
+                "total_ms": [],
+            }
+        ],
+        **others,
+    }
+
+
+def test_what_grows_is_told_by_how_fast() -> None:
+    model = Model()
+    model.update_network(BrokerSnapshot(1000.0, about(100), {}), 5.0)
+    model.update_network(BrokerSnapshot(1002.0, about(300, errors=3), {}), 7.0)
+
+    figures = model.figures
+    assert (100, 1000, 2000, 100, 0) == (
+        figures["requests"],
+        figures["bytes_in"],
+        figures["bytes_out"],
+        figures["connections_closed"],
+        figures["connections_created"],
+    )
+    assert 1.5 == figures["errors"]
+    assert (300, 100, 3) == (
+        model.apis["Fetch"].requests,
+        model.apis["Fetch"].rate,
+        model.apis["Fetch"].errors,
+    )
+    assert (100, 1000) == (
+        model.processors[0].request_rate,
+        model.processors[0].bytes_received_rate,
+    )
+    assert (300, 100) == (
+        model.close_reasons["PEER_CLOSED"].count,
+        model.close_reasons["PEER_CLOSED"].rate,
+    )
+
+
+def test_how_idle_the_loop_is_comes_of_the_seconds_that_it_waited() -> None:
+    model = Model()
+    model.update_network(
+        BrokerSnapshot(1000.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.0}}), 5.0
+    )
+    model.update_network(
+        BrokerSnapshot(1002.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.5}}), 7.0
+    )
+
+    assert 0.25 == model.figures["loop_idle"]
+
+
+def test_histories_are_of_the_clock_of_who_looks() -> None:
+    model = Model()
+    for second in range(3):
+        model.update_network(BrokerSnapshot(1000.0 + second, about(second), {}), 5.0 + second)
+
+    assert [(5.0, 3), (6.0, 3), (7.0, 3)] == list(model.figures.history("connections"))
+    assert [(6.0, 1), (7.0, 1)] == list(model.figures.history("requests"))
+
+
+def test_what_is_as_it_is_is_told_so() -> None:
+    model = Model()
+    model.update_network(
+        BrokerSnapshot(
+            1.0,
+            about(),
+            {
+                readings.LOOP_LAG: {("0.50",): 0.001, ("0.99",): 0.004, ("1",): 0.2},
+                readings.PROCESSORS_IDLE: {(): 0.75},
+                readings.BLOCKED: {("A",): 0.1, ("B",): 0.4},
+                readings.FAILED_AUTHENTICATIONS: {("A", "0"): 2.0, ("A", "1"): 3.0},
+            },
+        ),
+        1.0,
+    )
+
+    figures = model.figures
+    assert (4, 500, 1, 2) == (
+        figures["request_queue"],
+        figures["request_queue_max"],
+        figures["response_queue"],
+        figures["in_flight"],
+    )
+    assert (0.75, 0.004, 0.4, 5) == (
+        figures["processors_idle"],
+        figures["loop_lag_p99"],
+        figures["acceptor_blocked"],
+        figures["failed_authentications"],
+    )
+    assert ("trionet 1.0", 7, "abc", 12.0) == (
+        model.about.software,
+        model.about.node_id,
+        model.about.cluster_id,
+        model.about.uptime_seconds,
+    )
+
+
+#: The figures that are of each part of what a broker tells.
+DEPENDENT = {
+    "queues": {"request_queue", "request_queue_max", "response_queue"},
+    "processors": {"connections", "in_flight"},
+    "totals": {
+        "requests",
+        "bytes_in",
+        "bytes_out",
+        "connections_created",
+        "connections_closed",
+    },
+    "apis": {"errors"},
+    "closed": set[str](),
+    "quotas": set[str](),
+}
+
+
+@pytest.mark.parametrize("wrong", [None, 7, [7], {"x": "y"}, "absent"], ids=str)
+@pytest.mark.parametrize("part", DEPENDENT)
+def test_what_a_broker_tells_in_another_form_leaves_the_rest_known(
+    part: str, wrong: object
+) -> None:
+    model = Model()
+    for second in range(2):
+        told = {**about(second), part: wrong}
+        if wrong == "absent":
+            del told[part]
+        model.update_network(BrokerSnapshot(second, told, {}), second)
+
+    assert set().union(*DEPENDENT.values()) - DEPENDENT[part] == set(model.figures)
+    assert (wrong != "absent") == (f": {part}" in " ".join(model.alarms.values()))
+    model.update_network(BrokerSnapshot(2, about(2), {}), 2)
+    assert {} == model.alarms
+
+
+def test_a_broker_that_came_back_with_another_list_of_apis_may_be_lost() -> None:
+    model = Model()
+    model.update_network(BrokerSnapshot(10, {**about(10), "uptime_seconds": 100}, {}), 10)
+    model.update_network(BrokerSnapshot(11, {**about(11), "uptime_seconds": 1, "apis": 7}, {}), 11)
+
+    model.mark_network_failed("gone")
+
+    assert [None] * len(model.apis.items()) == [row.rate for _, row in model.apis.items()]
+
+
+def test_a_figure_that_nobody_tells_is_not_there() -> None:
+    model = Model()
+
+    assert None is model.figures.get("loop_idle")
+    assert 0 == len(model.figures.history("loop_idle"))
+
+
+def test_what_the_protocol_does_not_tell_is_missing_and_says_why() -> None:
+    model = Model()
+
+    model.mark_network_missing("only a trionet broker tells")
+
+    sections = (model.apis, model.connections, model.closed, model.processors, model.log)
+    assert {"only a trionet broker tells"} == {section.missing for section in sections}
+    assert None is model.topics.missing
+
+
+CONNECTION = {
+    "number": 3,
+    "id": "127.0.0.1:9092-127.0.0.1:40000-0-3",
+    "listener": "PLAINTEXT",
+    "processor": 0,
+    "principal": "User:ANONYMOUS",
+    "software": "librdkafka",
+    "software_version": "2.0",
+    "cipher": None,
+    "protocol": None,
+    "age_seconds": 5.0,
+    "idle_seconds": 1.0,
+    "requests": 8,
+    "bytes_received": 100,
+    "bytes_sent": 200,
+    "is_muted": True,
+}
+
+
+def test_a_row_of_an_older_broker_lacks_what_it_does_not_tell() -> None:
+    model = Model()
+
+    model.replace_rows("connections", model.make_rows("connections", [CONNECTION]), 9, 1.0)
+
+    [row] = model.connections.values()
+    assert (3, "librdkafka", True, None, None) == (
+        row.number,
+        row.software,
+        row.is_muted,
+        row.phase,
+        row.staged,
+    )
+    assert (9, False) == (model.connections.total, model.connections.is_whole)
+
+
+def test_a_row_of_a_newer_broker_is_read_as_far_as_it_is_known() -> None:
+    model = Model()
+
+    rows = model.make_rows("connections", [{**CONNECTION, "phase": "idle", "mood": "good"}])
+    model.replace_rows("connections", rows, 1, 1.0)
+
+    assert "idle" == model.connections[3].phase
+
+
+INSIDE = {
+    "number": 0,
+    "id": "g",
+    "state": "Stable",
+    "state_seconds": 4.0,
+    "generation": 12,
+    "protocol_type": "consumer",
+    "protocol": "range",
+    "pending": 0,
+    "members": [
+        {
+            "id": "m1",
+            "instance_id": None,
+            "client_id": "c",
+            "client_host": "/127.0.0.1",
+            "is_leader": True,
+            "phase": "stable",
+            "session_seconds": 45.0,
+            "expires_seconds": 40.0,
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("inside_first", [True, False])
+def test_a_group_is_what_two_sources_tell_of_it(inside_first: bool) -> None:
+    model = Model()
+    member = MemberRow("m1", None, "c", "/127.0.0.1", (("t", 0),))
+    row = GroupRow("g", "classic", "Stable", "consumer", "range", 1, None, 1, 7, detail=(member,))
+
+    def tell_inside() -> None:
+        model.update_group_internals([INSIDE], 1.0)
+
+    if inside_first:
+        tell_inside()
+    model.update_groups({"g": row}, 1.0, all_of={"g"})
+    if not inside_first:
+        tell_inside()
+
+    group = model.groups["g"]
+    assert (12, 7, 4.0, 1) == (group.generation, group.lag, group.state_seconds, group.members)
+    assert group.detail is not None
+    [found] = group.detail
+    assert ((("t", 0),), True, "stable", 40.0) == (
+        found.assignment,
+        found.is_leader,
+        found.phase,
+        found.expires_seconds,
+    )
+
+
+def test_a_group_that_only_the_broker_tells_of_is_there() -> None:
+    model = Model()
+
+    model.update_group_internals([INSIDE], 1.0)
+
+    assert ("Stable", 12, None) == (
+        model.groups["g"].state,
+        model.groups["g"].generation,
+        model.groups["g"].lag,
+    )
+
+
+def test_a_group_that_is_gone_is_forgotten() -> None:
+    model = Model()
+    rows = {id: GroupRow(id, "classic", "Empty", "consumer") for id in ("a", "b")}
+    model.update_groups(rows, 1.0, all_of={"a", "b"})
+
+    model.update_groups({"a": rows["a"]}, 2.0, all_of={"a"})
+
+    assert ["a"] == list(model.groups)
+
+
+def test_a_group_that_its_broker_has_forgotten_is_what_the_cluster_tells() -> None:
+    model = Model()
+    model.update_group_internals([INSIDE, {**INSIDE, "id": "h"}], 1.0)
+    model.update_groups({"h": GroupRow("h", "classic", "Empty", "consumer")}, 1.0, all_of={"h"})
+
+    model.retain_group_internals(set(), 2.0)
+
+    assert ["h"] == list(model.groups)
+
+
+def test_alarms_are_told_until_they_are_over() -> None:
+    model = Model()
+
+    model.set_alarm("metrics", "cannot be read")
+    assert {"metrics": "cannot be read"} == model.alarms
+    model.set_alarm("metrics", None)
+
+    assert {} == model.alarms
+
+
+def test_a_broker_that_was_started_again_begins_anew() -> None:
+    """Its counts may have outgrown the old ones, and its loop's clock is another one."""
+    model = Model()
+    slow = {"phases_ms": dict.fromkeys(PHASES, 5000.0), "total_ms": [(1000.0, 100)]}
+    quick = {"phases_ms": dict.fromkeys(PHASES, 1.0), "total_ms": [(1.0, 150)]}
+    for at, count, uptime, times in (
+        (1000.0, 100, 500.0, slow),
+        (1001.0, 100, 501.0, slow),
+        (900_000.0, 150, 700.0, quick),
+    ):
+        told = {**about()["apis"][0], **times, "requests": count}
+        model.update_network(
+            BrokerSnapshot(at, about(count, uptime_seconds=uptime, apis=[told]), {}), at
+        )
+
+    assert "requests" not in model.figures
+    assert "requests" in model.figures.reported()
+    assert model.apis["Fetch"].rate is None
+    assert () == model.apis["Fetch"].phases_ms
+    assert model.processors[0].request_rate is None
+
+
+def test_so_does_one_that_was_up_for_longer_before() -> None:
+    model = Model()
+    model.update_network(BrokerSnapshot(1000.0, about(100, uptime_seconds=500.0), {}), 5.0)
+    model.update_network(BrokerSnapshot(1001.0, about(150, uptime_seconds=3.0), {}), 6.0)
+
+    assert "requests" not in model.figures
+
+
+def test_of_quotas_of_a_broker_that_is_gone_the_limits_stay() -> None:
+    model = Model()
+    of_broker = {"entity": "broker", "key": "max.connections", "limit": 9.0}
+    measured = {"value": 7.0, "throttle_ms": 5.0, "refused": 3}
+    model.update_network(BrokerSnapshot(1.0, about(quotas=[{**of_broker, **measured}]), {}), 5.0)
+    of_client = QuotaRow("user=alice", "producer_byte_rate", 1024.0, 512.0)
+    clients = {(of_client.entity, of_client.key): of_client}
+    model.update_client_quotas(clients, None, 6.0)
+
+    model.mark_network_failed("gone")
+
+    expected = [QuotaRow("broker", "max.connections", 9.0), of_client]
+    assert expected == list(model.quotas.values())
+    assert 6.0 == model.quotas.updated_at
+    model.update_client_quotas(clients, None, 7.0)
+    assert expected == list(model.quotas.values())

@@ -1,0 +1,121 @@
+"""Results of the pipeline, from the records of its topic."""
+
+from __future__ import annotations
+
+import json
+
+from trionet.dashboard.model._pipeline import MINUTES_MAX, Pipeline
+
+
+def put(pipeline: Pipeline, kind: str, window: str, value: object, **names: object) -> None:
+    key = {"kind": kind, "window": window, **names}
+    pipeline.put(json.dumps(key).encode(), None if value is None else json.dumps(value).encode())
+
+
+def minute(number: int) -> str:
+    return f"2026-11-22T{number // 60:02}:{number % 60:02}:00Z"
+
+
+def test_rows_have_what_key_and_value_say() -> None:
+    pipeline = Pipeline()
+    put(pipeline, "windows", minute(5), {"requests": 60.0, "errors": 1, "clients": 3})
+    put(
+        pipeline,
+        "requests",
+        minute(5),
+        {"requests": 60.0, "total_p99_us": 1500.0},
+        api="Fetch",
+        client_id="c",
+        listener="L",
+    )
+    names = {"measure": "bytes", "rank": 1}
+    put(pipeline, "talkers", minute(5), {"client_id": "c", "share": 0.5}, **names)
+    names = {"api": "Fetch", "client_id": "c", "listener": "L", "measure": "errors"}
+    put(pipeline, "anomalies", minute(5), {"score": 9.0}, **names)
+    pipeline.show(1.0)
+
+    [window] = pipeline.minutes.values()
+    assert (minute(5), 60, 1, 3) == (
+        window.window,
+        window.requests,
+        window.errors,
+        window.clients,
+    )
+    [series] = pipeline.series.values()
+    assert ("Fetch", "c", 1500) == (series.api, series.client_id, series.total_p99_us)
+    [talker] = pipeline.talkers.values()
+    assert ("bytes", 1, 0.5) == (talker.measure, talker.rank, talker.share)
+    [anomaly] = pipeline.anomalies.values()
+    assert ("errors", 9) == (anomaly.measure, anomaly.score)
+
+
+def test_the_newest_minute_is_the_first_and_the_oldest_are_forgotten() -> None:
+    pipeline = Pipeline()
+    for number in range(MINUTES_MAX + 10):
+        put(pipeline, "windows", minute(number), {"requests": number})
+    pipeline.show(1.0)
+
+    windows = [row.window for row in pipeline.minutes.values()]
+    assert [minute(n) for n in range(MINUTES_MAX + 9, 9, -1)] == windows
+
+
+def test_a_row_that_is_told_twice_is_there_once() -> None:
+    pipeline = Pipeline()
+    for _ in range(2):
+        put(pipeline, "windows", minute(1), {"requests": 7})
+        pipeline.show(1.0)
+
+    assert 1 == len(pipeline.minutes)
+
+
+def test_rows_of_a_minute_stay_in_their_order() -> None:
+    pipeline = Pipeline()
+    for rank in (1, 2, 3):
+        put(pipeline, "talkers", minute(1), {"client_id": "c"}, measure="time", rank=rank)
+    orders = []
+    for second in range(3):
+        pipeline.show(float(second))
+        orders.append([row.rank for row in pipeline.talkers.values()])
+
+    assert [[1, 2, 3]] * 3 == orders
+
+
+def test_a_row_that_was_deleted_is_gone() -> None:
+    pipeline = Pipeline()
+    put(pipeline, "windows", minute(1), {"requests": 7})
+    put(pipeline, "windows", minute(1), None)
+    pipeline.show(1.0)
+
+    assert [] == list(pipeline.minutes)
+
+
+def test_what_is_no_result_is_counted_and_left_out() -> None:
+    pipeline = Pipeline()
+    for key, value in (
+        (None, b"{}"),
+        (b"not json", b"{}"),
+        (b"[1]", b"{}"),
+        (b'{"kind": "windows"}', b"{}"),
+        (b'{"kind": "windows", "window": "x"}', b"not json"),
+        (b"[" * 100_000, b"{}"),
+    ):
+        pipeline.put(key, value)
+    pipeline.show(1.0)
+
+    assert (6, 0) == (pipeline.malformed, len(pipeline.minutes))
+
+
+def test_a_table_that_is_not_shown_here_is_passed_over() -> None:
+    pipeline = Pipeline()
+    put(pipeline, "closes", minute(1), {"connections": 1})
+    pipeline.show(1.0)
+
+    assert 0 == pipeline.malformed
+    assert [0, 0, 0, 0] == [len(section) for section in pipeline.sections]
+
+
+def test_without_results_it_is_said_why() -> None:
+    pipeline = Pipeline()
+    pipeline.mark_missing("there are none")
+
+    assert {"there are none"} == {section.missing for section in pipeline.sections}

@@ -1,0 +1,387 @@
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+import attrs
+import pytest
+from rich.cells import cell_len
+
+from support import frames
+from support.dashboard_model import HOSTILE_NAMES, busy_model, filled, full_model
+from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.drawing._export import as_text
+from trionet.dashboard.drawing._pen import Frame
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rows import TopicRow
+from trionet.dashboard.terminal._keys import Key
+from trionet.dashboard.ui._key_handler import KeyHandler
+from trionet.dashboard.ui._screen import draw, failed_frame
+from trionet.dashboard.ui._ui import Ui
+from trionet.dashboard.ui._view import View
+from trionet.dashboard.views import VIEWS, all_views
+
+
+def ui(*keys: str, model: Model | None = None) -> Ui:
+    found = Ui(all_views(), "overview")
+    for key in keys:
+        KeyHandler(found).press(Key(key), model or Model())
+    return found
+
+
+def shown(ui: Ui, model: Model, size: tuple[int, int] = (120, 40), stale: float = 0.0) -> str:
+    return as_text(draw(ui, model, *size, UNICODE, stale))
+
+
+@pytest.fixture(autouse=True)
+def _one_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times of the log are those of the machine's zone."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("size", frames.SIZES, ids=str)
+@pytest.mark.parametrize("view", frames.VIEWS)
+def test_frames_look_as_they_did(view: str, size: tuple[int, int]) -> None:
+    """Look at the new ones; if they are well, `python -m support.frames` in tests keeps them."""
+    assert frames.path(view, *size).read_text("utf-8") == frames.frame(view, *size)
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES, ids=lambda name: ascii(name[:12]))
+def test_no_name_disturbs_any_view(name: str) -> None:
+    assert_harmless(full_model(name), UNICODE)
+
+
+def test_nor_without_unicode() -> None:
+    assert_harmless(full_model("".join(HOSTILE_NAMES)), ASCII)
+
+
+def assert_harmless(model: Model, glyphs: Glyphs) -> None:
+    for frame in every_frame(model, glyphs):
+        for line in frame.lines:
+            text = "".join(segment.text for segment in line)
+            assert frame.width == cell_len(text)
+            assert text.isprintable()
+            assert text.isascii() or not glyphs.is_ascii
+
+
+def every_frame(model: Model, glyphs: Glyphs) -> Iterator[Frame]:
+    """Each view, what it opens, its help and its questions, small and large."""
+    for view in VIEWS:
+        found = Ui(all_views(), view.name)
+        yield draw(found, model, 60, 15, glyphs)
+        for key in ("?", "esc", "enter", "enter", "esc", "esc"):
+            KeyHandler(found).press(Key(key), model)
+            yield draw(found, model, 120, 40, glyphs)
+        for action in found.current.view.actions:
+            KeyHandler(found).press(Key(action.key), model)
+            for _ in range(len(action.fields) + 1):
+                yield draw(found, model, 60, 15, glyphs)
+                KeyHandler(found).press(Key("7"), model)
+                KeyHandler(found).press(Key("enter"), model)
+            for _ in range(2):
+                KeyHandler(found).press(Key("esc"), model)
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_every_view_has_a_frame_of_nothing(view: type[View]) -> None:
+    found = Ui(all_views(), view.name)
+
+    text = shown(found, Model())
+
+    assert found.current.view.title in text
+
+
+def test_names_keys_and_helps_of_views_are_their_own() -> None:
+    views = all_views()
+
+    assert len(views) == len({view.name for view in views})
+    assert len(views) == len({view.key for view in views})
+    assert all(len(view.key) == 1 for view in views)
+    for view in views:
+        assert view.help
+        keys = [action.key for action in view.actions]
+        assert len(keys) == len(set(keys))
+        assert all(key.isupper() for key in keys)
+
+
+def test_what_is_too_small_says_what_it_needs() -> None:
+    text = shown(ui(), busy_model(), (59, 15))
+
+    assert text.startswith("This screen has 59 x 15 cells.\nThe dashboard needs 60 x 15.\n")
+    assert "This" == shown(ui(), busy_model(), (4, 1)).strip()
+
+
+def test_of_a_view_that_failed_alarms_and_messages_are_seen() -> None:
+    model = Model()
+    model.set_alarm("topics", "topics could not be read: refused")
+    lines = as_text(failed_frame(ui(":", "x", "enter"), model, "log", 60, 15, UNICODE)).split("\n")
+
+    assert " ! The view log failed; see the log." == lines[0]
+    assert " ! topics could not be read: refused" in lines
+    assert lines[12].startswith(" ! x: unknown command")
+    typing = as_text(failed_frame(ui("/", "a", "b"), model, "log", 60, 15, UNICODE)).split("\n")
+    assert "/ab" == typing[14].rstrip()
+    assert 15 == len(typing[:-1])
+
+
+def test_faults_with_one_reason_are_one_alarm() -> None:
+    model = busy_model()
+    for what in ("topics", "groups", "cluster"):
+        model.set_alarm(what, f"{what} could not be read: nobody answers")
+    model.set_alarm("metrics", "metrics could not be read: refused")
+
+    lines = shown(ui(), model).split("\n")
+
+    assert " ! topics, groups, cluster could not be read: nobody answers" == lines[3].rstrip()
+    assert " ! metrics could not be read: refused" == lines[4].rstrip()
+
+
+def test_two_sources_that_say_the_same_say_it_once() -> None:
+    model = busy_model()
+    for what in ("topics", "groups"):
+        model.set_alarm(what, "the cluster is another one")
+
+    lines = shown(ui(), model).split("\n")
+
+    assert " ! the cluster is another one" == lines[3].rstrip()
+    assert not lines[4].startswith(" !")
+
+
+def test_the_header_tells_of_pauses_and_of_missing_news() -> None:
+    model = busy_model()
+
+    assert shown(ui(), model).split("\n")[0].endswith(" live")
+    assert shown(ui(), model, stale=2.9).split("\n")[0].endswith(" live")
+    assert shown(ui(), model, stale=75).split("\n")[0].endswith(" ! no data for 1m 15s")
+    assert shown(ui("p"), model, stale=75).split("\n")[0].endswith(" PAUSED: p resumes")
+
+
+def test_the_header_is_not_live_while_something_cannot_be_read() -> None:
+    model = busy_model()
+    model.set_alarm("metrics", "refused", since=40.0)
+    model.set_alarm("topics", "refused", since=55.0)
+
+    assert header(model, 60.0).endswith(" ! not live for 20 s")
+    model.set_alarm("metrics", None)
+    assert header(model, 60.0).endswith(" ! not live for 5.0 s")
+    model.set_alarm("topics", None)
+    assert header(model, 60.0).endswith(" live")
+
+
+def header(model: Model, now: float) -> str:
+    return as_text(draw(ui(), model, 120, 40, UNICODE, 0.0, now)).split("\n")[0]
+
+
+def test_what_is_not_known_any_more_is_a_line_without_a_number() -> None:
+    model = busy_model()
+    before = lines_of(shown(ui(), model), "requests  ")
+    model.mark_network_failed("refused")
+    text = shown(ui(), model)
+
+    assert before[0].split()[-1].endswith("/s")
+    assert "-" == lines_of(text, "requests  ")[0].split()[-1]
+    assert "loop idle" in text
+    assert not re.search(r"\d/s| \d+ %", text)
+    assert " up " not in text.split("\n")[0]
+
+
+def lines_of(text: str, beginning: str) -> list[str]:
+    return [line[:58].rstrip() for line in text.split("\n") if line.startswith(beginning)]
+
+
+@pytest.mark.parametrize(("view", "title"), [("2", "Connections"), ("3", "APIs"), ("0", "Log")])
+def test_rows_that_cannot_be_read_again_have_an_age(view: str, title: str) -> None:
+    model = busy_model()
+    model.mark_network_failed("refused")
+
+    text = as_text(draw(ui(view), model, 120, 40, UNICODE, 0.0, 75.0))
+
+    assert re.search(rf" {title}  \d+.*  ! as of 1[56] s ago", text)
+    assert not re.search(r"\d/s", text)
+
+
+def test_so_have_rows_that_are_read_seldom() -> None:
+    found, model = ui("2"), busy_model()
+
+    assert "as of" not in as_text(draw(found, model, 120, 40, UNICODE, 0.0, 62.5))
+    assert "  as of 4.0 s ago" in as_text(draw(found, model, 120, 40, UNICODE, 0.0, 64.0))
+
+
+LONG = "nobody was there; " + "and why " * 40 + "until the end"
+
+
+def test_an_alarm_that_is_cut_says_so_and_the_help_tells_all_of_it() -> None:
+    model = busy_model()
+    model.set_alarm("topics", LONG)
+    lines = shown(ui("2"), model, (80, 24)).split("\n")
+
+    assert lines[3].startswith(" ! nobody was there;")
+    assert lines[4].rstrip().endswith("…")
+    assert lines[5].startswith("PEER")
+    text = " ".join(shown(ui("?"), model, (80, 24)).split())
+    assert LONG in text
+
+
+def test_of_many_alarms_the_number_is_told() -> None:
+    model = busy_model()
+    for number in range(4):
+        model.set_alarm(f"{number}", f"fault {number} " + "x" * 200)
+    lines = shown(ui("2"), model, (80, 24)).split("\n")
+
+    assert lines[3].startswith(" ! fault 0 x")
+    assert lines[3].rstrip().endswith("…")
+    assert lines[4].rstrip() == " ! and 3 more problems; press ? to see all"
+    assert all(f"! fault {n}" in shown(ui("?"), model, (80, 24)) for n in range(4))
+
+
+def test_a_long_message_has_more_lines() -> None:
+    found, model = ui(), busy_model()
+    found.show_message("it failed " * 11 + "at last", is_alarm=True)
+    lines = shown(found, model, (60, 15)).rstrip("\n").split("\n")
+
+    assert ["! it failed"] * 1 == [line.strip()[:11] for line in lines[-3:-2]]
+    assert lines[-1].rstrip().endswith("at last")
+    found.show_message("it failed " * 50)
+    assert shown(found, model, (60, 15)).rstrip("\n ").endswith("…")
+
+
+def test_what_is_typed_is_seen_behind_a_label_that_is_longer_than_the_screen() -> None:
+    """Nothing that is asked may hold the loop, which a broker may share."""
+    model = full_model("billing")
+    found = ui("6")
+    shown(found, model)
+    for key in ("R", *"soon", "enter"):
+        KeyHandler(found).press(Key(key), model)
+        shown(found, model, (60, 15))
+    lines = shown(found, model, (60, 15)).rstrip("\n").split("\n")
+
+    assert re.fullmatch(r" reset a group, to \(start, end, .*… soon", lines[-1].rstrip())
+    assert "use start, end, an offset" in " ".join(" ".join(lines[-3:-1]).split())
+
+
+def test_a_question_is_told_to_its_end() -> None:
+    model = busy_model()
+    name = "x" * 60 + "end"
+    model.topics.replace({name: filled(TopicRow, name)}, 1.0)
+    found = ui("5")
+    shown(found, model)
+    KeyHandler(found).press(Key("D"), model)
+    lines = shown(found, model, (60, 15)).rstrip("\n").split("\n")
+
+    assert "end and all its records?" in " ".join("".join(lines[-3:]).split())
+    assert lines[-1].rstrip().endswith(" [y/N]")
+
+
+def test_a_line_that_is_cut_has_a_mark() -> None:
+    model = busy_model()
+    found = ui("2")
+    found.current.filter = "long " * 40
+
+    assert shown(found, model, (60, 15)).split("\n")[2].endswith("long long…")
+    text = as_text(draw(found, model, 60, 15, ASCII))
+    assert text.split("\n")[2].endswith("long long~")
+
+
+def test_alarms_are_told_in_every_view() -> None:
+    model = busy_model()
+    model.set_alarm("metrics", "http://127.0.0.1:9404 could not be read: refused")
+
+    for view in all_views():
+        assert " ! http://127.0.0.1:9404 could not" in shown(Ui(all_views(), view.name), model)
+
+
+def test_a_list_that_is_missing_says_why() -> None:
+    model = Model()
+    model.mark_network_missing("not available over the Kafka protocol")
+
+    for key in "23":
+        assert " not available over the Kafka protocol" in shown(ui(key), model)
+
+
+def test_of_rows_that_are_not_here_the_number_is_told() -> None:
+    model = busy_model()
+    model.replace_rows("connections", {}, 812, 61.0)
+
+    assert " Connections  0 of 812" in shown(ui("2"), model)
+
+
+def test_a_filter_that_finds_nothing_says_so() -> None:
+    model = busy_model()
+    found = ui("2")
+    found.current.filter = "nobody"
+
+    text = shown(found, model)
+
+    assert " Connections  0 of 30  filter nobody" in text
+    assert "No row matches 'nobody'." in text
+
+
+def test_where_there_is_no_room_tabs_are_keys() -> None:
+    line = shown(ui("2"), busy_model(), (60, 15)).split("\n")[1]
+
+    assert line.startswith(" 1  2 connections  3  4 ")
+
+
+def test_a_long_command_is_typed_with_its_end_in_sight() -> None:
+    found = ui(":", *"sort " + "x" * 100)
+
+    foot = shown(found, busy_model(), (60, 15)).split("\n")[14]
+
+    assert re.fullmatch(r":x+", foot)
+
+
+def test_the_chosen_row_stays_in_sight() -> None:
+    model = busy_model()
+    found = ui("2")
+    for key in ["j"] * 25:
+        draw(found, model, 80, 24, UNICODE)
+        KeyHandler(found).press(Key(key), model)
+    frame = draw(found, model, 80, 24, UNICODE)
+
+    rows = [line for line in frame.lines if line[0].style and line[0].style.reverse]
+    assert ["127.0.0.1:40025"] == [line[0].text.split()[0] for line in rows[-1:]]
+
+
+@pytest.mark.parametrize("view", ["overview", "topics", "groups", "connections"])
+def test_before_the_first_answer_it_says_whom_it_waits_for(view: str) -> None:
+    model = Model()
+    model.about = attrs.evolve(model.about, source="far.example:9092")
+    found = Ui(all_views(), view)
+
+    assert "Waiting for far.example:9092" in shown(found, model)
+
+    model.topics.replace({}, 1.0)
+    model.groups.replace({}, 1.0)
+    model.connections.replace({}, 1.0)
+    model.figures.put("topics", 1.0, 0)
+    assert "Waiting" not in shown(found, model)
+
+
+def test_why_a_list_could_not_be_read_is_told_in_full() -> None:
+    model = Model()
+    model.topics.mark_failed("nobody was there; " + "and why " * 40 + "until the end")
+    found = Ui(all_views(), "topics")
+
+    assert "until the end" in shown(found, model, (60, 15))
+
+
+@pytest.mark.parametrize("view", ["1", "2", "4"], ids=["overview", "connections", "processors"])
+def test_a_pause_keeps_nothing_before_something_has_come(view: str) -> None:
+    found, model = ui(view, "p"), busy_model()
+
+    assert " Waiting for " in shown(found, Model())
+    came = shown(found, model)
+
+    assert " PAUSED: p resumes" in came
+    assert body(shown(ui(view), model)) == body(came)
+    assert body(came) == body(shown(found, Model()))
+
+
+def body(text: str) -> str:
+    """What is below the header."""
+    return text.partition("\n")[2]

@@ -1,0 +1,256 @@
+"""The rows of a sink as columns for a producer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from trionet.client.producer.batching._partitioner import partition_of
+from trionet.protocol.records.columnar._arrow_columns import HEADERS
+from trionet.spark.sink._columns import (
+    HEADERS_TYPE,
+    ROWS_OF_PARTITION_MIN,
+    Batch,
+    NullTopicError,
+    Rows,
+    SinkColumnsError,
+    check_columns,
+    rows_of,
+)
+
+Row = tuple[str, int | None, bytes]
+
+
+def of_none(topic: str) -> int:
+    """The number of partitions of topics whose keys choose none."""
+    return 0
+
+
+def batch_of(rows: Sequence[Row]) -> Batch:
+    return pa.record_batch(
+        {
+            "topic": pa.array([topic for topic, _, _ in rows], pa.string()),
+            "partition": pa.array([partition for _, partition, _ in rows], pa.int32()),
+            "value": pa.array([value for _, _, value in rows], pa.binary()),
+        }
+    )
+
+
+@pytest.mark.parametrize("binary", [pa.binary(), pa.large_binary()])
+@pytest.mark.parametrize("string", [pa.string(), pa.large_string()])
+def test_texts_are_written_as_utf_8(string: Any, binary: Any) -> None:
+    batch = pa.record_batch(
+        {"key": pa.array(["k", "é", None], string), "value": pa.array([b"1", None, b""], binary)}
+    )
+
+    [rows] = rows_of(batch, "t", of_none)
+
+    assert Rows("t", None, [b"1", None, b""], [b"k", "é".encode(), None], None) == rows
+
+
+def test_a_column_that_is_null_is_left_out() -> None:
+    batch = pa.record_batch(
+        {
+            "topic": pa.array([None, None], pa.string()),
+            "key": pa.array([None, None], pa.binary()),
+            "value": ["1", "2"],
+            "headers": pa.array([None, None], HEADERS),
+            "partition": pa.array([None, None], pa.int32()),
+            "more": [1.5, 2.5],
+        }
+    )
+
+    assert [Rows("t", None, [b"1", b"2"], None, None)] == [*rows_of(batch, "t", of_none)]
+
+
+def test_each_row_has_its_headers() -> None:
+    headers = [
+        None,
+        [],
+        [{"key": "a", "value": b"1"}, {"key": "a", "value": None}],
+        None,
+        [{"key": "b", "value": b""}],
+    ]
+    batch = pa.record_batch({"value": ["x"] * 5, "headers": pa.array(headers, HEADERS)})
+    expected = [[], [], [("a", b"1"), ("a", None)], [], [("b", b"")]]
+
+    for start in range(len(expected)):  # also where a batch is a part of another one
+        [rows] = rows_of(batch.slice(start), "t", of_none)
+        assert expected[start:] == (rows.headers or [[] for _ in rows.values])
+
+
+def test_a_header_without_a_name_is_refused() -> None:
+    headers = pa.array([[{"key": None, "value": b"1"}]], HEADERS)
+
+    with pytest.raises(SinkColumnsError, match="a header has no name"):
+        [*rows_of(pa.record_batch({"value": ["x"], "headers": headers}), "t", of_none)]
+
+
+def test_a_header_that_is_null_is_refused() -> None:
+    headers = pa.array([[None]], HEADERS)
+
+    with pytest.raises(SinkColumnsError, match="a header has no name"):
+        [*rows_of(pa.record_batch({"value": ["x"], "headers": headers}), "t", of_none)]
+
+
+def test_a_row_without_a_topic_is_refused() -> None:
+    with pytest.raises(NullTopicError, match=r"\[KAFKA_NULL_TOPIC_IN_DATA\] null topic present"):
+        [*rows_of(pa.record_batch({"topic": ["t", None], "value": ["1", "2"]}), None, of_none)]
+
+
+@pytest.mark.parametrize("partitions", [[0, -1], [None, -7]])
+def test_a_partition_is_not_negative(partitions: list[int | None]) -> None:
+    batch = batch_of([("t", partition, b"") for partition in partitions])
+
+    with pytest.raises(SinkColumnsError, match=f"partition {partitions[1]} is not allowed"):
+        [*rows_of(batch, None, of_none)]
+
+
+def test_of_no_rows_there_is_nothing() -> None:
+    assert [] == [*rows_of(batch_of([]), "t", of_none)]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([None, 0, 1, 2]))),
+    st.sampled_from([None, "t"]),
+)
+def test_every_row_goes_where_it_says_and_keeps_its_order(
+    places: list[tuple[str, int | None]], topic: str | None
+) -> None:
+    rows = [(name, partition, b"%d" % number) for number, (name, partition) in enumerate(places)]
+    taken = [
+        (part.topic, part.partition, value)
+        for part in rows_of(batch_of(rows), topic, of_none)
+        for value in part.values
+    ]
+    wanted = [(topic or name, partition, value) for name, partition, value in rows]
+
+    assert sorted(taken, key=str) == sorted(wanted, key=str)
+    for name in {name for name, _, _ in wanted}:
+        of_topic = [row for row in wanted if row[0] == name]
+        its = [row for row in taken if row[0] == name]
+        if any(row[1] is None for row in of_topic):  # any of these may get any partition
+            assert of_topic == its or all(row[1] is None for row in of_topic)
+        for partition in (0, 1, 2):
+            assert [row for row in of_topic if row[1] == partition] == [
+                row for row in its if row[1] == partition
+            ]
+
+
+@example([str(number % 41) for number in range(300)], 3, 7)
+@given(
+    st.lists(st.integers(0, 40).map(str), max_size=300),
+    st.sampled_from([0, 1, 2, 3]),
+    st.integers(0, 20),
+)
+def test_rows_are_put_in_order_of_their_keys_partitions(
+    names: list[str], partitions: int, start: int
+) -> None:
+    """As the producer would send them; few are left to it, and those of a key keep their order."""
+    values = [b"%d" % number for number in range(len(names))]
+    batch = pa.record_batch({"key": pa.array(names, pa.string()), "value": values}).slice(start)
+    rows = [*zip(names, values, strict=True)][start:]
+
+    parts = [*rows_of(batch, "t", lambda _: partitions)]
+
+    found: dict[int, list[tuple[bytes | None, bytes | None]]] = {}
+    is_grouped = 0 < partitions * ROWS_OF_PARTITION_MIN <= len(rows)
+    for part in parts:
+        assert (part.partition is not None) is is_grouped
+        for key, value in zip(part.keys or (), part.values, strict=True):
+            number = partition_of(key or b"", partitions or 1)
+            assert part.partition in (None, number)
+            found.setdefault(number, []).append((key, value))
+    wanted: dict[int, list[tuple[bytes | None, bytes | None]]] = {}
+    for name, value in rows:
+        key = name.encode()
+        wanted.setdefault(partition_of(key, partitions or 1), []).append((key, value))
+    assert wanted == found
+
+
+def test_rows_some_of_which_have_no_key_are_left_to_the_producer() -> None:
+    """One without may go where one with a key goes, and is not to change places with it."""
+    keys = pa.array([b"k", None] * 500)
+
+    [rows] = rows_of(pa.record_batch({"key": keys, "value": ["x"] * 1000}), "t", pytest.fail)
+
+    assert rows.partition is None
+    assert [b"k", None] == (rows.keys or [])[:2]
+
+
+def test_nobody_is_asked_for_the_partitions_of_few_rows() -> None:
+    """Of each topic, of which a batch may have a thousand."""
+    names = [f"t{number % 3}" for number in range(3 * (ROWS_OF_PARTITION_MIN - 1))]
+    columns = {"topic": names, "key": [b"k"] * len(names), "value": ["x"] * len(names)}
+
+    parts = [*rows_of(pa.record_batch(columns), None, pytest.fail)]
+
+    assert [("t0", None), ("t1", None), ("t2", None)] == [(p.topic, p.partition) for p in parts]
+
+
+def test_rows_that_name_their_partition_are_not_asked_for_their_keys() -> None:
+    columns = {"key": [b"k"] * 100, "value": ["x"] * 100, "partition": pa.array([1] * 100)}
+
+    [rows] = rows_of(pa.record_batch(columns), "t", pytest.fail)
+
+    assert 1 == rows.partition
+
+
+def test_rows_of_many_topics_are_few_parts() -> None:
+    rows: list[Row] = [(f"t{number % 3}", number % 2, b"%d" % number) for number in range(600)]
+
+    assert 6 == len([*rows_of(batch_of(rows), None, of_none)])
+
+
+@pytest.mark.parametrize(
+    ("types", "topic"),
+    [
+        ({"value": "string"}, "t"),
+        ({"value": "binary", "topic": "string"}, None),
+        ({"value": "binary", "topic": "int"}, "t"),
+        (
+            {
+                "topic": "string",
+                "key": "binary",
+                "value": "string",
+                "headers": HEADERS_TYPE,
+                "partition": "int",
+                "timestamp": "timestamp",
+                "more": "map<int,int>",
+            },
+            None,
+        ),
+    ],
+)
+def test_columns_are_taken(types: dict[str, str], topic: str | None) -> None:
+    check_columns(types, topic)
+
+
+_PLAIN = {"topic": "string", "value": "string"}
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ({"key": "string", "value": "string"}, "topic option required when no 'topic' attribute"),
+        ({"topic": "string", "key": "string"}, "required attribute 'value' not found"),
+        (_PLAIN | {"topic": "int"}, "unsupported type int. topic must be a(n) string"),
+        (_PLAIN | {"value": "int"}, "value must be a(n) string or binary"),
+        (_PLAIN | {"key": "int"}, "key must be a(n) string or binary"),
+        (_PLAIN | {"partition": "string"}, "partition must be a(n) int"),
+        (
+            _PLAIN | {"headers": "array<struct<key:binary,value:binary>>"},
+            "headers must be a(n) array<struct<key:string,value:binary>>",
+        ),
+    ],
+)
+def test_columns_are_refused(types: dict[str, str], message: str) -> None:
+    with pytest.raises(SinkColumnsError) as caught:
+        check_columns(types, None)
+
+    assert message in str(caught.value)

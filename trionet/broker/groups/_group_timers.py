@@ -1,0 +1,51 @@
+"""The timeouts of all groups of a node: one heap and one task (Kafka: CoordinatorTimer)."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+
+import trio
+
+
+class GroupTimers:
+    """One timer per group.
+
+    Attributes:
+        heap: all times with their groups; entries of cancelled and replaced timers stay until then.
+        scheduled: the current time of each timer, in trio's clock.
+    """
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[float, str]] = []
+        self.scheduled: dict[str, float] = {}
+        self._sleep = trio.CancelScope()
+
+    def schedule(self, group_id: str, at: float) -> None:
+        """Set a group's timer, unless it is set to the same time or an earlier one."""
+        if at < self.scheduled.get(group_id, math.inf):
+            self.scheduled[group_id] = at
+            heapq.heappush(self.heap, (at, group_id))
+            if self.heap[0] == (at, group_id):
+                self._sleep.cancel(reason="a group has an earlier timeout")
+
+    def cancel(self, group_id: str) -> None:
+        """Stop a group's timer, if it is set."""
+        self.scheduled.pop(group_id, None)
+
+    async def run(self, expire: Callable[[str, float], None]) -> None:
+        """Call ``expire(group_id, now)`` for each timer that is due, until cancelled."""
+        heap, scheduled = self.heap, self.scheduled
+        while True:
+            now = trio.current_time()
+            due = []
+            while heap and heap[0][0] <= now:
+                due.append(heapq.heappop(heap))
+            for at, group_id in due:
+                if scheduled.get(group_id) == at:
+                    del scheduled[group_id]
+                    expire(group_id, now)
+            self._sleep = trio.CancelScope(deadline=heap[0][0] if heap else math.inf)
+            with self._sleep:
+                await trio.sleep_forever()

@@ -1,0 +1,84 @@
+"""What the responses of Produce and Fetch have in common: errors of old versions, current leaders.
+
+A client that has sent a request to the wrong node gets the current leader with the error, and the
+leader's address, and needs no Metadata request (KIP-951).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from ...protocol import api_keys, error_codes
+from ..api._call import Call
+from ..model._broker_state import BrokerState
+
+L = TypeVar("L")
+E = TypeVar("E")
+
+# The first versions whose clients know KAFKA_STORAGE_ERROR (KIP-112).
+_STORAGE_ERROR_SINCE: Final = {api_keys.PRODUCE: 4, api_keys.FETCH: 6}
+# The first versions with the fields current_leader and node_endpoints (KIP-951).
+_CURRENT_LEADER_SINCE: Final = {api_keys.PRODUCE: 10, api_keys.FETCH: 16}
+_LEADER_CHANGED: Final = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
+
+
+def error_code_for(call: Call, error_code: int) -> int:
+    """The error code as clients of the call's version know it.
+
+    Older clients get NOT_LEADER_OR_FOLLOWER for KAFKA_STORAGE_ERROR, which they retry as well.
+    """
+    is_unknown = (
+        error_code == error_codes.KAFKA_STORAGE_ERROR
+        and call.version < _STORAGE_ERROR_SINCE[call.codec.api_key]
+    )
+    return error_codes.NOT_LEADER_OR_FOLLOWER if is_unknown else error_code
+
+
+def has_current_leader(call: Call) -> bool:
+    """Whether responses of the call's version have the fields of KIP-951."""
+    return call.version >= _CURRENT_LEADER_SINCE[call.codec.api_key]
+
+
+class CurrentLeaders:
+    """The current leaders stated in one response.
+
+    Args:
+        broker: the node that responds.
+        call: whose response it is.
+    """
+
+    def __init__(self, broker: BrokerState, call: Call) -> None:
+        self._broker = broker
+        self._call = call
+        self._ids: set[int] = set()
+
+    def find(
+        self, topic: str | bytes, partition: int, error_code: int, create: Callable[..., L]
+    ) -> L | None:
+        """The current leader of a partition, if it helps a client that gets this error.
+
+        Args:
+            topic: its name or id.
+            partition: its number.
+            error_code: the partition's error.
+            create: the API's own ``LeaderIdAndEpoch``.
+        """
+        if error_code not in _LEADER_CHANGED:
+            return None
+        found = self._broker.leader_of(topic, partition)
+        if found is None:
+            return None
+        self._ids.add(found.leader)
+        return create(leader_id=found.leader, leader_epoch=found.epoch)
+
+    def endpoints(self, create: Callable[..., E]) -> list[E]:
+        """The addresses of all leaders found.
+
+        Args:
+            create: the API's own ``NodeEndpoint``.
+        """
+        return [
+            create(node_id=node.node_id, host=address.host, port=address.port, rack=node.rack)
+            for node, address in self._broker.addresses(self._call.listener_name, self._ids)
+        ]

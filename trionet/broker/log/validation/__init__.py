@@ -1,0 +1,1 @@
+"""Batches of producers before they are appended (LogValidator): checks, recompression, offsets."""

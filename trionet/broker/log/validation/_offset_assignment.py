@@ -1,0 +1,158 @@
+"""Assigns offsets to batches without copying their records.
+
+The CRC does not cover the base offset (bytes 0-7) and leader epoch (12-15): a new header of 16
+bytes is written in front of the rest, which stays as it arrived. Only LogAppendTime also changes
+the attributes and the greatest timestamp; the CRC is then computed again, over the new header and
+the unchanged rest.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ....errors import ApiError
+from ....protocol.error_codes import RECORD_LIST_TOO_LARGE
+from ....protocol.records._batch import MAGIC, PREFIX_SIZE, BatchHeader
+from ....protocol.records._crc32c import crc32c
+from ..files._directory import Buffer
+from ..state._producer_state import ProducerEntry, accept
+from ._validation import LOG_APPEND_TIME
+
+#: Creates named tuples without their keyword handling, which takes longer than the rest.
+_tuple: Final = tuple.__new__
+_HEAD = struct.Struct(">qii")
+# Attributes, last offset delta, base and greatest timestamp: the start of what the CRC covers.
+_STAMPED = struct.Struct(">hiqq")
+_HEAD_WITH_CRC = struct.Struct(">qiibI")
+# The offset after the last record has to be valid too.
+_END_OFFSET_MAX: Final = 2**63 - 1
+_STAMPED_END = _HEAD_WITH_CRC.size + _STAMPED.size
+
+
+class Appended(NamedTuple):
+    """The result of an append (Kafka: LogAppendInfo)."""
+
+    first_offset: int
+    """The offset of the first record; for a duplicate, that of the stored one."""
+    last_offset: int
+    log_append_time_ms: int
+    """The timestamp of all records; -1 with CreateTime."""
+    log_start_offset: int
+    size: int
+    """The bytes written; 0 for a duplicate."""
+    is_duplicate: bool
+    """All batches had been stored before, and nothing was written."""
+
+
+class Assigned(NamedTuple):
+    """A batch to be written."""
+
+    header: BatchHeader
+    """The header as the producer sent it."""
+    at: int
+    """Its position in the records field."""
+    size: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+
+class Assignment(NamedTuple):
+    """What to do with the batches of one append."""
+
+    batches: list[Assigned]
+    """The batches to be written, in order; empty if all are duplicates."""
+    producers: dict[int, ProducerEntry]
+    """What is known of their producers once they are written."""
+    size: int
+    """The bytes to be written."""
+    first_offset: int
+    """Of the first batch, whether new or stored before."""
+    last_offset: int
+    duplicate_timestamp: int
+    """The newest timestamp of the last repetition as it is stored; -1 without any."""
+
+
+def assign(
+    headers: list[BatchHeader],
+    producers: Mapping[int, ProducerEntry],
+    end_offset: int,
+    append_time_ms: int,
+) -> Assignment:
+    """Assign offsets to each batch, except to duplicates, which have theirs.
+
+    Args:
+        headers: the headers of all batches of the field, in order.
+        producers: the state of the producers; not changed.
+        end_offset: the first offset to assign.
+        append_time_ms: the timestamp for all records; -1 keeps the producer's.
+
+    Raises:
+        ApiError: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, RECORD_LIST_TOO_LARGE (the
+            partition has not enough offsets left).
+    """
+    batches: list[Assigned] = []
+    pending: dict[int, ProducerEntry] = {}
+    at = size = 0
+    first_offset = last_offset = duplicate_timestamp = -1
+    for header in headers:
+        timestamp = header.max_timestamp if append_time_ms < 0 else append_time_ms
+        batch_size = header.length + PREFIX_SIZE
+        duplicate = None
+        if header.producer_id >= 0:
+            duplicate = accept(producers, pending, header, end_offset, timestamp)
+        if duplicate is None:
+            base_offset, last_offset = end_offset, end_offset + header.last_offset_delta
+            fields = (header, at, batch_size, base_offset, last_offset, timestamp)
+            batches.append(_tuple(Assigned, fields))
+            end_offset = last_offset + 1
+            size += batch_size
+        else:
+            base_offset, last_offset = duplicate.first_offset, duplicate.last_offset
+            duplicate_timestamp = duplicate.timestamp
+        if not at:
+            first_offset = base_offset
+        at += batch_size
+    if end_offset > _END_OFFSET_MAX:
+        raise ApiError(
+            RECORD_LIST_TOO_LARGE,
+            f"the records would get offsets up to {end_offset - 1}, but a partition ends before "
+            f"{_END_OFFSET_MAX}; send them to another partition",
+        )
+    whole = (batches, pending, size, first_offset, last_offset, duplicate_timestamp)
+    return _tuple(Assignment, whole)
+
+
+def buffers_to_write(
+    records: memoryview, batches: list[Assigned], leader_epoch: int, append_time_ms: int
+) -> list[Buffer]:
+    """The buffers to write: for each batch, a new header and the rest of the batch.
+
+    Args:
+        records: the records field with the batches.
+        batches: in the order of their offsets.
+        leader_epoch: the current leader epoch.
+        append_time_ms: the timestamp for all records; -1 keeps the producer's.
+    """
+    buffers: list[Buffer] = []
+    for header, at, size, base_offset, _last_offset, _timestamp in batches:
+        if append_time_ms < 0:
+            buffers.append(_HEAD.pack(base_offset, header.length, leader_epoch))
+            buffers.append(records[at + _HEAD.size : at + size])
+        else:
+            rest = records[at + _STAMPED_END : at + size]
+            stamped = _STAMPED.pack(
+                header.attributes | LOG_APPEND_TIME,
+                header.last_offset_delta,
+                header.base_timestamp,
+                append_time_ms,
+            )
+            crc = crc32c(rest, crc32c(stamped))
+            head = _HEAD_WITH_CRC.pack(base_offset, header.length, leader_epoch, MAGIC, crc)
+            buffers.append(head + stamped)
+            buffers.append(rest)
+    return buffers

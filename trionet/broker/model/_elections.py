@@ -1,0 +1,143 @@
+"""Elections: gives partitions and groups another leader, in the next leader epoch.
+
+(Kafka: PartitionLeaderElector, ReplicationControlManager.) :mod:`._leadership` chooses the leaders;
+here its decisions take effect in the logs, the groups and the waiting requests.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import trio
+
+from ...errors import ApiError
+from ..groups._group_coordinator import GroupCoordinator
+from ..groups._offsets_partition import partition_of
+from ..log import Log
+from ._broker_registration import BrokerRegistration
+from ._leadership import NO_LEADER, Leadership
+from ._purgatory import Purgatory
+
+logger = logging.getLogger("trionet.broker")
+
+ELECTIONS_AT_ONCE: Final = 40
+"""How many partitions begin an epoch concurrently; between batches other tasks run."""
+
+
+class Elections:
+    """The elections of a cluster.
+
+    Each is complete or was not begun: a cancelled one is finished first, which takes a few fsyncs
+    at most.
+
+    Args:
+        leadership: the leaders of topic partitions.
+        coordinators: the leaders of the partitions of ``__consumer_offsets``.
+        nodes: all nodes, by id.
+        logs: the logs of topic partitions.
+        purgatory: the requests that wait for data.
+        changing: the lock that is held while topics change; elections take turns with these.
+    """
+
+    def __init__(
+        self,
+        leadership: Leadership[tuple[str, int]],
+        coordinators: Leadership[int],
+        nodes: Mapping[int, BrokerRegistration],
+        logs: Mapping[tuple[str, int], Log],
+        purgatory: Purgatory,
+        changing: trio.Lock,
+    ) -> None:
+        self._leadership = leadership
+        self._coordinators = coordinators
+        self._nodes = nodes
+        self._logs = logs
+        self._purgatory = purgatory
+        self._changing = changing
+
+    async def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Make a node the leader of a partition.
+
+        Raises:
+            ValueError: there is no such partition, or the node cannot become its leader.
+        """
+        async with self._changing:
+            if self._leadership.move((topic, partition), node):
+                await self.install_leaders([(topic, partition)])
+
+    async def move_coordinator(self, group_id: str, node: int) -> None:
+        """Make a node the coordinator of a group, and of all groups of the same partition.
+
+        Raises:
+            ValueError: the node does not exist, or is stopped.
+        """
+        async with self._changing:
+            self._coordinators.move(partition_of(group_id), node)
+            self._hand_over_groups()
+
+    async def node_started(self, node: int) -> None:
+        """Elect a node that now listens, wherever there is no leader."""
+        async with self._changing:
+            self._coordinators.start(node)
+            self._hand_over_groups()
+            await self.install_leaders(self._leadership.start(node))
+
+    async def node_stops(self, node: int) -> None:
+        """Elect other leaders, where there are any, before a node stops listening."""
+        async with self._changing:
+            self._coordinators.stop(node)
+            self._hand_over_groups()
+            await self.install_leaders(self._leadership.stop(node))
+
+    async def elect_preferred_leaders(self) -> None:
+        """Make the first replica of every partition its leader, where that node is live."""
+        async with self._changing:
+            self._coordinators.elect_preferred()
+            self._hand_over_groups()
+            await self.install_leaders(self._leadership.elect_preferred())
+
+    def _groups_of(self, group_id: str) -> GroupCoordinator | None:
+        """The GroupCoordinator of a group; None while the group has no coordinator."""
+        node = self._nodes.get(self._coordinators[partition_of(group_id)].leader)
+        return None if node is None else node.groups
+
+    def _hand_over_groups(self) -> None:
+        for node in self._nodes.values():
+            node.groups.hand_over(self._groups_of)
+
+    async def install_leaders(self, keys: Iterable[tuple[str, int]]) -> None:
+        """Install elected leaders, and complete the requests waiting on their partitions.
+
+        The steps, in this order:
+
+        1. No node leads the partitions: appends fail with NOT_LEADER_OR_FOLLOWER.
+        2. The new epochs are synced to disk, so that no record is ever written in an epoch that a
+           power failure could give to another leader.
+        3. The new leader accepts requests; those waiting on the old one complete with an error.
+
+        Step 2 is shielded, and nothing is a checkpoint between it and step 3 of its batch.
+
+        The caller holds the lock.
+        """
+        logs = {key: log for key in keys if (log := self._logs.get(key)) is not None}
+        for log in logs.values():
+            log.leader_id = NO_LEADER
+        elected = list(logs)
+        for first in range(0, len(elected), ELECTIONS_AT_ONCE):
+            some = elected[first : first + ELECTIONS_AT_ONCE]
+            with trio.CancelScope(shield=True):
+                async with trio.open_nursery() as nursery:
+                    for key in some:
+                        nursery.start_soon(_begin_epoch, logs[key], self._leadership[key].epoch)
+            for key in some:
+                logs[key].leader_id = self._leadership[key].leader
+                self._purgatory.complete_all(logs[key])
+
+
+async def _begin_epoch(log: Log, epoch: int) -> None:
+    try:
+        await log.begin_epoch(epoch)
+    except ApiError as error:
+        logger.warning("%s-%d: leader epoch %d: %s", log.topic, log.partition, epoch, error)

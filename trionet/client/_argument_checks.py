@@ -1,0 +1,158 @@
+"""Check the arguments of public calls, before anything is changed or sent.
+
+Without these checks the codecs would fail later: in an admin call with a puzzling error, in a
+consumer in the background, which would end it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import Final, TypeVar
+
+from ._topic_partition import OffsetAndMetadata, TopicPartition
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+
+OFFSET_MAX: Final = 2**63 - 2
+"""The largest offset of a record; the protocol can carry one more, for the position after it."""
+
+EPOCH_MAX: Final = 2**31 - 1
+"""The largest epoch in the protocol."""
+
+_NO_EPOCH: Final = -1
+
+# Collections.
+
+
+def items(value: Iterable[T], *kinds: type) -> list[T]:
+    """Return the items of an iterable argument.
+
+    Raises:
+        TypeError: the argument is not an iterable, or it is a string, whose letters would be taken
+            for the items; or an item has another type.
+    """
+    if isinstance(value, str):
+        raise TypeError(f"expected an iterable such as [{value!r}], not a single str")
+    if not isinstance(value, Iterable):
+        raise TypeError(f"expected an iterable of {_names(kinds)}, such as a list, not {value!r}")
+    found = list(value)
+    for each in found:
+        _check(each, kinds)
+    return found
+
+
+def mapping(value: Mapping[K, V], key: type, *kinds: type) -> dict[K, V]:
+    """Return a mapping argument as a dict; ``type(None)`` among the kinds allows None as a value.
+
+    Raises:
+        TypeError: the argument is not a mapping, or a key or value has another type.
+    """
+    if not isinstance(value, Mapping):
+        raise TypeError(f"expected a mapping of {_names((key,))} to {_names(kinds)}, not {value!r}")
+    for each_key, each_value in value.items():
+        _check(each_key, (key,))
+        _check(each_value, kinds)
+    return dict(value)
+
+
+def names(value: Iterable[str]) -> list[str]:
+    """Return the strings of an iterable argument; see :func:`items`."""
+    return items(value, str)
+
+
+def _check(value: object, kinds: tuple[type, ...]) -> None:
+    if not isinstance(value, kinds):
+        raise TypeError(f"expected {_names(kinds)}, not {value!r}")
+
+
+def _names(kinds: tuple[type, ...]) -> str:
+    return " or ".join("None" if each is type(None) else each.__name__ for each in kinds)
+
+
+# Topics, partitions and offsets.
+
+
+def topic_names(topics: str | Iterable[str]) -> list[str]:
+    """The names of topics to subscribe to.
+
+    Raises:
+        TypeError: one is not a str.
+        ValueError: there are none, or one is empty.
+    """
+    names = [topics] if isinstance(topics, str) else list(topics)
+    if not names:
+        raise ValueError("no topics to subscribe to; call unsubscribe() to stop reading")
+    for each in names:
+        _check_topic(each)
+    return names
+
+
+def topic_partitions(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Partitions; plain tuples of a topic and a number are accepted.
+
+    Raises:
+        TypeError: one is neither.
+        ValueError: a topic is empty, or a number is negative.
+    """
+    return [topic_partition(each) for each in partitions]
+
+
+def topic_partition(partition: TopicPartition) -> TopicPartition:
+    """A partition; a plain tuple is accepted; raises as :func:`topic_partitions`."""
+    try:
+        topic, number = partition
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"invalid partition {partition!r}: expected TopicPartition(topic, number)"
+        ) from None
+    _check_topic(topic)
+    if index(number) < 0:
+        raise ValueError(f"invalid partition {partition!r}: numbers begin at 0")
+    return TopicPartition(topic, index(number))
+
+
+def _check_topic(topic: str) -> None:
+    if not isinstance(topic, str):
+        raise TypeError(f"topic must be str, not {type(topic).__name__}: {topic!r}")
+    if not topic:
+        raise ValueError("the name of a topic must not be empty")
+
+
+def checked_offset(offset: int) -> int:
+    """An offset to continue at, or to commit.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: it is out of range.
+    """
+    if not 0 <= index(offset) <= OFFSET_MAX:
+        raise ValueError(f"offset = {offset}; allowed: 0 or more, at most {OFFSET_MAX}")
+    return index(offset)
+
+
+def checked_epoch(leader_epoch: int) -> int:
+    """A leader epoch; raises as :func:`checked_offset`."""
+    if not _NO_EPOCH <= index(leader_epoch) <= EPOCH_MAX:
+        raise ValueError(f"leader_epoch = {leader_epoch}; allowed: {_NO_EPOCH} to {EPOCH_MAX}")
+    return index(leader_epoch)
+
+
+def offsets_to_commit(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets to commit; raises as :func:`topic_partition` and :func:`checked_offset` do."""
+    return {topic_partition(name): _committable(each) for name, each in offsets.items()}
+
+
+def _committable(wanted: OffsetAndMetadata | int) -> OffsetAndMetadata:
+    if not isinstance(wanted, OffsetAndMetadata):
+        return OffsetAndMetadata(checked_offset(wanted))
+    epoch = wanted.leader_epoch
+    return OffsetAndMetadata(
+        checked_offset(wanted.offset),
+        wanted.metadata,
+        None if epoch is None else checked_epoch(epoch),
+    )

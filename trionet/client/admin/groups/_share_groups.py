@@ -1,0 +1,231 @@
+"""Describe share groups, and change their start offsets (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from ....errors import TrionetError
+from ....protocol.messages import alter_share_group_offsets as altering
+from ....protocol.messages import delete_share_group_offsets as deleting
+from ....protocol.messages import describe_share_group_offsets
+from ....protocol.messages import share_group_describe as share_groups
+from ..._argument_checks import mapping, names
+from ..._node import Node
+from ..._topic_partition import TopicPartition
+from ..calls._calls import AdminCalls, Lookup, Results, SendTo
+from ..calls._conversions import by_topic, check, failure, partitions_by_group
+from ..calls._nodes import COORDINATOR_CODES
+from ._group_descriptions import GroupDescription, describing, of_share_group
+
+
+@attrs.frozen
+class ShareOffset:
+    """The start offset of a share group in a partition.
+
+    Attributes:
+        offset: the share-partition start offset: all records before it are acknowledged.
+        leader_epoch: the leader epoch at that offset; -1 if it is not known.
+        lag: the number of records not yet acknowledged; None if not reported.
+    """
+
+    offset: int
+    leader_epoch: int
+    lag: int | None
+
+
+ShareOffsets = Results[TopicPartition, ShareOffset | None]
+"""The start offset, None if nothing was read yet, or the error by partition."""
+
+
+class ShareGroupCalls(AdminCalls):
+    """Calls for share groups and their start offsets."""
+
+    async def describe(
+        self, groups: Iterable[str], *, include_operations: bool = False
+    ) -> Results[str, GroupDescription]:
+        """Describe share groups (KIP-932).
+
+        Args:
+            groups: group ids.
+            include_operations: whether to include the operations permitted to the caller.
+
+        Returns:
+            The group or the error by id.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+        """
+        send: SendTo[str, GroupDescription] = describing(
+            self._calls,
+            share_groups.ShareGroupDescribeRequest,
+            of_share_group,
+            include_operations=include_operations,
+        )
+        return await self._calls.for_each(
+            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
+        )
+
+    async def list_offsets(
+        self, groups: Mapping[str, Iterable[TopicPartition] | None] | Iterable[str]
+    ) -> Results[str, ShareOffsets]:
+        """Return the start offsets of share groups.
+
+        Args:
+            groups: partitions by group id, None for all; or group ids.
+
+        Returns:
+            The offsets or the error by group id.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+        """
+        wanted = partitions_by_group(groups)
+
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, ShareOffsets | TrionetError]:
+            response: describe_share_group_offsets.DescribeShareGroupOffsetsResponse = (
+                await self._calls.client.request(
+                    node,
+                    describe_share_group_offsets.DescribeShareGroupOffsetsRequest(
+                        groups=[_asked(key, wanted[key]) for key in keys]
+                    ),
+                )
+            )
+            return {
+                each.group_id: failure(
+                    each.error_code, f"group {each.group_id}", each.error_message
+                )
+                or _offsets(each)
+                for each in response.groups
+            }
+
+        return await self._calls.for_each(wanted, self._calls.at_groups, send, COORDINATOR_CODES)
+
+    async def alter_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int]
+    ) -> Results[TopicPartition, None]:
+        """Set the start offsets of a share group without members.
+
+        Args:
+            group: the group id.
+            offsets: the start offset by partition.
+
+        Returns:
+            None or the error by partition.
+
+        Raises:
+            ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.
+            TrionetError: the request failed.
+
+        Cancellation: the offsets may have been set.
+        """
+        offsets = mapping(offsets, TopicPartition, int)
+
+        async def send(
+            node: Node, keys: Sequence[TopicPartition]
+        ) -> dict[TopicPartition, TrionetError | None]:
+            response: altering.AlterShareGroupOffsetsResponse = await self._calls.client.request(
+                node,
+                altering.AlterShareGroupOffsetsRequest(
+                    group_id=group,
+                    topics=[
+                        altering.AlterShareGroupOffsetsRequestTopic(
+                            topic_name=topic,
+                            partitions=[
+                                altering.AlterShareGroupOffsetsRequestPartition(
+                                    partition_index=n,
+                                    start_offset=offsets[TopicPartition(topic, n)],
+                                )
+                                for n in numbers
+                            ],
+                        )
+                        for topic, numbers in by_topic(keys).items()
+                    ],
+                ),
+            )
+            check(response.error_code, f"group {group}", response.error_message)
+            found: dict[TopicPartition, TrionetError | None] = {}
+            for topic in response.responses:
+                for each in topic.partitions:
+                    key = TopicPartition(topic.topic_name, each.partition_index)
+                    found[key] = failure(each.error_code, str(key), each.error_message)
+            return found
+
+        lookup: Lookup[TopicPartition] = self._calls.at_group(group)
+        return await self._calls.for_each(offsets, lookup, send, COORDINATOR_CODES)
+
+    async def delete_offsets(self, group: str, topics: Iterable[str]) -> Results[str, None]:
+        """Delete the offsets of topics from a share group without members.
+
+        Args:
+            group: the group id.
+            topics: topic names.
+
+        Returns:
+            None or the error by topic.
+
+        Raises:
+            ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.
+            TrionetError: the request failed.
+
+        Cancellation: the offsets may have been deleted.
+        """
+
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
+            response: deleting.DeleteShareGroupOffsetsResponse = await self._calls.client.request(
+                node,
+                deleting.DeleteShareGroupOffsetsRequest(
+                    group_id=group,
+                    topics=[
+                        deleting.DeleteShareGroupOffsetsRequestTopic(topic_name=key) for key in keys
+                    ],
+                ),
+            )
+            check(response.error_code, f"group {group}", response.error_message)
+            return {
+                each.topic_name: failure(
+                    each.error_code, f"topic {each.topic_name}", each.error_message
+                )
+                for each in response.responses
+            }
+
+        lookup: Lookup[str] = self._calls.at_group(group)
+        return await self._calls.for_each(names(topics), lookup, send, COORDINATOR_CODES)
+
+
+def _asked(
+    group: str, partitions: Iterable[TopicPartition] | None
+) -> describe_share_group_offsets.DescribeShareGroupOffsetsRequestGroup:
+    topics = None
+    if partitions is not None:
+        topics = [
+            describe_share_group_offsets.DescribeShareGroupOffsetsRequestTopic(
+                topic_name=topic, partitions=numbers
+            )
+            for topic, numbers in by_topic(partitions).items()
+        ]
+    return describe_share_group_offsets.DescribeShareGroupOffsetsRequestGroup(
+        group_id=group, topics=topics
+    )
+
+
+def _offsets(
+    group: describe_share_group_offsets.DescribeShareGroupOffsetsResponseGroup,
+) -> ShareOffsets:
+    found: ShareOffsets = Results()
+    for topic in group.topics:
+        for each in topic.partitions:
+            key = TopicPartition(topic.topic_name, each.partition_index)
+            error = failure(each.error_code, str(key), each.error_message)
+            found[key] = error or _offset(each)
+    return found
+
+
+def _offset(
+    partition: describe_share_group_offsets.DescribeShareGroupOffsetsResponsePartition,
+) -> ShareOffset | None:
+    if partition.start_offset < 0:
+        return None
+    lag = None if partition.lag < 0 else partition.lag
+    return ShareOffset(partition.start_offset, partition.leader_epoch, lag)

@@ -1,0 +1,57 @@
+"""Settings of a NetworkClient; each attribute names Kafka's key."""
+
+from __future__ import annotations
+
+import attrs
+
+from ..connections._connection_states import ConnectionTimes
+from ..connections._connections import ConnectionSettings
+from ..metadata._metadata import MetadataTimes
+from ..metrics._client_metrics import MetricsSettings
+from ..metrics._telemetry import TelemetrySettings
+from ..security._settings import SecuritySettings
+
+
+@attrs.frozen(kw_only=True)
+class RequestSettings:
+    """Settings of requests.
+
+    Attributes:
+        client_id: the client's name in requests (``client.id``).
+        timeout_seconds: how long a response may take (``request.timeout.ms``).
+        in_flight_max: the limit of requests in flight per node
+            (``max.in.flight.requests.per.connection``).
+        discover_versions: whether to send ApiVersions to each node; if not, the newest versions
+            are used.
+    """
+
+    client_id: str = "trionet"
+    timeout_seconds: float = 30.0
+    in_flight_max: int = 5
+    discover_versions: bool = True
+
+
+@attrs.frozen(kw_only=True)
+class ClientSettings:
+    """All settings of a NetworkClient.
+
+    Attributes:
+        connections: settings of connections.
+        times: backoffs and timeouts of connections.
+        metadata: when metadata is requested.
+        requests: settings of requests.
+        security: TLS, and the client's credentials.
+        metrics: the windows of the metrics.
+        telemetry: whether metrics are pushed to brokers that ask for them.
+        idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``). The
+            default is below the brokers' ten minutes, so that the client is the side that closes.
+    """
+
+    connections: ConnectionSettings = attrs.field(factory=ConnectionSettings)
+    times: ConnectionTimes = attrs.field(factory=ConnectionTimes)
+    metadata: MetadataTimes = attrs.field(factory=MetadataTimes)
+    requests: RequestSettings = attrs.field(factory=RequestSettings)
+    security: SecuritySettings = attrs.field(factory=SecuritySettings)
+    metrics: MetricsSettings = attrs.field(factory=MetricsSettings)
+    telemetry: TelemetrySettings = attrs.field(factory=TelemetrySettings)
+    idle_seconds_max: float = 540.0

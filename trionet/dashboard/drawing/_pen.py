@@ -1,0 +1,66 @@
+"""Lines, frames, and the pen that views draw with; pure."""
+
+from __future__ import annotations
+
+import attrs
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from . import _palette as palette
+from ._cells import Glyphs, fit, fit_sanitized, sanitized
+
+Line = list[Segment]
+"""A line of the screen; it may be shorter than the screen is wide."""
+
+
+@attrs.frozen
+class Frame:
+    """The lines of a whole screen.
+
+    Attributes:
+        width: of every line, in cells.
+        lines: from the top to the bottom.
+    """
+
+    width: int
+    lines: list[Line]
+
+
+@attrs.frozen
+class Pen:
+    """How to draw: in how many cells, with which characters.
+
+    Attributes:
+        width: of the screen, in cells.
+        height: how many lines the view has; a view of lines may return more, and scrolls.
+        glyphs: the characters to draw with.
+    """
+
+    width: int
+    height: int
+    glyphs: Glyphs
+
+    def text(self, text: object, style: Style = palette.PLAIN) -> Segment:
+        """Any text, sanitized."""
+        return Segment(sanitized(str(text), self.glyphs), style)
+
+    def cell(
+        self, text: object, width: int, style: Style = palette.PLAIN, *, right: bool = False
+    ) -> Segment:
+        """Any text, sanitized, in exactly ``width`` cells."""
+        return Segment(fit_sanitized(str(text), width, right=right, glyphs=self.glyphs), style)
+
+    def rule(self, title: str) -> Line:
+        """A heading, sanitized, with a rule to the right end of the screen."""
+        shown = sanitized(title, self.glyphs)
+        cells = cell_len(shown)
+        if cells > self.width - 4:
+            cells = max(0, self.width - 4)
+            shown = fit(shown, cells, glyphs=self.glyphs)
+        rest = max(0, self.width - cells - 4)
+        return [
+            Segment(self.glyphs.rule * 2, palette.DIM),
+            Segment(f" {shown} ", palette.TITLE),
+            Segment(self.glyphs.rule * rest, palette.DIM),
+        ]

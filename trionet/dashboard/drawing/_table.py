@@ -1,0 +1,133 @@
+"""Tables of views: columns, rows, and rows of sections of the model; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Any, Final, Generic, TypedDict, TypeVar
+
+import attrs
+from rich.style import Style
+
+from ..model._section import Section
+from ._pen import Line, Pen
+
+R = TypeVar("R")
+
+Value = str | int | float | bool | None
+"""What a cell is sorted by and exported as."""
+
+
+@attrs.frozen
+class Column(Generic[R]):
+    """A column of a table.
+
+    Attributes:
+        name: its name in JSON, CSV and ``:sort``, such as ``idle_seconds``.
+        title: its heading, no wider than the column.
+        width: its minimum width in cells; 0 for a column that is only exported and sorted by.
+        value: what it is sorted by and exported as; None sorts last. A column without it can
+            neither be sorted by nor exported.
+        text: formats a value; ``str`` by default.
+        right: whether it is right-aligned, as numbers are.
+        priority: columns with the highest number are dropped first where space is short, from the
+            right; those with 0 are never dropped.
+        grow: its share of spare width, relative to the other columns.
+        style: the style of a cell; None for plain.
+        draw: returns segments in place of text, no wider than the given width.
+        is_searched: whether a filter searches it; by default if its values are text and it is
+            shown.
+    """
+
+    name: str
+    title: str
+    width: int
+    value: Callable[[R], Value] | None = None
+    text: Callable[[Any], str] = str
+    right: bool = False
+    priority: int = 0
+    grow: int = 0
+    style: Callable[[R], Style | None] | None = None
+    draw: Callable[[R, int, Pen], Line] | None = None
+    is_searched: bool | None = None
+
+    def shown(self, row: R) -> str:
+        """The text of a cell; empty if its value is None."""
+        value = None if self.value is None else self.value(row)
+        return "" if value is None else self.text(value)
+
+
+@attrs.frozen
+class Table(Generic[R]):
+    """Rows to be sorted, filtered and scrolled; only those on the screen are drawn.
+
+    Attributes:
+        columns: from left to right.
+        rows: in the order of the model.
+        key: identifies a row across updates, so that the cursor can follow it.
+        missing: why there are no rows, as a sentence.
+        sort: the default sort column; None keeps the order.
+        descending: whether the default order starts with the largest.
+        total: how many rows there are, if the model does not have all of them.
+        version: changes with the rows, which are not sorted again before; None sorts every time.
+        as_of: when the oldest values in the rows were read, in seconds of the loop's clock; None if
+            rows do not age.
+        is_failing: whether the last attempt to read the rows failed.
+        style: the style of a row.
+    """
+
+    columns: Sequence[Column[R]]
+    rows: Collection[R]
+    key: Callable[[R], Hashable]
+    missing: str | None = None
+    sort: str | None = None
+    descending: bool = False
+    total: int | None = None
+    version: Hashable = None
+    as_of: float | None = None
+    is_failing: bool = False
+    style: Callable[[R], Style | None] | None = None
+
+    def column(self, name: str) -> Column[R] | None:
+        """The column with this name; None if there is none."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    def sortable(self) -> list[str]:
+        """The names of the columns that the table can be sorted by."""
+        return [column.name for column in self.columns if column.value is not None]
+
+
+#: Shown for a list that has not been read yet.
+UNREAD: Final = "Loading."
+
+
+class TableRows(TypedDict, Generic[R]):
+    """The arguments of a :class:`Table` that come from a section of the model."""
+
+    rows: Collection[R]
+    missing: str | None
+    total: int | None
+    version: Hashable
+    as_of: float | None
+    is_failing: bool
+
+
+def rows_of(section: Section[Any, R]) -> TableRows[R]:
+    """The rows of a section for a :class:`Table`, or why there are none."""
+    unread = None if section.updated_at is not None else section.failure or UNREAD
+    return {
+        "rows": section.values(),
+        "missing": section.missing or unread,
+        "total": section.total,
+        # A section may be replaced by another, whose versions start again.
+        "version": (id(section), section.version),
+        "as_of": section.updated_at if section.as_of is None else section.as_of,
+        "is_failing": section.failure is not None,
+    }
+
+
+def without_age(rows: TableRows[R]) -> TableRows[R]:
+    """The same rows without an age unless reading fails: for rows that arrive only now and then."""
+    found = rows.copy()
+    if not found["is_failing"]:
+        found["as_of"] = None
+    return found

@@ -1,0 +1,83 @@
+"""Numbers formatted for reading at a glance, in at most eight characters."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+_THOUSANDS: Final = ("", "k", "M", "G", "T", "P", "E")
+#: Each row: below how many seconds it applies, the seconds of its smaller unit, how many of those
+#: make the larger unit, and the letters of both.
+_LONG: Final = (
+    (3_600, 1, 60, "ms"),
+    (86_400, 60, 60, "hm"),
+    (8_640_000, 3_600, 24, "dh"),
+)
+_BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def count(value: float | None) -> str:
+    """Format an integer: up to 99,999 with commas, larger as 123k; ``-`` for None."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if abs(value) < 99_999.5:
+        return f"{value:,.0f}"
+    return _scaled(value, 1000, _THOUSANDS, "")
+
+
+def rate(value: float | None) -> str:
+    """Format as :func:`count`, with one decimal below 10."""
+    if value is not None and 0 < abs(value) < 9.95:
+        return f"{value:.1f}"
+    return count(value)
+
+
+def per_second(value: float | None) -> str:
+    """Format as :func:`rate` with its unit: ``12/s``; ``-`` for None."""
+    return "-" if value is None else f"{rate(value)}/s"
+
+
+def size(value: float | None) -> str:
+    """Format bytes in powers of 1,024: ``512 B``, ``1.5 MiB``."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return _scaled(value, 1024, _BYTES, " ")
+
+
+def _scaled(value: float, base: int, units: tuple[str, ...], space: str) -> str:
+    scaled, index = float(value), 0
+    # 999.5 would be rounded to 1000.
+    while abs(scaled) >= base - 0.5 and index < len(units) - 1:
+        scaled /= base
+        index += 1
+    digits = 1 if index and abs(scaled) < 9.95 else 0
+    return f"{scaled:.{digits}f}{space}{units[index]}"
+
+
+def duration(seconds: float | None) -> str:
+    """``350 µs``, ``1.2 ms``, ``45 s``, ``3m 12s``, ``2h 05m``, ``3d 04h``; ``-`` for None."""
+    if seconds is None or not math.isfinite(seconds):
+        return "-"
+    if seconds < 0.0009995:
+        return f"{seconds * 1e6:.0f} µs" if seconds > 0 else "0 s"
+    if seconds < 0.9995:
+        ms = seconds * 1e3
+        return f"{ms:.1f} ms" if ms < 9.95 else f"{ms:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    for limit, unit_seconds, per, names in _LONG:
+        if whole < limit:
+            first, second = divmod(whole // unit_seconds, per)
+            return f"{first}{names[0]} {second:02}{names[1]}"
+    return f"{whole // 86_400:,}d"
+
+
+def percent(fraction: float | None) -> str:
+    """Format a fraction of 1: ``0.4 %``, ``37 %``."""
+    if fraction is None or not math.isfinite(fraction):
+        return "-"
+    value = fraction * 100
+    return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"

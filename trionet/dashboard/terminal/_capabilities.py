@@ -1,0 +1,42 @@
+"""What the terminal can do; importable on platforms without terminals, too."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+
+from rich.color import ColorSystem
+
+from ..drawing._cells import ASCII, UNICODE, Glyphs
+
+
+def is_interactive() -> bool:
+    """Whether standard input and output are a terminal that a dashboard can be drawn on.
+
+    FORCE_COLOR does not matter: a pipe is not a terminal. Nor is a console of Windows.
+    """
+    if os.environ.get("TERM", "") in {"", "dumb"} or find_spec("termios") is None:
+        return False
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def color_system() -> ColorSystem | None:
+    """The colours that the terminal supports; None with NO_COLOR."""
+    if os.environ.get("NO_COLOR"):
+        return None
+    # As rich's Console does, which would take a tenth of the time to the first frame to import.
+    if os.environ.get("COLORTERM", "").strip().lower() in {"truecolor", "24bit"}:
+        return ColorSystem.TRUECOLOR
+    kind = os.environ.get("TERM", "").strip().lower().rpartition("-")[2]
+    return ColorSystem.EIGHT_BIT if kind in {"256color", "kitty"} else ColorSystem.STANDARD
+
+
+def terminal_glyphs(*, is_ascii: bool | None = None) -> Glyphs:
+    """The characters that the terminal can show; None for ``is_ascii`` depends on the locale."""
+    if is_ascii is None:
+        names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+        # Python's standard output is UTF-8 even where the locale is C.
+        locale = next(filter(None, names), sys.stdout.encoding or "ascii")
+        is_ascii = "utf" not in locale.lower()
+    return ASCII if is_ascii else UNICODE

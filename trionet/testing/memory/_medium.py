@@ -1,0 +1,93 @@
+"""What lies between the sockets of an in-memory network: delays, random faults and the trace."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import attrs
+import trio
+
+
+@attrs.define(kw_only=True)
+class NetworkFaults:
+    """Random faults of an in-memory network; may be changed at any time.
+
+    Attributes:
+        delay_seconds: the minimum and maximum delay of data. What one end of a connection sends
+            arrives in order all the same.
+        short_share: the fraction of reads and writes that are partial, 0 to 1.
+        reset_share: the fraction of writes after which the connection is reset, 0 to 1.
+    """
+
+    delay_seconds: tuple[float, float] = (0.0, 0.0)
+    short_share: float = 0.0
+    reset_share: float = 0.0
+
+
+@attrs.frozen
+class NetworkEvent:
+    """An event on the network, for a trace.
+
+    Attributes:
+        at: when, in seconds of the loop's clock.
+        what: ``connect``, ``accept``, ``refuse``, ``send``, ``receive``, ``end``, ``reset``,
+            ``break``, ``vanish`` or ``close``.
+        local: the address of the socket, as in ``127.0.0.1:9092``.
+        remote: the address of its peer.
+        data: what was sent or received.
+    """
+
+    at: float
+    what: str
+    local: str
+    remote: str
+    data: bytes = b""
+
+
+class Medium:
+    """Decides when data arrives and what goes wrong, and reports events.
+
+    Args:
+        seed: of the random faults.
+        faults: which random faults, and how often.
+        trace: called with every event.
+
+    Attributes:
+        faults: see above; may be replaced.
+        is_traced: whether events are reported to anything.
+    """
+
+    def __init__(
+        self, seed: int, faults: NetworkFaults, trace: Callable[[NetworkEvent], None] | None
+    ) -> None:
+        self.faults = faults
+        self._rng = random.Random(f"faults {seed}")  # noqa: S311 - repeatable
+        self.is_traced = trace is not None
+        self._trace = trace
+
+    def delay(self) -> float:
+        """A random delay in seconds."""
+        lowest, highest = self.faults.delay_seconds
+        return self._rng.uniform(lowest, highest) if highest else 0.0
+
+    def arrival(self) -> float:
+        """When data that is sent now arrives."""
+        return trio.current_time() + self.delay()
+
+    def short(self, count: int) -> int:
+        """How many of ``count`` bytes a read or write transfers."""
+        share = self.faults.short_share
+        if share and count > 1 and self._rng.random() < share:
+            return self._rng.randint(1, count)
+        return count
+
+    def resets(self) -> bool:
+        """Whether the connection is reset after this write."""
+        share = self.faults.reset_share
+        return bool(share) and self._rng.random() < share
+
+    def note(self, what: str, local: str, remote: str, data: bytes = b"") -> None:
+        """Report an event to the trace."""
+        if self._trace is not None:
+            self._trace(NetworkEvent(trio.current_time(), what, local, remote, data))
