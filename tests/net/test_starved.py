@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trionet.net._starved import Starved
+from trionet.net._channels import Starved
 from trionet.net.wire._memory_pool import MemoryPool
 
 

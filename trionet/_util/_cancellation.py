@@ -1,4 +1,4 @@
-"""Cheaper ways to let other tasks run and to notice a cancellation, for what does so all the time."""
+"""Cheaper ways to let other tasks run and to notice a cancellation, for loops and records."""
 
 # Compiled by mypyc.
 

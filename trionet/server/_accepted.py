@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 
 import trio
 
-from ..net.wire._connecting import Address
-from ..net.wire._sockets import Socket
+from ..net.wire._connecting import Address, Socket
 from .quotas._connection_counts import ConnectionGuard
 
 #: The number of accepted connections that may wait for a processor. When the queues of all

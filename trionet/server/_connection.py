@@ -39,19 +39,6 @@ class Connection:
         origin: data of a recorder about the source of the requests.
     """
 
-    __slots__ = (
-        "client_id",
-        "client_software",
-        "guard",
-        "opened_at",
-        "origin",
-        "peer",
-        "peer_host",
-        "request",
-        "requests",
-        "throttled_ns",
-    )
-
     def __init__(
         self, peer_host: str, peer_port: int, guard: ConnectionGuard | None, opened_at: float
     ) -> None:
