@@ -1,13 +1,13 @@
 """Imports run downward only.
 
-The design's house as data. An import counts wherever it stands: at the top, inside a function,
-below ``TYPE_CHECKING`` (whoever needs a type knows its folder); only for circles inside a folder
-do the last ones not count, because they do not exist at run time.
+The design's house as data. An import counts wherever it stands: at the top, inside a function, or
+below ``TYPE_CHECKING``, since a module that needs a type knows its home.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +36,9 @@ LEVELS = {
     "__init__": 7,
 }
 
+#: Modules beside the `__init__` of a room, unless docs/design.md says why there are more.
+MODULES_MAX = 15
+
 #: What a folder must not touch although it is not ours: I/O, and the clock.
 FOREIGN = {
     "protocol": {"trio", "socket", "select", "ssl", "time"},
@@ -51,7 +54,6 @@ class Import(NamedTuple):
     importer: str
     imported: str
     line: int
-    at_run_time: bool
 
 
 def module_name(path: Path) -> str:
@@ -69,19 +71,12 @@ def folder(module: str) -> str:
 
 def imports_of(module: str, path: Path) -> Iterator[Import]:
     tree = ast.parse(path.read_text("utf-8"))
-    only_for_types = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     package = package.removesuffix(".__init__")
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for imported in sorted(set(imported_modules(node, package))):
-                yield Import(module, imported, node.lineno, id(node) not in only_for_types)
+                yield Import(module, imported, node.lineno)
 
 
 def imported_modules(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[str]:
@@ -137,16 +132,55 @@ def test_bytes_and_numbers_do_no_input_or_output() -> None:
     assert not wrong, "\n" + "\n".join(wrong)
 
 
-def test_modules_of_a_folder_do_not_import_each_other_in_a_circle() -> None:
+def test_modules_of_a_package_do_not_import_each_other_in_a_circle() -> None:
     graph: dict[str, set[str]] = {module: set() for module in SOURCES}
     for found in IMPORTS:
-        same_folder = folder(found.importer) == folder(found.imported)
-        if found.at_run_time and same_folder and found.importer != found.imported:
+        if inside_one_package(found) and found.importer != found.imported:
             graph[found.importer].add(found.imported)
 
     circle = find_circle(graph)
 
     assert not circle, "circle: " + " -> ".join(circle)
+
+
+def test_rooms_of_a_package_do_not_import_each_other_in_a_circle() -> None:
+    """A package and its own rooms may: it puts together what they hold."""
+    graph: dict[str, set[str]] = {}
+    for found in IMPORTS:
+        importer, imported = room(found.importer), room(found.imported)
+        is_nested = f"{importer}.".startswith(f"{imported}.") or f"{imported}.".startswith(
+            f"{importer}."
+        )
+        if inside_one_package(found) and not is_nested and found.imported in SOURCES:
+            graph.setdefault(importer, set()).add(imported)
+
+    circle = find_circle(graph)
+
+    assert not circle, "circle: " + " -> ".join(circle)
+
+
+def inside_one_package(found: Import) -> bool:
+    return folder(found.importer) == folder(found.imported)
+
+
+def room(module: str) -> str:
+    """The package that a module is in; a package itself is its own room."""
+    return module if SOURCES[module].name == "__init__.py" else module.rpartition(".")[0]
+
+
+def test_a_room_has_no_more_modules_than_a_reader_can_see_at_once() -> None:
+    page = (PACKAGE.parent / "docs" / "design.md").read_text("utf-8")
+    explained = set(re.findall(r"^\* `(trionet/[\w/]+)/`: ", page, re.MULTILINE))
+    generated = PACKAGE / "protocol" / "messages"
+    rooms = {path.parent for path in PACKAGE.rglob("*.py") if not path.is_relative_to(generated)}
+
+    crowded = {
+        path.relative_to(PACKAGE.parent).as_posix()
+        for path in rooms
+        if len([each for each in path.glob("*.py") if each.name != "__init__.py"]) > MODULES_MAX
+    }
+
+    assert explained == crowded
 
 
 def find_circle(graph: Mapping[str, set[str]]) -> list[str]:

@@ -14,13 +14,13 @@ BATCH = 2
 
 
 def settings_of(scene: Scene) -> dict[str, object]:
-    chance = scene.chance
+    rng = scene.rng
     return {
         "auto.offset.reset": "earliest",
-        "max.poll.records": chance.choice((1, 3, 500)),
-        "fetch.max.bytes": chance.choice((100, 52_428_800)),
-        "max.partition.fetch.bytes": chance.choice((100, 1_048_576)),
-        "fetch.max.wait.ms": chance.choice((50, 500)),
+        "max.poll.records": rng.choice((1, 3, 500)),
+        "fetch.max.bytes": rng.choice((100, 52_428_800)),
+        "max.partition.fetch.bytes": rng.choice((100, 1_048_576)),
+        "fetch.max.wait.ms": rng.choice((50, 500)),
     }
 
 

@@ -23,14 +23,14 @@ HANDLING_SECONDS = 0.005
 
 
 def settings_of(scene: Scene, *, commits: bool = True) -> dict[str, object]:
-    chance = scene.chance
+    rng = scene.rng
     return {
         **consuming.settings_of(scene),
         "group.id": scene.name,
         "enable.auto.commit": commits,
-        "auto.commit.interval.ms": chance.choice((20, 5_000)),
-        "heartbeat.interval.ms": chance.choice((50, 3_000)),
-        "partition.assignment.strategy": chance.choice(("range", "cooperative-sticky")),
+        "auto.commit.interval.ms": rng.choice((20, 5_000)),
+        "heartbeat.interval.ms": rng.choice((50, 3_000)),
+        "partition.assignment.strategy": rng.choice(("range", "cooperative-sticky")),
     }
 
 
@@ -187,7 +187,7 @@ async def two(scene: Scene) -> None:
                 await other.next(consumer)
                 await trio.sleep(0.05)
 
-    first = scene.chance.random() < 0.5
+    first = scene.rng.random() < 0.5
     async with trio.open_nursery() as nursery:
         if first:
             nursery.start_soon(other.live, settings, topic, read)
@@ -261,7 +261,7 @@ async def live(scene: Scene) -> None:
     topic = await make_records(scene)
     group, settings = Group(scene, topic), settings_of(scene)
     member = Member(scene, group)
-    count = scene.chance.choice((1, 5, 2 * RECORDS))
+    count = scene.rng.choice((1, 5, 2 * RECORDS))
 
     async def use(consumer: Consumer) -> None:
         for _ in range(count):

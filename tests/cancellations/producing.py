@@ -24,12 +24,12 @@ UNDER_FAULTS = {
 
 
 def settings_of(scene: Scene) -> dict[str, object]:
-    chance = scene.chance
+    rng = scene.rng
     return {
-        "linger.ms": chance.choice((0, 5, 50)),
-        "batch.size": chance.choice((1, 200, 16_384)),
-        "max.in.flight.requests.per.connection": chance.choice((1, 5)),
-        "compression.type": chance.choice(("none", "none", "gzip")),
+        "linger.ms": rng.choice((0, 5, 50)),
+        "batch.size": rng.choice((1, 200, 16_384)),
+        "max.in.flight.requests.per.connection": rng.choice((1, 5)),
+        "compression.type": rng.choice(("none", "none", "gzip")),
     }
 
 
@@ -190,24 +190,24 @@ async def fail(scene: Scene) -> None:
 
 async def first_batches(scene: Scene) -> None:
     """The first requests to a partition are refused or lost, several of them in flight."""
-    chance = scene.chance
-    is_idempotent = chance.random() < 0.75
+    rng = scene.rng
+    is_idempotent = rng.random() < 0.75
     ledger = Ledger(scene, topic := await scene.make_topic(), is_idempotent=is_idempotent)
     settings = {
         **settings_of(scene),
         **UNDER_FAULTS,
         "enable.idempotence": is_idempotent,
         "linger.ms": 0,
-        "batch.size": chance.choice((1, 1, 1, 200)),
-        "max.in.flight.requests.per.connection": chance.choice((2, 5, 5)),
+        "batch.size": rng.choice((1, 1, 1, 200)),
+        "max.in.flight.requests.per.connection": rng.choice((2, 5, 5)),
     }
     with scene.kit.faults.block():
         for partition in range(PARTITIONS):
-            outcomes = produce_faults.draw(chance)
+            outcomes = produce_faults.draw(rng)
             produce_faults.plant(scene.kit.faults, outcomes, topic=topic, partition=partition)
         async with open_producer(ADDRESS, settings, network=scene.network) as producer:
             for _ in range(2):
-                deliveries, partition = [], chance.randrange(PARTITIONS)
+                deliveries, partition = [], rng.randrange(PARTITIONS)
                 for _ in range(CALLS):
                     value = ledger.next()
                     with scene.cut.around():

@@ -121,8 +121,8 @@ async def live(
             began = trio.current_time()
             cut = Cut(progress.at, lag_of(seed, progress.at))
             # The same of each schedule: what it is cancelled at next must be one step later.
-            chance = random.Random(f"user {seed}")
-            scene = Scene(f"{name}-{progress.at}", kit, network, chance, cut)
+            rng = random.Random(f"user {seed}")
+            scene = Scene(f"{name}-{progress.at}", kit, network, rng, cut)
             await run_schedule(PROGRAMS[name], scene)
             progress.virtual_seconds += trio.current_time() - began
             if not cut.is_made:

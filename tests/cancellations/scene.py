@@ -28,14 +28,14 @@ class Scene:
         name: no other schedule of this broker has it; of topics and groups.
         kit: looks into the broker.
         network: where it is.
-        chance: draws the same for each schedule of a program.
+        rng: draws the same for each schedule of a program.
         cut: its one cancellation.
     """
 
     name: str
     kit: BrokerControl
     network: MemoryNetwork
-    chance: random.Random
+    rng: random.Random
     cut: Cut
 
     async def make_topic(self) -> str:

@@ -162,18 +162,18 @@ class Churn:
                     await self._change()
 
     async def _change(self) -> None:
-        crowd, chance, changes = self._crowd, self._chance, self.outcome.changes
-        process = chance.choice(crowd.processes)
+        crowd, rng, changes = self._crowd, self._chance, self.outcome.changes
+        process = rng.choice(crowd.processes)
         count = len(crowd.members)
-        if chance.random() < _KILL_SHARE and count > self._wanted.members // 2:
+        if rng.random() < _KILL_SHARE and count > self._wanted.members // 2:
             await self.crash(process)
-        elif count < self._wanted.members and chance.random() < 0.6:
+        elif count < self._wanted.members and rng.random() < 0.6:
             emptiest = min(crowd.processes, key=lambda each: len(each.members))
             changes["came"] += 1
             await crowd.join(emptiest)
         elif process.members and count > self._wanted.members // 2:
             changes["left"] += 1
-            await crowd.leave(process, chance.choice(sorted(process.members)))
+            await crowd.leave(process, rng.choice(sorted(process.members)))
 
     async def crash(self, process: MemberProcess | None = None) -> None:
         """A process is killed; another takes its place, and members come to it one by one."""

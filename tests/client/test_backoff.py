@@ -10,10 +10,10 @@ from trionet.client._backoff import ExponentialBackoff
 
 def test_wait_doubles_with_each_failure_up_to_the_limit() -> None:
     backoff = ExponentialBackoff(0.1, 1.0)
-    chance = random.Random(0)
+    rng = random.Random(0)
 
     for failures, expected in [(1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.0), (60, 1.0)]:
-        waits = [backoff.seconds(failures, chance) for _ in range(50)]
+        waits = [backoff.seconds(failures, rng) for _ in range(50)]
 
         assert expected * 0.8 <= min(waits) <= max(waits) <= min(expected * 1.2, 1.0)
         assert min(waits) < max(waits)

@@ -33,11 +33,11 @@ Settings = dict[str, str]
 class Alterer:
     """Alters one resource again and again; knows what it was told, and what it asked for last."""
 
-    def __init__(self, resource: tuple[int, str], chance: random.Random) -> None:
+    def __init__(self, resource: tuple[int, str], rng: random.Random) -> None:
         self.resource = resource
         self.acknowledged: Settings = {}
         self.asked: Settings = {}
-        self._chance = chance
+        self._chance = rng
 
     async def work(self, client: Client) -> None:
         """One request: some keys are set, the others deleted."""
@@ -92,11 +92,11 @@ async def _check(address: str, alterers: list[Alterer]) -> None:
 
 def live(seed: int, folder: Path, kills: int) -> None:
     """Lives of a broker that are ended by SIGKILL, each after some answers."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     alterers = [Alterer(resource, random.Random(seed + 1)) for resource in KEYS]
     for life in range(kills):
         with trionet_broker_process(folder) as (address, process):
-            missing = chance.choice((1, 5, 20))
+            missing = rng.choice((1, 5, 20))
 
             def note(kill: Callable[[], None] = process.kill) -> None:
                 nonlocal missing

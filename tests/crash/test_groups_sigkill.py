@@ -32,14 +32,14 @@ class Committer:
         is_starting: it has started anew and was not told its new id.
     """
 
-    def __init__(self, group: str, instance: str | None, chance: random.Random) -> None:
+    def __init__(self, group: str, instance: str | None, rng: random.Random) -> None:
         self.group = group
         self.instance = instance
         self.sent = dict.fromkeys(range(PARTITIONS), 0)
         self.acknowledged: dict[int, int] = {}
         self.told: JoinGroupResponse | None = None
         self.is_starting = False
-        self._chance = chance
+        self._chance = rng
 
     async def run(self, address: str, note: Callable[[], None]) -> None:
         """Work until the connection ends."""
@@ -92,10 +92,10 @@ class Committer:
 
 def live(seed: int, folder: Path) -> None:
     """Several lives of a broker that are ended by SIGKILL, with groups that go on."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     committers = [
         Committer(f"g{number}", f"i{number}" if number % 2 else None, random.Random(seed + number))
-        for number in range(chance.randint(2, 6))
+        for number in range(rng.randint(2, 6))
     ]
     for kill in range(KILLS + 1):
         with trionet_broker_process(folder, settings={}) as (address, process):
@@ -104,7 +104,7 @@ def live(seed: int, folder: Path) -> None:
             if kill == KILLS:
                 trio.run(_check, address, committers)
                 continue
-            missing = chance.choice((1, 10, 100))
+            missing = rng.choice((1, 10, 100))
 
             def note(kill: Callable[[], None] = process.kill) -> None:
                 nonlocal missing

@@ -73,13 +73,13 @@ class Life:
     """What its files really held when it was killed."""
 
 
-def live(disk: Path, chance: random.Random) -> Life:
+def live(disk: Path, rng: random.Random) -> Life:
     data, trace = disk / "data", disk / "trace"
     data.mkdir()
     recorder = Recorder(data)
     ledger = Ledger()
     producers = [
-        Producer(number, ledger, random.Random(chance.random()), is_idempotent=number % 2 == 0)
+        Producer(number, ledger, random.Random(rng.random()), is_idempotent=number % 2 == 0)
         for number in range(3)
     ]
 
@@ -124,10 +124,10 @@ async def check_cut(life: Life, until: int, root: Path) -> int:
 
 
 def cut(life: Life, disk: Path, seed: int) -> int:
-    chance = random.Random(seed)
-    until = chance.randint(0, len(life.recorder.operations))
+    rng = random.Random(seed)
+    until = rng.randint(0, len(life.recorder.operations))
     root = disk / f"cut-{seed}"
-    write_tree(root, power_cut(life.recorder, until, chance))
+    write_tree(root, power_cut(life.recorder, until, rng))
     try:
         return trio.run(check_cut, life, until, root)
     finally:

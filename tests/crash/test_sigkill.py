@@ -45,12 +45,12 @@ class Tear(NamedTuple):
 
 def live(seed: int, folder: Path) -> None:
     """Several lives of a broker that are ended by SIGKILL, and the look at what is left."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     settings = POLICIES[seed % len(POLICIES)]
     ledger = Ledger()
     producers = [
-        Producer(number, ledger, random.Random(chance.random()), is_idempotent=number % 2 == 0)
-        for number in range(chance.randint(2, 5))
+        Producer(number, ledger, random.Random(rng.random()), is_idempotent=number % 2 == 0)
+        for number in range(rng.randint(2, 5))
     ]
     idempotent = {each.number for each in producers if each.is_idempotent}
     data, log = folder / "data", folder / "log"
@@ -59,23 +59,23 @@ def live(seed: int, folder: Path) -> None:
         with trionet_broker_process(data, settings=settings, log=log) as (address, process):
             check_cuts(log, tears)
             if kill == 0:
-                trio.run(make_topic, address, chance.choice(SEGMENT_BYTES))
+                trio.run(make_topic, address, rng.choice(SEGMENT_BYTES))
             for partition in range(PARTITIONS):
                 ledger.check(partition, trio.run(read_all, address, partition), idempotent)
             if kill < KILLS:
-                ledger.after(chance.choice((1, 30, 200)), process.kill)
+                ledger.after(rng.choice((1, 30, 200)), process.kill)
                 trio.run(load, address, producers)
                 assert -9 == process.wait()
         if kill < KILLS:
             tears = [
                 tear
                 for partition in range(PARTITIONS)
-                if (tear := tear_tail(data, partition, ledger, chance)) is not None
+                if (tear := tear_tail(data, partition, ledger, rng)) is not None
             ]
     assert any(ledger.acknowledged)
 
 
-def tear_tail(data: Path, partition: int, ledger: Ledger, chance: random.Random) -> Tear | None:
+def tear_tail(data: Path, partition: int, ledger: Ledger, rng: random.Random) -> Tear | None:
     """Spoil the end of the newest file, behind what was acknowledged; None: left as it is."""
     path = max((data / f"{TOPIC}-{partition}").glob("*.log"))
     content = path.read_bytes()
@@ -87,16 +87,16 @@ def tear_tail(data: Path, partition: int, ledger: Ledger, chance: random.Random)
     if end < len(content):
         # The kill itself: between two pages of a write the kernel looks for a fatal signal.
         return Tear(f"{TOPIC}-{partition}", offset, end, path.name, len(content) - end)
-    how = chance.choice(("as it is", "noise", "zeros", "half a batch", "cut"))
+    how = rng.choice(("as it is", "noise", "zeros", "half a batch", "cut"))
     if how == "cut" and last_size and last_base >= ledger.end_offset(partition):
-        lost = chance.randint(1, last_size - 1)
+        lost = rng.randint(1, last_size - 1)
         os.truncate(path, end - lost)
         return Tear(f"{TOPIC}-{partition}", last_base, end - last_size, path.name, last_size - lost)
-    half = batch(b"half" * chance.randint(1, 1000), base_offset=offset)
+    half = batch(b"half" * rng.randint(1, 1000), base_offset=offset)
     more = {
-        "noise": chance.randbytes(chance.randint(1, 5000)),
-        "zeros": bytes(chance.randint(1, 5000)),
-        "half a batch": half[: chance.randint(1, len(half) - 1)],
+        "noise": rng.randbytes(rng.randint(1, 5000)),
+        "zeros": bytes(rng.randint(1, 5000)),
+        "half a batch": half[: rng.randint(1, len(half) - 1)],
     }.get(how)
     if more is None:
         return None

@@ -53,15 +53,15 @@ class History:
         return max(self.acknowledged[partition], default=-1) + 1
 
 
-async def make(root: Path, chance: random.Random) -> History:
+async def make(root: Path, rng: random.Random) -> History:
     """Let brokers live in a new folder, of which the last is stopped or killed."""
     live, history = root / "live", History(root / "data")
-    history.was_killed = chance.random() < 0.5
-    lives = chance.choice((1, 1, 2))
+    history.was_killed = rng.random() < 0.5
+    lives = rng.choice((1, 1, 2))
     for number in range(lives):
         is_last = number == lives - 1
         async with open_broker(SETTINGS, log_dirs=str(live)) as broker:
-            await _live(broker, history, chance)
+            await _live(broker, history, rng)
             if is_last and history.was_killed:
                 # The broker is idle: its files hold what SIGKILL would leave of it.
                 await trio.to_thread.run_sync(shutil.copytree, live, history.folder)
@@ -75,53 +75,53 @@ async def make(root: Path, chance: random.Random) -> History:
     return history
 
 
-async def _live(broker: Broker, history: History, chance: random.Random) -> None:
+async def _live(broker: Broker, history: History, rng: random.Random) -> None:
     async with connect(broker.bootstrap_servers) as client:
-        if not history.acknowledged or chance.random() < 0.3:
-            await _create_topics(client, history, chance)
-        await _use_groups(client, history, chance)
-        for _ in range(chance.randint(1, 5)):
-            await _produce(client, history, chance)
-            what = chance.random()
+        if not history.acknowledged or rng.random() < 0.3:
+            await _create_topics(client, history, rng)
+        await _use_groups(client, history, rng)
+        for _ in range(rng.randint(1, 5)):
+            await _produce(client, history, rng)
+            what = rng.random()
             if what < 0.5:
-                await _make_durable(broker, chance)
+                await _make_durable(broker, rng)
             if what < 0.15 or what > 0.9:
-                await _delete_records(broker, history, chance)
+                await _delete_records(broker, history, rng)
 
 
-async def _create_topics(client: Client, history: History, chance: random.Random) -> None:
-    for _ in range(chance.randint(1, 2)):
+async def _create_topics(client: Client, history: History, rng: random.Random) -> None:
+    for _ in range(rng.randint(1, 2)):
         name = f"topic{len(history.acknowledged)}"
-        count = chance.randint(1, 3)
+        count = rng.randint(1, 3)
         await create_topic(
             client,
             name,
             count,
-            internal_segment_bytes=chance.choice(_SEGMENT_BYTES),
+            internal_segment_bytes=rng.choice(_SEGMENT_BYTES),
             retention_ms=10**9,
         )
         for number in range(count):
             history.acknowledged[name, number] = {}
 
 
-async def _use_groups(client: Client, history: History, chance: random.Random) -> None:
+async def _use_groups(client: Client, history: History, rng: random.Random) -> None:
     """For a database that holds more than topics."""
-    for _ in range(chance.randint(0, 3)):
+    for _ in range(rng.randint(0, 3)):
         group = f"group{history.groups}"
         history.groups += 1
         joined = await join_alone(client, group=group)
         offsets: dict[str | bytes, dict[int, int]] = {
-            topic: {0: chance.randint(0, 1000)} for topic, _ in history.acknowledged
+            topic: {0: rng.randint(0, 1000)} for topic, _ in history.acknowledged
         }
         await commit(client, offsets, group=group, joined=joined, metadata="some text")
 
 
-async def _produce(client: Client, history: History, chance: random.Random) -> None:
-    for topic, number in chance.sample(
-        list(history.acknowledged), chance.randint(1, len(history.acknowledged))
+async def _produce(client: Client, history: History, rng: random.Random) -> None:
+    for topic, number in rng.sample(
+        list(history.acknowledged), rng.randint(1, len(history.acknowledged))
     ):
-        for _ in range(chance.randint(1, 12)):
-            values = [chance.randbytes(chance.randint(1, 120)) for _ in range(chance.randint(1, 6))]
+        for _ in range(rng.randint(1, 12)):
+            values = [rng.randbytes(rng.randint(1, 120)) for _ in range(rng.randint(1, 6))]
             data = batch(*values, timestamp=time.time_ns() // 1_000_000)
             answer = await produce(client, topic, data, partition=number)
             assert 0 == answer.error_code, answer
@@ -129,19 +129,19 @@ async def _produce(client: Client, history: History, chance: random.Random) -> N
                 history.acknowledged[topic, number][answer.base_offset + at] = value
 
 
-async def _make_durable(broker: Broker, chance: random.Random) -> None:
+async def _make_durable(broker: Broker, rng: random.Random) -> None:
     folder = broker._cluster.folder
-    for log in chance.sample(list(folder.logs.values()), chance.randint(1, len(folder.logs))):
+    for log in rng.sample(list(folder.logs.values()), rng.randint(1, len(folder.logs))):
         await log.flush()
     await folder.write_checkpoints()
 
 
-async def _delete_records(broker: Broker, history: History, chance: random.Random) -> None:
+async def _delete_records(broker: Broker, history: History, rng: random.Random) -> None:
     """As DeleteRecords or retention."""
     cluster = broker._cluster
-    (key, log) = chance.choice(list(cluster.folder.logs.items()))
-    offset = chance.randint(log.start_offset, log.high_watermark)
-    if chance.random() < 0.5:
+    (key, log) = rng.choice(list(cluster.folder.logs.items()))
+    offset = rng.randint(log.start_offset, log.high_watermark)
+    if rng.random() < 0.5:
         offset = max(
             (each.base_offset for each in log._segments.all if each.base_offset <= offset),
             default=0,

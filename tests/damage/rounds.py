@@ -77,12 +77,12 @@ def run_round(seed: int, strike: Strike, only: str = "*") -> Outcome:
 
 
 async def _run(seed: int, strike: Strike, only: str, root: Path) -> Outcome:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     outcome = Outcome(seed)
     with listening():
-        history = await make(root, chance)
+        history = await make(root, rng)
     outcome.end = "killed" if history.was_killed else "stopped"
-    damage = strike(history.folder, chance, only)
+    damage = strike(history.folder, rng, only)
     outcome.damage = damage.text
     before = root / "before"
     shutil.copytree(history.folder, before)

@@ -27,33 +27,33 @@ Strike = Callable[[Path, random.Random, str], Damage]
 """Does one damage to a file of this pattern; says which."""
 
 
-def take_away(folder: Path, chance: random.Random, only: str = "*") -> Damage:
+def take_away(folder: Path, rng: random.Random, only: str = "*") -> Damage:
     """Remove, empty or cut a file, or remove a partition's folder."""
     partitions = sorted(each for each in folder.iterdir() if partition_of(each.name) is not None)
-    if only == "*" and chance.random() < 0.1:
-        gone = chance.choice(partitions)
+    if only == "*" and rng.random() < 0.1:
+        gone = rng.choice(partitions)
         shutil.rmtree(gone)
         return Damage(f"removed {gone.name}")
-    path = _choose(folder, chance, only, any_size=True)
+    path = _choose(folder, rng, only, any_size=True)
     name = path.relative_to(folder)
     size = path.stat().st_size
-    what = chance.choice(("removed", "emptied", "cut", "cut"))
+    what = rng.choice(("removed", "emptied", "cut", "cut"))
     if what == "removed":
         path.unlink()
         return Damage(f"removed {name}")
-    at = 0 if what == "emptied" else _cut_position(path, size, chance)
+    at = 0 if what == "emptied" else _cut_position(path, size, rng)
     os.truncate(path, at)
     return Damage(f"cut {name} of {size} bytes at byte {at}")
 
 
-def flip(folder: Path, chance: random.Random, only: str = "*") -> Damage:
+def flip(folder: Path, rng: random.Random, only: str = "*") -> Damage:
     """Change one bit, or a whole byte, of a file."""
-    path = _choose(folder, chance, only, any_size=False)
+    path = _choose(folder, rng, only, any_size=False)
     content = bytearray(path.read_bytes())
     # A database is mostly empty pages.
-    used = [at for at, byte in enumerate(content) if byte] if chance.random() < 0.7 else []
-    at = chance.choice(used or range(len(content)))
-    mask = chance.choice((1 << chance.randrange(8), chance.randint(1, 255)))
+    used = [at for at, byte in enumerate(content) if byte] if rng.random() < 0.7 else []
+    at = rng.choice(used or range(len(content)))
+    mask = rng.choice((1 << rng.randrange(8), rng.randint(1, 255)))
     is_unprotected = path.suffix == ".log" and any(
         position <= at < position + _UNPROTECTED_BYTES for position, _ in iter_batches(content)
     )
@@ -65,24 +65,24 @@ def flip(folder: Path, chance: random.Random, only: str = "*") -> Damage:
     return Damage(text, is_unprotected)
 
 
-def _choose(folder: Path, chance: random.Random, only: str, *, any_size: bool) -> Path:
+def _choose(folder: Path, rng: random.Random, only: str, *, any_size: bool) -> Path:
     """A file; mostly one with records, and each kind of the others as often."""
     files = sorted(
         each for each in folder.rglob(only) if each.is_file() and (any_size or each.stat().st_size)
     )
     if not files:
-        return _choose(folder, chance, "*", any_size=any_size)
+        return _choose(folder, rng, "*", any_size=any_size)
     kinds: dict[str, list[Path]] = {}
     for each in files:
         kinds.setdefault(each.suffix if each.parent != folder else each.name, []).append(each)
     logs = kinds.pop(".log", [])
-    if logs and (not kinds or chance.random() < 0.5):
-        return chance.choice(logs)
-    return chance.choice(kinds[chance.choice(sorted(kinds))])
+    if logs and (not kinds or rng.random() < 0.5):
+        return rng.choice(logs)
+    return rng.choice(kinds[rng.choice(sorted(kinds))])
 
 
-def _cut_position(path: Path, size: int, chance: random.Random) -> int:
+def _cut_position(path: Path, size: int, rng: random.Random) -> int:
     """Anywhere, or between two batches."""
-    if path.suffix == ".log" and size and chance.random() < 0.5:
-        return chance.choice([position for position, _ in iter_batches(path.read_bytes())])
-    return chance.randrange(size) if size else 0
+    if path.suffix == ".log" and size and rng.random() < 0.5:
+        return rng.choice([position for position, _ in iter_batches(path.read_bytes())])
+    return rng.randrange(size) if size else 0

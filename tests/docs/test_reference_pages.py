@@ -94,7 +94,7 @@ def test_what_is_explained_of_a_class_is_there(value: type) -> None:
     missing = [
         name
         for name, _, arguments in (cell.partition("(") for cell in explained)
-        if not hasattr(value, name) and not re.search(rf"self\.{name}(: .*)? = ", source)
+        if not hasattr(value, name) and not re.search(rf"self\.{name}(: [^=]+)? = ", source)
     ]
     assert explained
     assert [] == missing

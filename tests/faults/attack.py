@@ -59,19 +59,19 @@ class Attack:
         await self._repeat([crowd], CROWD_REST_SECONDS)
 
     async def _repeat(self, faults: list[Fault], rest_seconds: float) -> None:
-        chance = random.Random(self._chance.random())  # its own, whatever the scheduler does
+        rng = random.Random(self._chance.random())  # its own, whatever the scheduler does
         deck: list[Fault] = []
         while True:
-            deck = deck or chance.sample(faults, len(faults))
+            deck = deck or rng.sample(faults, len(faults))
             fault = deck.pop()
             with trio.move_on_after(FAULT_SECONDS_MAX):
                 try:
-                    await fault(self._target, chance)
+                    await fault(self._target, rng)
                 except (OSError, EOFError, trio.ClosedResourceError):
                     pass  # it was thrown out before it had finished
                 await trio.lowlevel.checkpoint()
             self._happened[fault.__name__] += 1
-            await trio.sleep(chance.uniform(0, rest_seconds))
+            await trio.sleep(rng.uniform(0, rest_seconds))
 
 
 def main() -> None:

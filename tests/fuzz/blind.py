@@ -33,14 +33,14 @@ def search(
     Returns:
         That input's file; None if there is none.
     """
-    chance = random.Random(time.monotonic_ns())
+    rng = random.Random(time.monotonic_ns())
     ends_at = time.monotonic() + seconds
     runs = 0
     known = inputs or [b""]
     # The first inputs are the known ones themselves.
     waiting = list(reversed(known))
     while time.monotonic() < ends_at:
-        data = waiting.pop() if waiting else changed(known, target, chance)
+        data = waiting.pop() if waiting else changed(known, target, rng)
         runs += 1
         try:
             with at_most(run_seconds_max):
@@ -56,26 +56,26 @@ def search(
     return None
 
 
-def changed(known: list[bytes], target: Target, chance: random.Random) -> bytes:
+def changed(known: list[bytes], target: Target, rng: random.Random) -> bytes:
     """A known input with a few changes."""
-    data = bytearray(chance.choice(known))
-    for _ in range(chance.choice((1, 1, 2, 3, 5))):
-        place = chance.randrange(len(data) + 1)
-        count = chance.choice((1, 1, 2, 4, 16))
-        match chance.randrange(6):
+    data = bytearray(rng.choice(known))
+    for _ in range(rng.choice((1, 1, 2, 3, 5))):
+        place = rng.randrange(len(data) + 1)
+        count = rng.choice((1, 1, 2, 4, 16))
+        match rng.randrange(6):
             case 0:
-                data[place : place + 1] = chance.randbytes(1)
+                data[place : place + 1] = rng.randbytes(1)
             case 1:
-                data[place : place + 1] = bytes((1 << chance.randrange(8),))
+                data[place : place + 1] = bytes((1 << rng.randrange(8),))
             case 2:
-                data[place:place] = chance.choice(target.words)
+                data[place:place] = rng.choice(target.words)
             case 3:
                 del data[place : place + count]
             case 4:
-                data[place:place] = data[chance.randrange(len(data) + 1) :][:count]
+                data[place:place] = data[rng.randrange(len(data) + 1) :][:count]
             case _:
-                other = chance.choice(known)
-                data[place:] = other[chance.randrange(len(other) + 1) :]
+                other = rng.choice(known)
+                data[place:] = other[rng.randrange(len(other) + 1) :]
     return bytes(data[: target.bytes_max])
 
 

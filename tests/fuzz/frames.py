@@ -74,49 +74,49 @@ class Disturbance:
 
     Args:
         good: frames without their sizes, to begin with.
-        chance: decides.
+        rng: decides.
     """
 
-    def __init__(self, good: list[bytes], chance: random.Random) -> None:
+    def __init__(self, good: list[bytes], rng: random.Random) -> None:
         self._good = good
-        self._chance = chance
+        self._chance = rng
 
     def next(self) -> bytes:
         """One frame, more or less."""
-        chance = self._chance
-        payload = chance.choice(self._good)
-        kind = chance.random()
+        rng = self._chance
+        payload = rng.choice(self._good)
+        kind = rng.random()
         if kind < 0.55:
             return _framed(self._mutated(payload))
         if kind < 0.8:
             return _framed(payload)
         if kind < 0.85:
-            return _framed(payload[: chance.randrange(len(payload) + 1)])
+            return _framed(payload[: rng.randrange(len(payload) + 1)])
         if kind < 0.9:
-            return _framed(chance.randbytes(chance.choice((0, 1, 8, 9, 20, 500))))
+            return _framed(rng.randbytes(rng.choice((0, 1, 8, 9, 20, 500))))
         if kind < 0.95:  # ends, or stalls, in the middle
-            return _framed(payload)[: chance.randrange(len(payload) + _SIZE_BYTES)]
-        size = chance.choice((chance.getrandbits(32), 2**31 - 1, 2**31, 10**8, len(payload) * 100))
+            return _framed(payload)[: rng.randrange(len(payload) + _SIZE_BYTES)]
+        size = rng.choice((rng.getrandbits(32), 2**31 - 1, 2**31, 10**8, len(payload) * 100))
         return struct.pack(">I", size) + payload
 
     def _mutated(self, payload: bytes) -> bytes:
-        chance = self._chance
+        rng = self._chance
         mutated = bytearray(payload)
-        for _ in range(chance.choice((1, 1, 1, 3))):
+        for _ in range(rng.choice((1, 1, 1, 3))):
             # Half of the times in the header and what follows it, where a change matters most.
-            span = min(len(mutated), 40) if chance.random() < 0.5 else len(mutated)
-            place = chance.randrange(span + 1)
-            match chance.randrange(5):
+            span = min(len(mutated), 40) if rng.random() < 0.5 else len(mutated)
+            place = rng.randrange(span + 1)
+            match rng.randrange(5):
                 case 0:
-                    mutated[place : place + 1] = chance.randbytes(1)
+                    mutated[place : place + 1] = rng.randbytes(1)
                 case 1:
-                    mutated[place : place + 1] = bytes([1 << chance.randrange(8)])
+                    mutated[place : place + 1] = bytes([1 << rng.randrange(8)])
                 case 2:
-                    mutated[place:place] = chance.choice((b"\0", b"\xff\xff\xff\xff\x0f", b"\x7f"))
+                    mutated[place:place] = rng.choice((b"\0", b"\xff\xff\xff\xff\x0f", b"\x7f"))
                 case 3:
-                    mutated[place : place + 4] = chance.choice((b"\xff" * 4, b"\x7f\xff\xff\xff"))
+                    mutated[place : place + 4] = rng.choice((b"\xff" * 4, b"\x7f\xff\xff\xff"))
                 case _:
-                    del mutated[place : place + chance.randrange(1, 4)]
+                    del mutated[place : place + rng.randrange(1, 4)]
         return bytes(mutated)
 
 

@@ -36,11 +36,11 @@ LAST = encode_request(ApiVersionsRequest(), 0, LAST_CORRELATION_ID)
 class Fuzz:
     """Peers that send garbage to one port."""
 
-    def __init__(self, port: int, disturbance: Disturbance, chance: random.Random) -> None:
+    def __init__(self, port: int, disturbance: Disturbance, rng: random.Random) -> None:
         self.answered = 0
         self._port = port
         self._disturbance = disturbance
-        self._chance = chance
+        self._chance = rng
         self._left = 0
 
     async def run(self, frames: int) -> None:
@@ -113,13 +113,13 @@ def descriptors(pid: int, data: Path) -> Counter[str]:
 
 async def disturb(address: str, pid: int, data: Path, seed: int, frames: int) -> None:
     """Send garbage, and check what can be seen from outside."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     async with connect(address) as client:
         served = (await client.call(ApiVersionsRequest(), 0)).api_keys
         await create_topic(client, TOPIC, 2)
         await create_topic(client, "good")
-        disturbance = Disturbance(good_frames(served), chance)
-        fuzz = Fuzz(host_and_port(address)[1], disturbance, chance)
+        disturbance = Disturbance(good_frames(served), rng)
+        fuzz = Fuzz(host_and_port(address)[1], disturbance, rng)
         worker = Worker(client)
         open_before = descriptors(pid, data)
         await fuzz.run(min(500, frames // 4))  # so that everything is loaded once

@@ -226,7 +226,7 @@ def test_a_pkcs12_store_of_too_many_rounds_is_refused_before_it_is_opened(tmp_pa
         path.write_bytes(data)
         with pytest.raises(ConfigError, match=r"ssl\.keystore\.location: .*at most 5000000 in all"):
             server_context(TlsSettings("PKCS12", str(path), SECRET))
-        with pytest.raises(ConfigError, match=r"ssl\.truststore\.location: .*endless.p12 asks"):
+        with pytest.raises(ConfigError, match=r"ssl\.truststore\.location: .*endless.p12 requires"):
             read_trust_store(
                 TlsSettings(
                     truststore_location=str(path),
@@ -241,7 +241,7 @@ def test_a_pem_key_of_too_many_rounds_is_refused_before_it_is_decrypted(tmp_path
     path = tmp_path / "endless.pem"
     path.write_bytes(text.encode() + b"\n" + chain())
 
-    with pytest.raises(ConfigError, match=r"the key of .*endless.pem asks for too many rounds"):
+    with pytest.raises(ConfigError, match=r"the key of .*endless.pem requires too many rounds"):
         server_context(TlsSettings("PEM", str(path), key_password=SECRET))
     in_settings = TlsSettings(
         "PEM",
@@ -249,7 +249,7 @@ def test_a_pem_key_of_too_many_rounds_is_refused_before_it_is_decrypted(tmp_path
         keystore_certificate_chain=chain().decode(),
         key_password=SECRET,
     )
-    with pytest.raises(ConfigError, match=r"the key of ssl\.keystore\.key asks"):
+    with pytest.raises(ConfigError, match=r"the key of ssl\.keystore\.key requires"):
         server_context(in_settings)
 
 

@@ -244,12 +244,10 @@ async def test_garbage_behind_the_frames_is_called_so(link: Link) -> None:
 
 def resets(seed: int) -> tuple[list[bytes], int, bool]:
     """Payloads, how many of them are dealt with before the reset, and whether one is then."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     sizes = [1, 10, 1000, 4092, 4093, 9000]
-    payloads = [
-        b"%d" % number + bytes(chance.choice(sizes)) for number in range(chance.randrange(2, 7))
-    ]
-    return payloads, chance.randrange(len(payloads)), chance.random() < 0.5
+    payloads = [b"%d" % number + bytes(rng.choice(sizes)) for number in range(rng.randrange(2, 7))]
+    return payloads, rng.randrange(len(payloads)), rng.random() < 0.5
 
 
 async def reset_once(rig: Selecting, channel: Channel, peer: Peer, seed: int) -> None:

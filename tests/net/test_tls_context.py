@@ -334,7 +334,7 @@ def test_what_cannot_work_is_a_configuration_error(
 @pytest.mark.parametrize(
     ("begin", "end", "doubt"),
     [
-        (-90, -1, "expired on 2030-05-31 12:00 UTC; clients refuse it"),
+        (-90, -1, "expired on 2030-05-31 12:00 UTC; clients reject it"),
         (1, 90, "is valid only from 2030-06-02 12:00 UTC on"),
         (-90, 13, "expires on 2030-06-14 12:00 UTC"),
         (-90, 15, ""),

@@ -14,9 +14,9 @@ from support.key_updates import RecordWriter, logging_context
 from support.tls import TlsClient, server_context, shake_hands
 from support.wire import tcp_pair
 from trionet.net.tls._tls_transport import (
-    ANSWER_BYTES_MAX,
     OVERHEAD_BYTES_MAX,
     READ_BYTES_FIRST,
+    RESPONSE_BYTES_MAX,
     SILENT_BYTES_MAX,
     TlsError,
     TlsTransport,
@@ -124,19 +124,19 @@ def test_a_peer_that_reads_no_answers_is_let_go(rig: Rig) -> None:
 
     def ask_on() -> None:
         nonlocal kept
-        while kept < 2 * ANSWER_BYTES_MAX:
+        while kept < 2 * RESPONSE_BYTES_MAX:
             ask(rig)
             kept = sum(map(len, rig.transport._unsent))
 
-    with pytest.raises(TlsError, match="does not read the answers"):
+    with pytest.raises(TlsError, match="does not read the responses"):
         ask_on()
 
-    assert 0.9 * ANSWER_BYTES_MAX < kept <= ANSWER_BYTES_MAX
+    assert 0.9 * RESPONSE_BYTES_MAX < kept <= RESPONSE_BYTES_MAX
 
 
 def test_a_peer_that_reads_the_answers_may_ask_on(rig: Rig) -> None:
     """What it has read does not count when it once reads late."""
-    for _ in range(2 * ANSWER_BYTES_MAX // (100 * RECORD_BYTES)):
+    for _ in range(2 * RESPONSE_BYTES_MAX // (100 * RECORD_BYTES)):
         ask(rig)
         assert rig.far.recv(1024 * 1024)
 

@@ -50,11 +50,11 @@ class Administrator:
 
     async def run(self, seed: int, is_over: Callable[[], bool]) -> None:
         """Do one thing after the other until it is over."""
-        chance = random.Random(f"{seed} administrator")
+        rng = random.Random(f"{seed} administrator")
         works = (self._look_at_ends, self._look_at_commits, self._look_at_group, self._change)
         while not is_over():
-            await chance.choice(works)()
-            await trio.sleep(chance.uniform(*_PAUSE_SECONDS))
+            await rng.choice(works)()
+            await trio.sleep(rng.uniform(*_PAUSE_SECONDS))
 
     async def look_at_end(self, lengths: dict[int, int]) -> None:
         """Compare with the log as it was read: its ends, and how far the group has come."""

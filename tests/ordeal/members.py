@@ -39,17 +39,17 @@ class Group:
         assignors = random.Random(f"{seed} group").choice(_ASSIGNORS)
         async with trio.open_nursery() as nursery:
             for number in range(MEMBERS):
-                chance = random.Random(f"{seed} member {number}")
-                is_static = chance.random() < 0.5
+                rng = random.Random(f"{seed} member {number}")
+                is_static = rng.random() < 0.5
                 keys = {**_KEYS, "partition.assignment.strategy": assignors}
                 if is_static:
                     keys["group.instance.id"] = f"member-{number}"
-                nursery.start_soon(self._be_member, chance, keys)
+                nursery.start_soon(self._be_member, rng, keys)
 
-    async def _be_member(self, chance: random.Random, keys: dict[str, str]) -> None:
+    async def _be_member(self, rng: random.Random, keys: dict[str, str]) -> None:
         while True:
-            stays = trio.move_on_after(chance.uniform(*_STAY_SECONDS))
-            commits = chance.random() < 0.5
+            stays = trio.move_on_after(rng.uniform(*_STAY_SECONDS))
+            commits = rng.random() < 0.5
             async with trionet.open_consumer(
                 self._bootstrap_servers,
                 {
@@ -57,7 +57,7 @@ class Group:
                     "group.id": self._topic,
                     "auto.offset.reset": "earliest",
                     "enable.auto.commit": not commits,
-                    "auto.commit.interval.ms": chance.choice((100, 1000)),
+                    "auto.commit.interval.ms": rng.choice((100, 1000)),
                 },
                 topics=[self._topic],
                 on_assigned=self._assigned,

@@ -59,36 +59,36 @@ class Producers:
         """Return when all have come to their end; no delivery may have failed."""
         async with trio.open_nursery() as nursery:
             for number in range(3):
-                chance = random.Random(f"{seed} producer {number}")
-                nursery.start_soon(self._produce, number, chance)
+                rng = random.Random(f"{seed} producer {number}")
+                nursery.start_soon(self._produce, number, rng)
 
-    async def _produce(self, number: int, chance: random.Random) -> None:
+    async def _produce(self, number: int, rng: random.Random) -> None:
         work = (self._send_each, self._send_awaited, self._send_batches)[number]
-        pace = chance.choice(_PACES)
-        linger_ms = chance.choice((0, 0, 5, 50))
-        codec = chance.choice(("none", "none", "lz4", "zstd"))
+        pace = rng.choice(_PACES)
+        linger_ms = rng.choice((0, 0, 5, 50))
+        codec = rng.choice(("none", "none", "lz4", "zstd"))
         async with trionet.open_producer(
             self._bootstrap_servers, {"linger.ms": linger_ms, "compression.type": codec}
         ) as producer:
-            await work(producer, number, chance, pace)
+            await work(producer, number, rng, pace)
             told = producer.statistics()
             for name, text in _COUNTED.items():
                 self._ledger.counts[text] += int(told[name])
 
     async def _send_each(
-        self, producer: Producer, name: int, chance: random.Random, pace: _Pace
+        self, producer: Producer, name: int, rng: random.Random, pace: _Pace
     ) -> None:
         """Without waiting for one before the next."""
         pending: list[tuple[bytes, Delivery]] = []
         number = 0
         while not self._is_over():
-            for _ in range(chance.choice(pace.counts)):
+            for _ in range(rng.choice(pace.counts)):
                 value = self._value(name, number)
                 pending.append((value, await producer.enqueue(self._topic, value)))
                 number += 1
             if len(pending) > 2000:
                 pending = await self._settle(pending)
-            await trio.sleep(chance.choice(pace.pause_seconds))
+            await trio.sleep(rng.choice(pace.pause_seconds))
         await producer.flush()
         await self._settle(pending)
 
@@ -99,33 +99,33 @@ class Producers:
         return []
 
     async def _send_awaited(
-        self, producer: Producer, name: int, chance: random.Random, pace: _Pace
+        self, producer: Producer, name: int, rng: random.Random, pace: _Pace
     ) -> None:
         """One after the other, with keys."""
         number = 0
         while not self._is_over():
             value = self._value(name, number)
-            key = b"%d" % chance.randrange(10)
+            key = b"%d" % rng.randrange(10)
             found = await producer.send(self._topic, value, key=key)
             self._ledger.acknowledge((found.partition, found.offset), value)
             number += 1
-            await trio.sleep(chance.choice(pace.pause_seconds))
+            await trio.sleep(rng.choice(pace.pause_seconds))
 
     async def _send_batches(
-        self, producer: Producer, name: int, chance: random.Random, pace: _Pace
+        self, producer: Producer, name: int, rng: random.Random, pace: _Pace
     ) -> None:
         """Many at once, to one partition."""
         number = 0
         while not self._is_over():
-            count = chance.choice(pace.counts)
+            count = rng.choice(pace.counts)
             values = [self._value(name, number + each) for each in range(count)]
             number += count
-            partition = chance.randrange(self._partitions)
+            partition = rng.randrange(self._partitions)
             deliveries = await producer.send_batch(self._topic, values, partition=partition)
             for value, delivery in zip(values, deliveries, strict=True):
                 found = delivery.result()
                 self._ledger.acknowledge((found.partition, found.offset), value)
-            await trio.sleep(chance.choice(pace.pause_seconds))
+            await trio.sleep(rng.choice(pace.pause_seconds))
 
     def _value(self, producer: int, number: int) -> bytes:
         value = b"%d %d" % (producer, number)

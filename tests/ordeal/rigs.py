@@ -57,24 +57,24 @@ async def _trionet() -> AsyncIterator[Rig]:
     """Three nodes of our own in this process."""
     async with trionet.open_broker(brokers=3) as broker:
 
-        async def move(chance: random.Random, topic: str, partitions: int) -> None:
-            partition = chance.randrange(partitions)
-            await broker.move_leader(topic, partition, chance.choice(broker.running_nodes))
+        async def move(rng: random.Random, topic: str, partitions: int) -> None:
+            partition = rng.randrange(partitions)
+            await broker.move_leader(topic, partition, rng.choice(broker.running_nodes))
 
-        async def restart(chance: random.Random, _: str, __: int) -> None:
-            node = chance.choice(broker.node_ids)
+        async def restart(rng: random.Random, _: str, __: int) -> None:
+            node = rng.choice(broker.node_ids)
             await broker.stop(node)
-            await trio.sleep(chance.uniform(*_DOWN_SECONDS))
+            await trio.sleep(rng.uniform(*_DOWN_SECONDS))
             await broker.start(node)
 
-        async def roll(chance: random.Random, topic: str, partitions: int) -> None:
+        async def roll(rng: random.Random, topic: str, partitions: int) -> None:
             for node in broker.node_ids:
                 await broker.stop(node)
                 await broker.start(node)
             await broker.elect_preferred_leaders()
 
-        async def move_coordinator(chance: random.Random, topic: str, _: int) -> None:
-            await broker.move_coordinator(topic, chance.choice(broker.running_nodes))
+        async def move_coordinator(rng: random.Random, topic: str, _: int) -> None:
+            await broker.move_coordinator(topic, rng.choice(broker.running_nodes))
 
         actions = {
             "leader moves": move,
@@ -152,22 +152,22 @@ def _ends(
 ) -> dict[str, Disturbance]:
     """What can be done to a single broker."""
 
-    async def restart(chance: random.Random, _: str, __: int) -> None:
-        await _again(end, start, chance)
+    async def restart(rng: random.Random, _: str, __: int) -> None:
+        await _again(end, start, rng)
 
-    async def die(chance: random.Random, _: str, __: int) -> None:
-        await _again(kill, start, chance)
+    async def die(rng: random.Random, _: str, __: int) -> None:
+        await _again(kill, start, rng)
 
     return {"restart": restart, "SIGKILL": die}
 
 
 async def _again(
-    end: Callable[[], object], start: Callable[[], object], chance: random.Random
+    end: Callable[[], object], start: Callable[[], object], rng: random.Random
 ) -> None:
     """End a broker and start it, even if cancelled, as the next run needs it; both take seconds."""
     with trio.CancelScope(shield=True):
         await trio.to_thread.run_sync(end)
-        await trio.sleep(chance.uniform(*_DOWN_SECONDS))
+        await trio.sleep(rng.uniform(*_DOWN_SECONDS))
         await trio.to_thread.run_sync(start)
 
 
@@ -187,26 +187,26 @@ async def _kafka3() -> AsyncIterator[Rig]:
     with kafka_cluster() as cluster:
         node_ids = cluster.node_ids
 
-        async def again(chance: random.Random, node_id: int, end: Callable[[int], None]) -> None:
-            await _again(partial(end, node_id), partial(cluster.start, node_id), chance)
+        async def again(rng: random.Random, node_id: int, end: Callable[[int], None]) -> None:
+            await _again(partial(end, node_id), partial(cluster.start, node_id), rng)
             await _until_there_are(NODES, cluster.bootstrap_servers)
 
-        async def restart(chance: random.Random, _: str, __: int) -> None:
-            await again(chance, chance.choice(node_ids), cluster.stop)
+        async def restart(rng: random.Random, _: str, __: int) -> None:
+            await again(rng, rng.choice(node_ids), cluster.stop)
 
-        async def die(chance: random.Random, _: str, __: int) -> None:
-            await again(chance, chance.choice(node_ids), cluster.kill)
+        async def die(rng: random.Random, _: str, __: int) -> None:
+            await again(rng, rng.choice(node_ids), cluster.kill)
 
-        async def roll(chance: random.Random, _: str, __: int) -> None:
+        async def roll(rng: random.Random, _: str, __: int) -> None:
             for node_id in node_ids:
-                await again(chance, node_id, cluster.stop)
+                await again(rng, node_id, cluster.stop)
 
-        async def move(chance: random.Random, topic: str, partitions: int) -> str | None:
-            place = TopicPartition(topic, chance.randrange(partitions))
+        async def move(rng: random.Random, topic: str, partitions: int) -> str | None:
+            place = TopicPartition(topic, rng.randrange(partitions))
             async with trionet.open_admin(cluster.bootstrap_servers) as admin:
                 described = (await admin.describe_topics([topic])).checked()[topic]
                 now = described.partitions[place.partition]
-                first = chance.choice([each for each in now.replicas if each != now.leader])
+                first = rng.choice([each for each in now.replicas if each != now.leader])
                 replicas = [first, *(each for each in now.replicas if each != first)]
                 (await admin.alter_partition_reassignments({place: replicas})).checked()
                 refused = (await admin.elect_leaders([place])).errors.get(place)

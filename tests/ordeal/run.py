@@ -121,16 +121,16 @@ class _Ordeal:
         return self._is_over
 
     async def _disturb(self, seconds: float) -> None:
-        chance = random.Random(f"{self._seed} disturbances")
+        rng = random.Random(f"{self._seed} disturbances")
         names = sorted(self._rig.disturbances)
         until = trio.current_time() + seconds
         what = names[self._seed % len(names)]  # successive seeds leave nothing out
         while trio.current_time() < until or len(self.disturbances) < _DISTURBANCES_MIN:
-            await trio.sleep(chance.uniform(0.1, 1.5))
-            done = await self._rig.disturbances[what](chance, self._topic, PARTITIONS)
+            await trio.sleep(rng.uniform(0.1, 1.5))
+            done = await self._rig.disturbances[what](rng, self._topic, PARTITIONS)
             self.disturbances.append(done or what)
-            what = chance.choice(names)
-        await trio.sleep(chance.uniform(0.1, 1.0))
+            what = rng.choice(names)
+        await trio.sleep(rng.uniform(0.1, 1.0))
 
     async def _look_at_log(self) -> dict[int, int]:
         """Read all of it once more, by itself; by partition, how long it is."""

@@ -65,29 +65,29 @@ def frames(seed: str, *, size_max: int = _FRAME_BYTES_MAX) -> Iterator[Frame]:
     yield from record_frames(random.Random(seed))
 
 
-def record_frames(chance: random.Random) -> Iterator[Frame]:
+def record_frames(rng: random.Random) -> Iterator[Frame]:
     """Batches, message sets, and compressed bodies of random records."""
     for codec in (compression.NONE, *_CODECS):
-        rows = [_row(chance) for _ in range(chance.randrange(1, 30))]
+        rows = [_row(rng) for _ in range(rng.randrange(1, 30))]
         name = compression.NAMES[codec]
         batches = encode_batch(rows, codec=codec) + encode_batch(rows[:1])
         yield Frame(f"batches, {name}", batches, _read_batches)
         if codec:
-            body = compression.compress(codec, chance.randbytes(300) * 3)
+            body = compression.compress(codec, rng.randbytes(300) * 3)
             yield Frame(f"compressed, {name}", body, partial(_inflate, codec))
     for magic, codec in ((0, 0), (0, compression.GZIP), (1, 0), (1, compression.LZ4)):
         olds: list[Record] = [
-            (n, 5, b"k", chance.randbytes(9), []) for n in range(chance.randrange(1, 9))
+            (n, 5, b"k", rng.randbytes(9), []) for n in range(rng.randrange(1, 9))
         ]
         wire = encode_message_set(olds, magic=magic, codec=codec)
         yield Frame(f"messages of format {magic}, codec {codec}", wire, _read_message_set)
 
 
-def _row(chance: random.Random) -> Any:
-    key = chance.choice((None, b"", chance.randbytes(chance.randrange(200))))
-    value = chance.choice((None, b"", chance.randbytes(chance.randrange(200))))
-    headers = [("header", chance.choice((None, b"v"))) for _ in range(chance.randrange(3))]
-    return chance.randrange(2**40), key, value, headers
+def _row(rng: random.Random) -> Any:
+    key = rng.choice((None, b"", rng.randbytes(rng.randrange(200))))
+    value = rng.choice((None, b"", rng.randbytes(rng.randrange(200))))
+    headers = [("header", rng.choice((None, b"v"))) for _ in range(rng.randrange(3))]
+    return rng.randrange(2**40), key, value, headers
 
 
 def _read_message(sample: Sample, wire: bytes) -> None:
@@ -127,21 +127,21 @@ def _inflate(codec: int, wire: bytes) -> None:
     assert len(compression.decompress(codec, wire, _INFLATED_BYTES_MAX)) <= _INFLATED_BYTES_MAX
 
 
-def mutate(wire: bytes, chance: random.Random) -> bytes:
+def mutate(wire: bytes, rng: random.Random) -> bytes:
     """A frame with one to three changes."""
     mutated = bytearray(wire)
-    for _ in range(chance.randrange(1, 4)):
-        place = chance.randrange(len(mutated) + 1)
-        kind = chance.randrange(4)
+    for _ in range(rng.randrange(1, 4)):
+        place = rng.randrange(len(mutated) + 1)
+        kind = rng.randrange(4)
         if kind == 0 and mutated:
-            mutated[place - 1] = chance.randrange(256)
+            mutated[place - 1] = rng.randrange(256)
         elif kind == 1 and mutated:
-            mutated[place - 1] ^= 1 << chance.randrange(8)
+            mutated[place - 1] ^= 1 << rng.randrange(8)
         elif kind == 2:
-            insert = chance.choice((b"\x00", b"\xff\xff\xff\xff\x07", chance.randbytes(3)))
+            insert = rng.choice((b"\x00", b"\xff\xff\xff\xff\x07", rng.randbytes(3)))
             mutated[place:place] = insert
         else:
-            del mutated[place : place + chance.randrange(1, 4)]
+            del mutated[place : place + rng.randrange(1, 4)]
     return bytes(mutated)
 
 
@@ -179,7 +179,7 @@ def search(count: int, seed: int, tell: Callable[[Outcome], None]) -> Outcome:
         tell: is shown what became of those so far.
     """
     outcome = Outcome()
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     told_at = time.monotonic()
     while outcome.count < count:
         seed += 1
@@ -187,7 +187,7 @@ def search(count: int, seed: int, tell: Callable[[Outcome], None]) -> Outcome:
             if outcome.count >= count:
                 break
             rounds = min(ROUNDS, count - outcome.count)
-            for wire in [mutate(frame.wire, chance) for _ in range(rounds)]:
+            for wire in [mutate(frame.wire, rng) for _ in range(rounds)]:
                 with at_most(FRAME_SECONDS_MAX):
                     outcome.add(frame, wire)
             if time.monotonic() - told_at > _PROGRESS_SECONDS:

@@ -50,11 +50,11 @@ def test_every_prefix_of_a_frame_is_a_value_or_refused() -> None:
 
 
 def test_mutated_frame_is_a_value_or_refused() -> None:
-    chance = random.Random(0)
+    rng = random.Random(0)
     outcome = Outcome()
     for frame in frames("mutated", size_max=1500):
         for _ in range(MUTATIONS):
-            outcome.add(frame, mutate(frame.wire, chance))
+            outcome.add(frame, mutate(frame.wire, rng))
 
     assert [] == outcome.finds
     assert outcome.read > 1000
@@ -72,7 +72,7 @@ def test_a_search_tells_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(mutations, "FRAME_SECONDS_MAX", 0.05)
     monkeypatch.setattr(mutations, "frames", lambda _: [Frame("odd", b"\0", read)])
-    monkeypatch.setattr(mutations, "mutate", lambda wire, chance: bytes([chance.randrange(2)]))
+    monkeypatch.setattr(mutations, "mutate", lambda wire, rng: bytes([rng.randrange(2)]))
 
     found = mutations.search(6, 1, lambda _: None)
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.server.metrics._http_exchange import (
-    HttpAnswer,
     HttpExchange,
     HttpRequest,
+    HttpResponse,
     HttpRules,
     Refused,
 )
@@ -39,7 +39,7 @@ def get(target: str = "/", *headers: str, method: str = "GET", version: str = "1
 def refusal(data: bytes, rules: HttpRules = RULES) -> HTTPStatus:
     with pytest.raises(Refused) as refused:
         ask(data, rules)
-    return refused.value.answer.status
+    return refused.value.response.status
 
 
 def read(data: bytes, method: str = "GET") -> tuple[h11.Response, bytes]:
@@ -86,7 +86,7 @@ def test_a_request_may_follow_another() -> None:
 
     for path in ("/a", "/b"):
         assert HttpRequest(path, {}, False) == exchange.next_request()
-        exchange.answer(HttpAnswer(b"x"))
+        exchange.send(HttpResponse(b"x"))
     assert (None, False, False) == (
         exchange.next_request(),
         exchange.has_begun,
@@ -100,7 +100,7 @@ def test_the_answer_has_a_body_with_its_size_and_type(version: str) -> None:
     exchange.receive(get(version=version))
     exchange.next_request()
 
-    response, body = read(exchange.answer(HttpAnswer(b"numbers", "text/x")))
+    response, body = read(exchange.send(HttpResponse(b"numbers", "text/x")))
 
     headers = dict(response.headers)
     assert (200, b"numbers") == (response.status_code, body)
@@ -117,7 +117,7 @@ def test_head_is_get_without_the_body() -> None:
     exchange.receive(get(method="HEAD"))
 
     assert HttpRequest("/", {}, True) == exchange.next_request()
-    response, body = read(exchange.answer(HttpAnswer(b"numbers")), method="HEAD")
+    response, body = read(exchange.send(HttpResponse(b"numbers")), method="HEAD")
 
     assert (b"7", b"") == (dict(response.headers)[b"content-length"], body)
     assert not exchange.must_close
@@ -174,9 +174,9 @@ def test_after_what_is_no_http_the_connection_closes() -> None:
     with pytest.raises(Refused) as refused:
         exchange.next_request()
 
-    response, body = read(exchange.answer(refused.value.answer))
+    response, body = read(exchange.send(refused.value.response))
 
-    assert (400, b"this is no HTTP request\n") == (response.status_code, body)
+    assert (400, b"malformed HTTP request\n") == (response.status_code, body)
     assert b"close" == dict(response.headers)[b"connection"]
     assert exchange.must_close
 
@@ -185,13 +185,13 @@ def test_what_is_no_http_behind_a_head_is_answered_with_a_body() -> None:
     exchange = HttpExchange(RULES)
     exchange.receive(get(method="HEAD") + b"hello\r\n\r\n")
     assert exchange.next_request() is not None
-    exchange.answer(HttpAnswer(b"page"))
+    exchange.send(HttpResponse(b"page"))
     with pytest.raises(Refused) as refused:
         exchange.next_request()
 
-    response, body = read(exchange.answer(refused.value.answer))
+    response, body = read(exchange.send(refused.value.response))
 
-    assert (400, b"this is no HTTP request\n") == (response.status_code, body)
+    assert (400, b"malformed HTTP request\n") == (response.status_code, body)
 
 
 def test_after_another_refusal_the_next_request_is_heard() -> None:
@@ -200,7 +200,7 @@ def test_after_another_refusal_the_next_request_is_heard() -> None:
     with pytest.raises(Refused) as refused:
         exchange.next_request()
 
-    response, _ = read(exchange.answer(refused.value.answer))
+    response, _ = read(exchange.send(refused.value.response))
 
     assert (405, b"GET, HEAD") == (response.status_code, dict(response.headers)[b"allow"])
     assert HttpRequest("/", {}, False) == exchange.next_request()
@@ -211,7 +211,7 @@ def test_who_takes_too_long_is_told_so() -> None:
     exchange.receive(b"GET / HT")
     assert None is exchange.next_request()
 
-    response, _ = read(exchange.answer(exchange.too_slow().answer))
+    response, _ = read(exchange.send(exchange.too_slow().response))
 
     assert 408 == response.status_code
     assert exchange.must_close
@@ -273,8 +273,8 @@ def test_without_the_token_nothing_is_told(headers: list[str]) -> None:
     with pytest.raises(Refused) as refused:
         exchange.next_request()
 
-    assert HTTPStatus.UNAUTHORIZED == refused.value.answer.status
-    assert (("WWW-Authenticate", "Bearer"),) == refused.value.answer.headers
+    assert HTTPStatus.UNAUTHORIZED == refused.value.response.status
+    assert (("WWW-Authenticate", "Bearer"),) == refused.value.response.headers
 
 
 def test_the_token_does_not_show() -> None:
@@ -316,13 +316,13 @@ def test_whatever_comes_is_a_request_a_refusal_or_the_end(pieces: list[bytes]) -
             except EOFError:
                 return
             except Refused as refused:
-                data = exchange.answer(refused.answer)
+                data = exchange.send(refused.response)
                 assert data.startswith(b"HTTP/1.1 ")
                 continue
             if request is None:
                 break
             assert request.path.startswith("/")
-            assert exchange.answer(HttpAnswer(b"x")).startswith(b"HTTP/1.1 200 ")
+            assert exchange.send(HttpResponse(b"x")).startswith(b"HTTP/1.1 200 ")
         if exchange.must_close:
             return
 
@@ -354,5 +354,5 @@ def test_other_methods_are_refused_there_as_well() -> None:
     with pytest.raises(Refused) as refused:
         exchange.next_request()
 
-    assert HTTPStatus.METHOD_NOT_ALLOWED == refused.value.answer.status
-    assert (("Allow", "GET, HEAD, POST"),) == refused.value.answer.headers
+    assert HTTPStatus.METHOD_NOT_ALLOWED == refused.value.response.status
+    assert (("Allow", "GET, HEAD, POST"),) == refused.value.response.headers

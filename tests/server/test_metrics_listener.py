@@ -125,7 +125,7 @@ async def test_a_bug_behind_the_page_ends_its_connection_only(
         assert b"" == await peer.receive_to_end()
         assert 200 == (await get(other))[0]
 
-    assert "unexpected error on a connection for metrics" in caplog.text
+    assert "unexpected error on a metrics connection" in caplog.text
 
 
 async def test_requests_may_come_together_and_in_pieces() -> None:
@@ -251,7 +251,7 @@ async def test_garbage_is_told_so_and_its_connection_closes() -> None:
         received = await peer.receive_to_end()
 
         assert received.startswith(b"HTTP/1.1 400 ")
-        assert received.endswith(b"this is no HTTP request\n")
+        assert received.endswith(b"malformed HTTP request\n")
         assert 200 == (await get(await rig.connect()))[0]
 
 

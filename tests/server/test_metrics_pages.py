@@ -143,7 +143,7 @@ def test_what_is_not_there_or_not_allowed_is_refused(
     with pytest.raises(Refused) as refused:
         pages.find(HttpRequest(path, parameters, is_head=False))
 
-    assert status == refused.value.answer.status
+    assert status == refused.value.response.status
 
 
 def test_what_is_to_be_done_is_done_and_told(pages: MetricsPages) -> None:
@@ -159,4 +159,4 @@ def test_pages_are_read_and_the_rest_is_done(
     with pytest.raises(Refused) as refused:
         pages.find(HttpRequest(path, {"of": "1"}, is_head=False, is_order=is_order))
 
-    assert HTTPStatus.NOT_FOUND == refused.value.answer.status
+    assert HTTPStatus.NOT_FOUND == refused.value.response.status

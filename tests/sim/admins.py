@@ -74,9 +74,9 @@ class Scratch:
         await self._look(client)
         if self._known is Known.GONE:
             await self._create(client)
-        elif self._world.chance.random() < 0.3:
+        elif self._world.rng.random() < 0.3:
             await self._delete(client)
-        elif self._world.chance.random() < 0.3:
+        elif self._world.rng.random() < 0.3:
             await self._grow(client)
         else:
             await self._use(client)
@@ -161,11 +161,11 @@ async def delete_records(world: World) -> None:
 
 
 async def _trim(world: World, name: str, client: Client) -> None:
-    index = world.chance.randrange(PARTITIONS)
+    index = world.rng.randrange(PARTITIONS)
     partition = world.partitions["trimmed", index]
     if partition.end <= partition.start:
         return
-    offset = world.chance.randint(partition.start, partition.end)
+    offset = world.rng.randint(partition.start, partition.end)
     world.step(name, f"delete records of {partition.name} below {offset}")
     partition.may_start_at = max(partition.may_start_at, offset)
     wanted = DeleteRecordsPartition(partition_index=index, offset=offset)

@@ -64,7 +64,7 @@ class Consumer:
 
     async def fetch_one(self, client: Client) -> None:
         world = self._world
-        place = world.chance.choice(list(world.partitions))
+        place = world.rng.choice(list(world.partitions))
         position, since = self._positions[place], world.partitions[place].cuts
         world.step(self._name, f"fetch {place[0]}-{place[1]} from {position}")
         data = await fetch(
@@ -72,8 +72,8 @@ class Consumer:
             place[0],
             position,
             partition=place[1],
-            max_wait_ms=world.chance.choice((0, 100, 3000)),
-            partition_max_bytes=world.chance.choice((100, 1000, 1_000_000)),
+            max_wait_ms=world.rng.choice((0, 100, 3000)),
+            partition_max_bytes=world.rng.choice((100, 1000, 1_000_000)),
         )
         await self._take(client, place, position, data, since)
 
@@ -93,8 +93,8 @@ class Consumer:
         world.step(self._name, f"fetch in session {self.session[1]}, {len(changed)} changed")
         request = fetch_request(
             topics,
-            max_wait_ms=world.chance.choice((0, 500, 5000)),
-            max_bytes=world.chance.choice((500, 10_000_000)),
+            max_wait_ms=world.rng.choice((0, 500, 5000)),
+            max_bytes=world.rng.choice((500, 10_000_000)),
             session=self.session,
         )
         since = {place: partition.cuts for place, partition in world.partitions.items()}

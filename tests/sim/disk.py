@@ -38,11 +38,11 @@ class Life:
         nodes_before: the number of each file and folder then, by its path.
     """
 
-    def __init__(self, tree: Tree, chance: random.Random) -> None:
+    def __init__(self, tree: Tree, rng: random.Random) -> None:
         self.operations: list[Operation] = []
         self.before = tree
         self.nodes_before: dict[str, int] = {}
-        self.chance = chance
+        self.rng = rng
         self.is_over = False
         self._count = 0
         self.root = Folder(self.number("."))
@@ -85,7 +85,7 @@ class Life:
         """What a thread would do; it takes its time, and whoever is cancelled waits for its end."""
         await trio.lowlevel.checkpoint()
         with trio.CancelScope(shield=True):
-            await trio.sleep(self.chance.uniform(0, self.chance.choice(LATENCIES_SECONDS)))
+            await trio.sleep(self.rng.uniform(0, self.rng.choice(LATENCIES_SECONDS)))
         return work()
 
 

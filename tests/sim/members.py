@@ -86,14 +86,14 @@ class Member:
         self._model.joined(joined.generation_id, since)
         if not await self._sync(client, joined):
             return True
-        if world.chance.random() < 0.3:
+        if world.rng.random() < 0.3:
             await self._commit_late(client)
         self._before = joined
         positions = await self._positions(client)
         while True:
-            if not world.is_over and world.chance.random() < 0.15:
+            if not world.is_over and world.rng.random() < 0.15:
                 return await self._misbehave(client, joined, positions)
-            await trio.sleep(world.chance.uniform(0.2, 6.0))
+            await trio.sleep(world.rng.uniform(0.2, 6.0))
             code = await heartbeat(client, joined, group=GROUP)
             if not code and self.assigned:
                 code = await self._commit(client, joined, positions)
@@ -139,8 +139,8 @@ class Member:
         positions: dict[GroupPartition, int],
     ) -> int:
         world = self._world
-        place = world.chance.choice(self.assigned)
-        positions[place] += world.chance.randint(1, 5)
+        place = world.rng.choice(self.assigned)
+        positions[place] += world.rng.randint(1, 5)
         world.step(self.name, f"commit {place[0]}-{place[1]} {positions[place]}")
         on_way = self._model.commits(joined.generation_id, {place: positions[place]})
         request = commit_request(
@@ -163,7 +163,7 @@ class Member:
         if before is None or before.generation_id >= self.generation:
             return
         self._world.step(self.name, f"commit in generation {before.generation_id}")
-        place = self._world.chance.choice(SHARED)
+        place = self._world.rng.choice(SHARED)
         on_way = self._model.commits(before.generation_id, {place: 0})
         request = commit_request({place[0]: {place[1]: 0}}, group=GROUP, joined=before)
         response = await client.call(request, COMMIT_VERSION)
@@ -179,7 +179,7 @@ class Member:
     ) -> bool:
         """Leave, vanish, or be silent for too long and then go on as if nothing had happened."""
         world = self._world
-        how = world.chance.choice(("leave", "vanish", "join again", "silence"))
+        how = world.rng.choice(("leave", "vanish", "join again", "silence"))
         world.step(self.name, how)
         self.generation = -1
         if how == "leave":

@@ -21,11 +21,11 @@ async def read(world: World, name: str) -> None:
     """Read all partitions with one consumer after the other, record by record or in batches."""
     reader = Reader(world, name)
     while not world.is_over:
-        chance = world.chance
+        rng = world.rng
         fetch = FetchSettings(
-            bytes_max=chance.choice((500, 52_428_800)),
-            partition_bytes_max=chance.choice((100, 1_048_576)),
-            wait_seconds=chance.choice((0.1, 0.5, 5.0)),
+            bytes_max=rng.choice((500, 52_428_800)),
+            partition_bytes_max=rng.choice((100, 1_048_576)),
+            wait_seconds=rng.choice((0.1, 0.5, 5.0)),
         )
         settings = ConsumerSettings(reset=EARLIEST, fetch=fetch)
         world.step(name, f"open a consumer, {fetch}")
@@ -49,17 +49,17 @@ class Reader:
 
     async def live(self, consumer: Consumer) -> None:
         """Read for a while."""
-        world, chance = self._world, self._world.chance
+        world, rng = self._world, self._world.rng
         consumer.assign([TopicPartition(*place) for place in world.partitions])
         for place, partition in world.partitions.items():
             self._cuts[TopicPartition(*place)] = partition.cuts
         for name, offset in self._positions.items():
             consumer.seek(name, offset)
-        in_batches = chance.random() < 0.5
-        for _ in range(chance.randint(5, 80)):
+        in_batches = rng.random() < 0.5
+        for _ in range(rng.randint(5, 80)):
             if world.is_over:
                 return
-            with trio.move_on_after(chance.choice((0.0, 0.1, 2.0, 30.0))):
+            with trio.move_on_after(rng.choice((0.0, 0.1, 2.0, 30.0))):
                 try:
                     if in_batches:
                         batch = await consumer.next_batch()
@@ -72,7 +72,7 @@ class Reader:
                 except PartitionError as error:
                     self._failed(error)
             world.step(self._name, "read")
-            if chance.random() < 0.05:
+            if rng.random() < 0.05:
                 await world.pause()
 
     def _saw(self, place: TopicPartition, offset: int, value: bytes | None) -> None:

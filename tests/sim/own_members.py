@@ -41,25 +41,25 @@ class OwnGroup:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.strategy = world.chance.choice(STRATEGIES)
+        self.strategy = world.rng.choice(STRATEGIES)
         self.finished: dict[Place, set[int]] = {place: set() for place in SHARED}
 
     async def take_part(self, name: str) -> None:
         """Be one member after the other, until cancelled."""
         world = self._world
         while True:
-            chance = world.chance
+            rng = world.rng
             settings = {
                 "group.id": GROUP,
-                "group.instance.id": chance.choice((None, name)),
+                "group.instance.id": rng.choice((None, name)),
                 "partition.assignment.strategy": self.strategy,
                 "auto.offset.reset": "earliest",
-                "enable.auto.commit": chance.choice((True, True, False)),
-                "auto.commit.interval.ms": chance.choice((100, 5_000)),
-                "session.timeout.ms": chance.choice((6_000, 45_000)),
+                "enable.auto.commit": rng.choice((True, True, False)),
+                "auto.commit.interval.ms": rng.choice((100, 5_000)),
+                "session.timeout.ms": rng.choice((6_000, 45_000)),
                 "heartbeat.interval.ms": 1_000,
-                "max.poll.interval.ms": chance.choice((20_000, 300_000)),
-                "max.poll.records": chance.choice((1, 500)),
+                "max.poll.interval.ms": rng.choice((20_000, 300_000)),
+                "max.poll.records": rng.choice((1, 500)),
             }
             settings = {key: value for key, value in settings.items() if value is not None}
             world.step(name, f"open a member, {settings}")
@@ -81,11 +81,11 @@ class OwnGroup:
 
     async def _live(self, name: str, consumer: Consumer) -> None:
         """Handle records for a while; what was asked after is finished."""
-        world, chance = self._world, self._world.chance
+        world, rng = self._world, self._world.rng
         in_hand: list[tuple[Place, int]] = []
-        for _ in range(chance.randint(5, 200)):
+        for _ in range(rng.randint(5, 200)):
             self._finish(in_hand)
-            with trio.move_on_after(chance.choice((0.0, 0.1, 2.0, 30.0))):
+            with trio.move_on_after(rng.choice((0.0, 0.1, 2.0, 30.0))):
                 try:
                     record = await anext(consumer)
                 except (PartitionError, CommitFailedError) as error:
@@ -95,7 +95,7 @@ class OwnGroup:
             if not world.is_over:
                 world.step(name, f"handle {in_hand}")
                 await self._between_records(name, consumer, in_hand)
-        if chance.random() < 0.3 and not world.is_over:
+        if rng.random() < 0.3 and not world.is_over:
             raise Stop
         self._finish(in_hand)  # with the normal end of the block
 
@@ -103,15 +103,15 @@ class OwnGroup:
         self, name: str, consumer: Consumer, in_hand: list[tuple[Place, int]]
     ) -> None:
         """Do now and then what users do between two records: take a while, or commit."""
-        chance = self._world.chance
-        draw = chance.random()
+        rng = self._world.rng
+        draw = rng.random()
         if draw < 0.05:
             await self._world.pause()
         elif draw < 0.1:
             # A commit of one's own covers the record in hand (as Kafka's commitSync does), whatever
             # becomes of the member afterwards, and even if its response never comes.
             self._finish(in_hand)
-            with trio.move_on_after(chance.choice((0.01, 60.0))):
+            with trio.move_on_after(rng.choice((0.01, 60.0))):
                 try:
                     await consumer.commit()
                 except TrionetError as error:

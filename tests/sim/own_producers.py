@@ -26,26 +26,26 @@ async def produce(world: World, name: str) -> None:
     lives = 0
     while not world.is_over:
         lives += 1
-        chance = world.chance
-        is_idempotent = chance.random() < 0.8
+        rng = world.rng
+        is_idempotent = rng.random() < 0.8
         settings = {
             "client.id": f"{name}.{lives}",
             "enable.idempotence": is_idempotent,
-            "linger.ms": chance.choice((0, 5, 300)),
-            "batch.size": chance.choice((0, 200, 2_000, 16_384)),
-            "max.in.flight.requests.per.connection": chance.choice((1, 2, 5, 5)),
-            "buffer.memory": chance.choice((5_000, 33_554_432)),
-            "request.timeout.ms": chance.choice((3_000, 30_000)),
-            "delivery.timeout.ms": chance.choice((31_000, 120_000)),
+            "linger.ms": rng.choice((0, 5, 300)),
+            "batch.size": rng.choice((0, 200, 2_000, 16_384)),
+            "max.in.flight.requests.per.connection": rng.choice((1, 2, 5, 5)),
+            "buffer.memory": rng.choice((5_000, 33_554_432)),
+            "request.timeout.ms": rng.choice((3_000, 30_000)),
+            "delivery.timeout.ms": rng.choice((31_000, 120_000)),
         }
         world.step(name, f"open a producer, {settings}")
         life = Life(world, f"{name}.{lives}".encode(), is_idempotent=is_idempotent)
-        if chance.random() < 0.5:
+        if rng.random() < 0.5:
             disturb_first_batches(world, f"{name}.{lives}")
         try:
             async with open_producer(ADDRESS, settings, network=world.network) as producer:
                 await life.live(producer)
-                if chance.random() < 0.3:
+                if rng.random() < 0.3:
                     raise Stop
         except Stop:
             world.note(f"{name}: stopped by its user")
@@ -72,22 +72,22 @@ class Life:
 
     async def live(self, producer: Producer) -> None:
         """Send for a while, in every way there is."""
-        world, chance = self._world, self._world.chance
-        for _ in range(chance.randint(1, 12)):
+        world, rng = self._world, self._world.rng
+        for _ in range(rng.randint(1, 12)):
             if world.is_over:
                 return
-            how = chance.choice((self._send, self._enqueue, self._send_nowait, self._flush))
+            how = rng.choice((self._send, self._enqueue, self._send_nowait, self._flush))
             await how(producer)
             self._take_decided()
-            if chance.random() < 0.5:
+            if rng.random() < 0.5:
                 await world.pause()
 
     def _next(self) -> tuple[str, int | None, bytes, dict[int, int]]:
         """Where the next value goes, itself, and the power cuts of each partition so far."""
-        world, chance = self._world, self._world.chance
-        topic = chance.choice(list(TOPICS))
-        partition = chance.choice((None, *range(PARTITIONS)))
-        value = b"%s-%d %s" % (self._name, self._number, b"." * chance.choice((0, 0, 300)))
+        world, rng = self._world, self._world.rng
+        topic = rng.choice(list(TOPICS))
+        partition = rng.choice((None, *range(PARTITIONS)))
+        value = b"%s-%d %s" % (self._name, self._number, b"." * rng.choice((0, 0, 300)))
         self._number += 1
         places = range(PARTITIONS) if partition is None else [partition]
         for index in places:
@@ -104,7 +104,7 @@ class Life:
     async def _send(self, producer: Producer) -> None:
         topic, partition, value, cuts = self._next()
         self._world.step(self._name.decode(), f"send {short(value)} to {topic}-{partition}")
-        with trio.move_on_after(self._world.chance.choice((0.001, 1.0, 60.0, 600.0))):
+        with trio.move_on_after(self._world.rng.choice((0.001, 1.0, 60.0, 600.0))):
             try:
                 told = await producer.send(topic, value, partition=partition)
             except TrionetError as error:
@@ -113,10 +113,10 @@ class Life:
                 self._acknowledged(topic, told.partition, told.offset, value, cuts)
 
     async def _enqueue(self, producer: Producer) -> None:
-        for _ in range(self._world.chance.choice((1, 5, 30))):
+        for _ in range(self._world.rng.choice((1, 5, 30))):
             topic, partition, value, cuts = self._next()
             self._world.step(self._name.decode(), f"enqueue {short(value)} to {topic}-{partition}")
-            with trio.move_on_after(self._world.chance.choice((0.001, 1.0, 600.0))):
+            with trio.move_on_after(self._world.rng.choice((0.001, 1.0, 600.0))):
                 try:
                     delivery = await producer.enqueue(topic, value, partition=partition)
                 except TrionetError as error:
@@ -125,7 +125,7 @@ class Life:
                     self._under_way.append((delivery, value, cuts))
 
     async def _send_nowait(self, producer: Producer) -> None:
-        for _ in range(self._world.chance.choice((1, 5, 30))):
+        for _ in range(self._world.rng.choice((1, 5, 30))):
             topic, partition, value, cuts = self._next()
             try:
                 delivery = producer.send_nowait(topic, value, partition=partition)
@@ -138,7 +138,7 @@ class Life:
     async def _flush(self, producer: Producer) -> None:
         self._world.step(self._name.decode(), "flush")
         before = list(self._under_way)
-        with trio.move_on_after(self._world.chance.choice((0.5, 600.0))) as scope:
+        with trio.move_on_after(self._world.rng.choice((0.5, 600.0))) as scope:
             await producer.flush()
         if not scope.cancelled_caught and any(not each.is_done for each, _, _ in before):
             raise Violation(f"{self._name.decode()}: a flush is over, and a delivery is not")

@@ -37,7 +37,7 @@ async def send_once(world: World, name: str) -> None:
                 begin = b"%s.%d" % (name.encode(), connections)
                 while not world.is_over:
                     topic, index = _any_partition(world)
-                    count = world.chance.choice((1, 1, 3))
+                    count = world.rng.choice((1, 1, 3))
                     values = [b"%s-%d" % (begin, number + each) for each in range(count)]
                     number += count
                     await _send_one(world, name, client, (topic, index), values)
@@ -47,13 +47,13 @@ async def send_once(world: World, name: str) -> None:
 
 
 def _any_partition(world: World) -> tuple[str, int]:
-    return world.chance.choice(list(TOPICS)), world.chance.randrange(PARTITIONS)
+    return world.rng.choice(list(TOPICS)), world.rng.randrange(PARTITIONS)
 
 
 async def _send_one(
     world: World, name: str, client: Client, place: tuple[str, int], values: list[bytes]
 ) -> None:
-    acks = world.chance.choice((-1, -1, 1, 0))
+    acks = world.rng.choice((-1, -1, 1, 0))
     partition = world.partitions[place]
     world.step(name, f"produce {len(values)} to {partition.name}, acks={acks}")
     partition.sent.update(values)
@@ -115,7 +115,7 @@ class Idempotent:
             while len(self._waiting) < IN_FLIGHT and not world.is_over:
                 self._waiting.append(self._next())
                 await self._send(client, self._waiting[-1])
-                if world.chance.random() < 0.4:
+                if world.rng.random() < 0.4:
                     break
             if not self._waiting:
                 return
@@ -124,7 +124,7 @@ class Idempotent:
                 self._waiting.clear()
                 self._id = -1
                 return
-            if world.chance.random() < 0.3:
+            if world.rng.random() < 0.3:
                 await world.pause()
 
     async def _begin_anew(self, client: Client) -> None:
@@ -142,10 +142,10 @@ class Idempotent:
     def _next(self) -> Batch:
         world = self._world
         place = _any_partition(world)
-        count = world.chance.choice((1, 2, 4))
+        count = world.rng.choice((1, 2, 4))
         # In order is what one id has sent: what was on its way under another may come later.
         name = b"%s.%d" % (self._name.encode(), self._id)
-        padding = b"." * world.chance.choice((0, 0, 300))
+        padding = b"." * world.rng.choice((0, 0, 300))
         values = [b"%s-%d %s" % (name, self._number + each, padding) for each in range(count)]
         self._number += count
         sequence = self._sequences.get(place, 0)

@@ -33,8 +33,8 @@ def live(draw: float, monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def main(network: MemoryNetwork) -> None:
         world = World(0, 10_000, network)
-        monkeypatch.setattr(world.chance, "random", lambda: draw)
-        monkeypatch.setattr(world.chance, "randint", lambda least, _: least)
+        monkeypatch.setattr(world.rng, "random", lambda: draw)
+        monkeypatch.setattr(world.rng, "randint", lambda least, _: least)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(world.run_broker)
             await make_topics(world)

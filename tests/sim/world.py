@@ -90,7 +90,7 @@ class World:
 
     Attributes:
         faults: of the broker that is up; None while there is none, or without ``has_faults``.
-        chance: for the clients' decisions.
+        rng: for the clients' decisions.
         up: set while the broker may be connected to.
         has_ended: set when nothing of the broker runs any more.
         over: the clients do nothing new any more.
@@ -101,7 +101,7 @@ class World:
     def __init__(
         self, seed: int, steps: int, network: MemoryNetwork, *, has_faults: bool = False
     ) -> None:
-        self.chance = random.Random(f"clients {seed}")
+        self.rng = random.Random(f"clients {seed}")
         self.network = network
         self.disk = SimDisk(seed)
         self.steps = 0
@@ -218,7 +218,7 @@ class World:
             self.note("the broker has ended")
             if self.is_ending:
                 return
-            await trio.sleep(self.chance.choice([0.0, 0.5, 5.0]))
+            await trio.sleep(self.rng.choice([0.0, 0.5, 5.0]))
 
     def _begin(self, broker: Broker) -> None:
         self.note("the broker is up")
@@ -269,4 +269,4 @@ class World:
             stream.socket.close()
 
     async def pause(self) -> None:
-        await trio.sleep(self.chance.choice([0.0, 0.01, 0.1, 1.0, 5.0, 30.0]))
+        await trio.sleep(self.rng.choice([0.0, 0.01, 0.1, 1.0, 5.0, 30.0]))

@@ -31,9 +31,9 @@ class Kill:
 
 def plan(seed: int, count: int, kinds: Sequence[str]) -> list[Kill]:
     """Successive seeds begin with successive kinds, so that none is left out."""
-    chance = random.Random(f"{seed} kills")
-    chosen = [kinds[seed % len(kinds)], *(chance.choice(kinds) for _ in range(count - 1))]
+    rng = random.Random(f"{seed} kills")
+    chosen = [kinds[seed % len(kinds)], *(rng.choice(kinds) for _ in range(count - 1))]
     return [
-        Kill(kind, number > 0 and chance.random() < _AT_ONCE, chance.uniform(0, _PAUSE_SECONDS_MAX))
+        Kill(kind, number > 0 and rng.random() < _AT_ONCE, rng.uniform(0, _PAUSE_SECONDS_MAX))
         for number, kind in enumerate(chosen)
     ]

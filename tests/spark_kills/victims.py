@@ -114,16 +114,16 @@ class Job:
         os.killpg(self._process.pid, signal.SIGKILL)
         return "driver"
 
-    async def kill_worker(self, chance: random.Random) -> str:
+    async def kill_worker(self, rng: random.Random) -> str:
         """SIGKILL for one of its Python processes: of a task, or one that plans or commits."""
         found = await self._workers()
         while not found:
             await trio.sleep(_LOOK_SECONDS)
             found = await self._workers()
         kinds = sorted(set(found.values()))
-        is_task = _TASK in kinds and chance.random() < _TASK_SHARE
-        kind = _TASK if is_task else chance.choice(kinds)
-        victim = chance.choice(sorted(pid for pid, each in found.items() if each == kind))
+        is_task = _TASK in kinds and rng.random() < _TASK_SHARE
+        kind = _TASK if is_task else rng.choice(kinds)
+        victim = rng.choice(sorted(pid for pid, each in found.items() if each == kind))
         self._has_lost_worker = True
         with contextlib.suppress(ProcessLookupError):
             os.kill(victim, signal.SIGKILL)
@@ -191,12 +191,12 @@ class DurableBroker:
     def _stop(self) -> None:
         self._stack.close()
 
-    async def kill(self, chance: random.Random) -> str:
+    async def kill(self, rng: random.Random) -> str:
         """SIGKILL, and after up to a second it is there again, even if cancelled meanwhile."""
         with trio.CancelScope(shield=True):  # a second, and the time that it takes to start
             self._process.kill()
             await trio.to_thread.run_sync(self._stop)
             self.kills += 1
-            await trio.sleep(chance.uniform(*_DOWN_SECONDS))
+            await trio.sleep(rng.uniform(*_DOWN_SECONDS))
             await trio.to_thread.run_sync(self._start)
         return "broker"

@@ -47,17 +47,17 @@ class Producer:
     Args:
         number: names it.
         ledger: where it notes what happens.
-        chance: decides sizes and partitions.
+        rng: decides sizes and partitions.
         is_idempotent: sends again what was not answered, under the same sequence numbers.
     """
 
     def __init__(
-        self, number: int, ledger: Ledger, chance: random.Random, *, is_idempotent: bool
+        self, number: int, ledger: Ledger, rng: random.Random, *, is_idempotent: bool
     ) -> None:
         self.number = number
         self.is_idempotent = is_idempotent
         self._ledger = ledger
-        self._chance = chance
+        self._chance = rng
         self._id = -1
         self._sequences = [0] * PARTITIONS
         self._unanswered: deque[Sent] = deque()
@@ -96,12 +96,12 @@ class Producer:
         await client.send(produce_request(TOPIC, {sent.partition: sent.data}), PRODUCE_BY_NAME)
 
     def _next(self) -> Sent:
-        chance = self._chance
-        partition = chance.randrange(PARTITIONS)
-        count = chance.choice((1, 1, 5, 50))
+        rng = self._chance
+        partition = rng.randrange(PARTITIONS)
+        count = rng.choice((1, 1, 5, 50))
         first = self._sequences[partition]
         self._sequences[partition] += count
-        padding = b"." * chance.choice((0, 100, 2000))
+        padding = b"." * rng.choice((0, 100, 2000))
         values = [b"%d %d %b" % (self.number, first + each, padding) for each in range(count)]
         sequence = first if self.is_idempotent else -1
         epoch = 0 if self.is_idempotent else -1

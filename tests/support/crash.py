@@ -281,11 +281,11 @@ class _File:
                 _apply(self.durable, operation)
         self.pending = [each for each in self.pending if each[0] >= begun]
 
-    def left(self, chance: random.Random, keep: float) -> bytes:
+    def left(self, rng: random.Random, keep: float) -> bytes:
         content = bytearray(self.durable)
         for _, operation in self.pending:
-            if chance.random() < keep:
-                for part in _torn(operation, chance):
+            if rng.random() < keep:
+                for part in _torn(operation, rng):
                     _apply(content, part)
         return bytes(content)
 
@@ -307,10 +307,10 @@ class _Folder:
             _bind(names, name, node)
         return names
 
-    def left(self, chance: random.Random, keep: float) -> dict[str, int]:
+    def left(self, rng: random.Random, keep: float) -> dict[str, int]:
         """Operations share an index if they happen together, as the two halves of a rename."""
         names = dict(self.durable)
-        kept = {index: chance.random() < keep for index, _, _ in self.pending}
+        kept = {index: rng.random() < keep for index, _, _ in self.pending}
         for index, name, node in self.pending:
             if kept[index]:
                 _bind(names, name, node)
@@ -335,23 +335,23 @@ def _apply(content: bytearray, operation: Write | Resize) -> None:
         content[operation.position : end] = operation.data
 
 
-def _torn(operation: Write | Resize, chance: random.Random) -> Iterable[Write | Resize]:
+def _torn(operation: Write | Resize, rng: random.Random) -> Iterable[Write | Resize]:
     """The operation, or what is left of it: its beginning, or some of its pages."""
-    if isinstance(operation, Resize) or chance.random() < 0.6:
+    if isinstance(operation, Resize) or rng.random() < 0.6:
         return [operation]
     node, position, data = operation.node, operation.position, operation.data
-    if chance.random() < 0.5:
-        return [Write(node, position, data[: chance.randint(0, len(data))])]
+    if rng.random() < 0.5:
+        return [Write(node, position, data[: rng.randint(0, len(data))])]
     first = PAGE_BYTES - position % PAGE_BYTES
     starts = [0, *range(first, len(data), PAGE_BYTES)]
     return [
         Write(node, position + start, data[start:end])
         for start, end in zip(starts, [*starts[1:], len(data)], strict=True)
-        if chance.random() < 0.5
+        if rng.random() < 0.5
     ]
 
 
-def power_cut(recorder: Recorded, until: int, chance: random.Random) -> Tree:
+def power_cut(recorder: Recorded, until: int, rng: random.Random) -> Tree:
     """A tree that the disk may hold if the power failed after ``until`` operations."""
     nodes: dict[int, _File | _Folder] = {}
     for path, number in recorder.nodes_before.items():
@@ -363,16 +363,16 @@ def power_cut(recorder: Recorded, until: int, chance: random.Random) -> Tree:
             parent.durable[os.path.basename(path)] = number
     for index, operation in enumerate(recorder.operations[:until]):
         _follow(nodes, index, operation)
-    keep = chance.choice([0.0, 0.2, 0.5, 0.8, 1.0])
+    keep = rng.choice([0.0, 0.2, 0.5, 0.8, 1.0])
     tree: Tree = {}
 
     def walk(folder: int, prefix: str) -> None:
         at = nodes[folder]
         assert isinstance(at, _Folder)
-        for name, number in at.left(chance, keep).items():
+        for name, number in at.left(rng, keep).items():
             node = nodes[number]
             if isinstance(node, _File):
-                tree[prefix + name] = node.left(chance, keep)
+                tree[prefix + name] = node.left(rng, keep)
             else:
                 tree[prefix + name] = None
                 walk(number, f"{prefix}{name}/")

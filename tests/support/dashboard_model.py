@@ -127,7 +127,7 @@ def _value(kind: Any, name: str) -> Any:
 
 def _taken(second: int) -> BrokerSnapshot:
     """What the broker told in one second; the same numbers in every run."""
-    chance = Random(second)
+    rng = Random(second)
     apis = [_api(name, share, second) for name, share in APIS.items()]
     requests = sum(each["requests"] for each in apis)
     about = {
@@ -136,7 +136,7 @@ def _taken(second: int) -> BrokerSnapshot:
         "cluster_id": "cluster",
         "uptime_seconds": 3_600.0 + second,
         "listeners": ["PLAINTEXT://127.0.0.1:9092"],
-        "queues": {"requests": chance.randrange(40), "requests_max": 500, "responses": {"0": 2}},
+        "queues": {"requests": rng.randrange(40), "requests_max": 500, "responses": {"0": 2}},
         "totals": {
             "requests": requests,
             "bytes_received": requests * 130,
@@ -149,7 +149,7 @@ def _taken(second: int) -> BrokerSnapshot:
         "processors": [_processor(number, requests) for number in range(3)],
     }
     readings: Readings = {
-        LOOP_IDLE_SECONDS: {(): 0.4 * second + chance.random() / 10},
+        LOOP_IDLE_SECONDS: {(): 0.4 * second + rng.random() / 10},
         PROCESSORS_IDLE: {(): 0.6},
         HANDLERS_IDLE: {(): 0.8},
         LOOP_LAG: {("0.50",): 8e-6, ("0.99",): 240e-6, ("1",): 0.004},
@@ -165,8 +165,8 @@ APIS: Final = {"Produce": 1900, "Fetch": 1500, "Metadata": 12, "Heartbeat": 7, "
 @cache
 def _requests(name: str, share: int) -> list[int]:
     """How many there were up to each second."""
-    chance = Random(name)
-    return list(accumulate(share + chance.randrange(share) for _ in range(SECONDS)))
+    rng = Random(name)
+    return list(accumulate(share + rng.randrange(share) for _ in range(SECONDS)))
 
 
 def _api(name: str, share: int, second: int) -> dict[str, Any]:

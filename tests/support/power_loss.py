@@ -68,7 +68,7 @@ class History:
 
 
 async def run_broker(
-    root: Path, chance: random.Random, history: History, note: Callable[[Promise], None]
+    root: Path, rng: random.Random, history: History, note: Callable[[Promise], None]
 ) -> None:
     """Open the folder, check it, work in it, and stop: half of the times cleanly."""
     with trio.CancelScope() as life:
@@ -80,8 +80,8 @@ async def run_broker(
                     repeat_last(folder.logs[partition])
                 else:
                     await folder.create(*partition, TOPIC_ID, CONFIG, NOW)
-            await work(folder, chance, history, note)
-            if chance.random() < 0.5:
+            await work(folder, rng, history, note)
+            if rng.random() < 0.5:
                 life.cancel()
 
 
@@ -96,15 +96,15 @@ def repeat_last(log: Log) -> None:
 
 
 async def work(
-    folder: LogFolder, chance: random.Random, history: History, note: Callable[[Promise], None]
+    folder: LogFolder, rng: random.Random, history: History, note: Callable[[Promise], None]
 ) -> None:
     """Several producers a partition, and the broker's housekeeping."""
     async with trio.open_nursery() as nursery:
         for partition in PARTITIONS:
             for _ in range(2):
                 producer = Producer(folder.logs[partition], partition, history, note)
-                nursery.start_soon(producer.run, random.Random(chance.random()))
-        nursery.start_soon(keep_house, folder, random.Random(chance.random()), note)
+                nursery.start_soon(producer.run, random.Random(rng.random()))
+        nursery.start_soon(keep_house, folder, random.Random(rng.random()), note)
 
 
 class Producer:
@@ -120,14 +120,14 @@ class Producer:
         self.note = note
         self.id = history.producers
 
-    async def run(self, chance: random.Random) -> None:
+    async def run(self, rng: random.Random) -> None:
         sequence = 0
-        for number in range(chance.randint(0, 12)):
-            count = chance.randint(1, 4)
-            value = b"%d/%d " % (self.id, number) * chance.randint(1, 40)
+        for number in range(rng.randint(0, 12)):
+            count = rng.randint(1, 4)
+            value = b"%d/%d " % (self.id, number) * rng.randint(1, 40)
             self.append(batch(count, value, NOW, producer=(self.id, 0, sequence)))
             sequence += count
-            if chance.random() < 0.7:
+            if rng.random() < 0.7:
                 end_offset = self.log.end_offset
                 await self.log.flush(end_offset)
                 self.note(("acknowledged", self.partition, end_offset))
@@ -146,14 +146,14 @@ class Producer:
 
 
 async def keep_house(
-    folder: LogFolder, chance: random.Random, note: Callable[[Promise], None]
+    folder: LogFolder, rng: random.Random, note: Callable[[Promise], None]
 ) -> None:
     """Checkpoints, and now and then the oldest records go."""
-    for _ in range(chance.randint(0, 4)):
+    for _ in range(rng.randint(0, 4)):
         await folder.write_checkpoints()
-        partition = chance.choice(PARTITIONS)
+        partition = rng.choice(PARTITIONS)
         log = folder.logs[partition]
-        if chance.random() < 0.5 and log.high_watermark > log.start_offset:
-            offset = chance.randint(log.start_offset, log.high_watermark)
+        if rng.random() < 0.5 and log.high_watermark > log.start_offset:
+            offset = rng.randint(log.start_offset, log.high_watermark)
             note(("deleted", partition, offset))
             await log.delete_before(offset)

@@ -68,9 +68,9 @@ async def _until_closed(address: str, data: bytes) -> None:
         await client.receive_to_end()
 
 
-async def _wants_no_answer(address: str, chance: random.Random) -> None:
+async def _wants_no_answer(address: str, rng: random.Random) -> None:
     async with connect(address, "fire and forget") as client:
-        for _ in range(chance.randrange(_ROUND)):
+        for _ in range(rng.randrange(_ROUND)):
             await client.send_unanswered(produce_request(ORDERS, batch(b"x"), acks=0), 12)
         await client.send_unanswered(produce_request(NOWHERE, batch(b"x"), acks=0), 12)
         await client.receive_to_end()
@@ -87,23 +87,23 @@ async def _makes_it_again(address: str, _: random.Random) -> None:
         await client.call(CreateTopicsRequest(topics=[CreatableTopic(name=ORDERS)]), 5)
 
 
-async def _exceeds_a_quota(address: str, chance: random.Random) -> None:
+async def _exceeds_a_quota(address: str, rng: random.Random) -> None:
     """Which it does only at times (see :mod:`telemetry.broker`)."""
     async with connect(address, "greedy") as client:
-        for _ in range(chance.randrange(_ROUND)):
+        for _ in range(rng.randrange(_ROUND)):
             await client.call(ListGroupsRequest(), 4)
             await trio.sleep(0.05)
 
 
-async def _works(address: str, chance: random.Random) -> None:
+async def _works(address: str, rng: random.Random) -> None:
     async with trionet.open_producer(address, client_id="shop") as producer:
-        for _ in range(chance.randrange(_ROUND)):
+        for _ in range(rng.randrange(_ROUND)):
             await producer.send(NOTES, b"a note", key=b"k")
     async with trionet.open_consumer(
         address, topics=[NOTES], group_id="readers", client_id="reader",
         auto_offset_reset="earliest",
     ) as consumer:  # fmt: skip
-        with trio.move_on_after(chance.random() * 5):
+        with trio.move_on_after(rng.random() * 5):
             async for _ in consumer:
                 pass
 
@@ -130,17 +130,17 @@ async def make_topics(address: str) -> None:
         await admin.create_topics([ORDERS, EMPTY, NOTES])
 
 
-async def be_peers(address: str, chance: random.Random) -> None:
+async def be_peers(address: str, rng: random.Random) -> None:
     """Until cancelled, each of them comes again and again."""
     async with trio.open_nursery() as nursery:
         for peer in PEERS:
-            nursery.start_soon(_again_and_again, peer, address, random.Random(chance.random()))
+            nursery.start_soon(_again_and_again, peer, address, random.Random(rng.random()))
 
 
-async def _again_and_again(peer: Peer, address: str, chance: random.Random) -> None:
+async def _again_and_again(peer: Peer, address: str, rng: random.Random) -> None:
     while True:
-        await peer(address, chance)
-        await trio.sleep(chance.random() * _PAUSE_SECONDS)
+        await peer(address, rng)
+        await trio.sleep(rng.random() * _PAUSE_SECONDS)
 
 
 async def tick(address: str) -> None:

@@ -137,7 +137,7 @@ async def _open_rig(data: Path, log: Path) -> AsyncIterator[Rig]:
 async def run(wanted: Wanted, folder: Path, say: Say) -> Outcome:
     """Run once, in a folder that is empty."""
     results = folder / "results"
-    chance = random.Random(wanted.seed)
+    rng = random.Random(wanted.seed)
     async with _open_rig(folder / "data", folder / "broker.log") as rig:
         await make_topics(rig.bootstrap)
         job = Job(
@@ -147,7 +147,7 @@ async def run(wanted: Wanted, folder: Path, say: Say) -> Outcome:
             folder / "pipeline.log",
             ("--master", wanted.master),
         )
-        requests = await _load(wanted, rig, job, chance, say)
+        requests = await _load(wanted, rig, job, rng, say)
         counts = await rig.settled()
         end = (math.floor(time.time() / MINUTE) + 1) * MINUTE
         say(f"the broker has counted {sum(counts.requests.values()):,} requests; all is written")
@@ -157,20 +157,18 @@ async def run(wanted: Wanted, folder: Path, say: Say) -> Outcome:
     return Outcome(requests, counts, limit, results, folder / "data")
 
 
-async def _load(
-    wanted: Wanted, rig: Rig, job: Job, chance: random.Random, say: Say
-) -> dict[str, int]:
+async def _load(wanted: Wanted, rig: Rig, job: Job, rng: random.Random, say: Say) -> dict[str, int]:
     """Put load on the broker, beside a pipeline that is killed at random; both are over then."""
     began = trio.current_time()
     span = wanted.seconds / (wanted.restarts + 1)
     with loads(rig.port, wanted.rate, wanted.seconds) as generators:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(be_peers, rig.bootstrap, chance)
+            nursery.start_soon(be_peers, rig.bootstrap, rng)
             nursery.start_soon(_tell, rig, began, say)
             for _ in range(wanted.restarts):
                 with running_pipeline(job) as pipeline:
                     await _wait_for_progress(job, pipeline)
-                    await trio.sleep(chance.random() * span)
+                    await trio.sleep(rng.random() * span)
                     pipeline.check()
                     pipeline.kill()
                     say(f"{trio.current_time() - began:.0f} s: killed the pipeline")

@@ -1,1 +1,1 @@
-"""Small things that belong to no layer."""
+"""Small helpers that are shared by all layers."""

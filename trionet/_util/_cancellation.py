@@ -1,4 +1,4 @@
-"""Cheaper ways to let other tasks run and to notice a cancellation, for loops and records."""
+"""Cheap checkpoints and cancellation checks, for loops that run them all the time."""
 
 # Compiled by mypyc.
 
@@ -11,13 +11,13 @@ from typing import Any, Final
 import trio
 from trio.lowlevel import current_task
 
-# trio keeps the answer ready for its own `checkpoint_if_cancelled`, which is a coroutine and costs
-# several times as much. Where it does not any more, its public function tells the same.
+# trio keeps this status for its own `checkpoint_if_cancelled`, which is a coroutine and costs
+# several times as much. If a version of trio lacks it, the public function returns the same.
 _HAS_STATUS: Final = hasattr(trio.lowlevel.Task, "_cancel_status")
 
 
 def _schedule_message() -> object:
-    """Return what a task yields to trio so that the other tasks run, and then it again."""
+    """Return the message that a task yields to trio to let other tasks run and be rescheduled."""
     coroutine: Any = trio.lowlevel.cancel_shielded_checkpoint()  # noqa: ASYNC105
     message = coroutine.send(None)
     coroutine.close()
@@ -41,10 +41,10 @@ def is_task_cancelled(task: Any) -> bool:
 
 
 class Checkpoint:
-    """``await`` it for a checkpoint, as often as needed, in the task in which it was made.
+    """A reusable checkpoint: ``await`` it any number of times in the task that created it.
 
-    trio's own makes three coroutines, runs them interpreted and looks for the current task, all of
-    which costs as much as the rest of an empty turn of a processor. Compiled, this is one native
+    trio's own makes three coroutines, runs them interpreted and looks up the current task, which
+    together costs as much as the rest of an empty turn of a processor. Compiled, this is one native
     generator. It never delivers a KeyboardInterrupt, so it is not for a main task that never waits
     otherwise.
     """

@@ -1,4 +1,4 @@
-"""What compiled modules say to mypyc, without its package at run time."""
+"""Directives to mypyc for compiled modules, without its package at run time."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Numbers of things as people read them."""
+"""Formats counts for messages."""
 
 from __future__ import annotations
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 record``, ``2,000 records``.
+    """Format a count with its noun: ``1 record``, ``2,000 records``.
 
     Args:
-        number: how many.
-        noun: one of them, of which an s makes many.
+        number: the count.
+        noun: the singular, whose plural is formed with an s.
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,4 +1,4 @@
-"""Computing in a thread what would hold the loop for long, and at once what would not."""
+"""Runs computations in a thread if they would hold the loop for long, otherwise directly."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
-#: From so many bytes on a thread is worth its 50 to 100 microseconds. The slowest codec compresses
-#: as much in some four milliseconds, and nothing may hold the loop for more than five.
+#: From this size on, a thread is worth its 50 to 100 microseconds. The slowest codec compresses as
+#: much in some four milliseconds, and nothing may hold the loop for more than five.
 OFF_LOOP_BYTES: Final = 256 * 1024
 
 T = TypeVar("T")
@@ -19,22 +19,22 @@ _limiter: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunV
 
 
 async def off_loop(size: int, function: Callable[[*Ts], T], *args: *Ts) -> T:
-    """Call ``function(*args)``, in a thread if it has much to do. Always a checkpoint.
+    """Call ``function(*args)``, in a thread if ``size`` is large. Always a checkpoint.
 
-    As many threads as there are processors compute at a time, and who comes later waits: more would
-    only hold more memory. They are not those that wait for disks (trio's default limiter).
+    At most one thread per processor computes at a time, and further calls wait: more threads would
+    only hold more memory. Threads that wait for disks are separate (trio's default limiter).
 
     Args:
         size: the bytes that ``function`` works through, read or written.
-        function: computes and waits for nothing, for it is not interrupted. In a thread it must
-            release the GIL for most of its time, as the codecs do, or the loop stands all the same.
-        args: what it is called with.
+        function: computes without waiting, since it is not interrupted. In a thread it must release
+            the GIL for most of its time, as the codecs do, or it blocks the loop all the same.
+        args: its arguments.
 
     Raises:
-        BaseException: what ``function`` raises, as it is.
+        BaseException: what ``function`` raises, unchanged.
 
-    Cancellation: before the call it is not made. Once it has begun this waits for its end and
-    returns what it returned, so that no thread reads a buffer that its owner uses again.
+    Cancellation: takes effect before the call. Once the call has begun, this waits for its end and
+    returns its result, so that no thread reads a buffer that its owner uses again.
     """
     if size < OFF_LOOP_BYTES:
         await trio.lowlevel.checkpoint()
@@ -43,7 +43,7 @@ async def off_loop(size: int, function: Callable[[*Ts], T], *args: *Ts) -> T:
 
 
 def computing_threads() -> trio.CapacityLimiter:
-    """What all threads of this run of trio that compute share: as many as there are processors."""
+    """Return the limiter of all computing threads of this trio run: one thread per processor."""
     try:
         return _limiter.get()
     except LookupError:

@@ -1,4 +1,4 @@
-"""Text that is safe to show on a terminal, whoever wrote it."""
+"""Escapes untrusted text so that it is safe to show on a terminal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\
 
 
 def quoted(text: str) -> str:
-    """The text in quotes, with escapes for what a terminal might obey or hide.
+    """Return the text in quotes, with escapes for what a terminal might obey or hide.
 
-    Besides control characters that is what changes the direction of text, or has no width.
+    That is control characters, and characters that have no width or change the text direction.
     """
     shown = "".join(
         _ESCAPES.get(each) or (each if each.isprintable() else _escape(each)) for each in text
@@ -19,7 +19,7 @@ def quoted(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without quotes, with the same escapes for all but quotes."""
+    """Return the text without quotes, with the same escapes for all but quotes."""
     return quoted(text)[1:-1].replace('\\"', '"')
 
 

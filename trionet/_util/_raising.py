@@ -1,4 +1,4 @@
-"""Raising one error in many tasks, and with its cause from compiled code."""
+"""Raises one error in many tasks, and errors with a cause from compiled code."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ E = TypeVar("E", bound=Exception)
 
 
 def again(error: E) -> E:
-    """An error as it is raised once more: what one task does with it, no other one sees.
+    """Return a copy of an error to raise once more, independent of the other raises.
 
-    Each raise of the same object would make its traceback longer, and would give it the context of
-    whoever raises it last. The cause stays, and so does the way of a fault that was caught.
+    Each raise of the same object would make its traceback longer, and would replace its context by
+    that of the last raise. The copy keeps the cause and the traceback so far.
     """
     try:
         made = copy(error)
-    except Exception:  # boundary: a class of somebody's that cannot be copied
+    except Exception:  # boundary: a user's class that cannot be copied
         return error
     made.__cause__ = error.__cause__
     made.__suppress_context__ = error.__suppress_context__
@@ -24,5 +24,5 @@ def again(error: E) -> E:
 
 
 def raise_from(error: Exception, cause: BaseException | None) -> NoReturn:
-    """As ``raise error from cause``, which loses the cause in what mypyc compiles."""
+    """Raise an error from a cause; ``raise ... from`` loses the cause when mypyc compiles it."""
     raise error from cause

@@ -29,18 +29,18 @@ def read_regular_file(
 ) -> bytes:
     """Read a whole file.
 
-    What is no regular file is not even opened: to open some devices has effects, and to read some
-    never ends. Neither does reading some files of ``/proc``, so what a file says of its size is
-    not relied on.
+    A file that is not regular is not even opened: opening some devices has effects, and reading
+    some never ends. Reading some files of ``/proc`` never ends either, so the size that a file
+    reports is not relied on.
 
     Args:
-        path: links are followed, and what they lead to counts.
-        bytes_max: the largest content.
-        takes_pipes: whether a pipe is read, too, until its writer closes it: for a path from the
+        path: links are followed; the rules apply to their target.
+        bytes_max: the largest allowed content.
+        takes_pipes: whether a pipe is read as well, until its writer closes it: for a path from the
             command line, where a shell puts ``<(command)``.
 
     Raises:
-        OSError: the file cannot be read, is no regular file, or is larger. ``strerror`` says why.
+        OSError: the file cannot be read, is not regular, or is too large; ``strerror`` says why.
     """
     try:
         status = os.stat(path)

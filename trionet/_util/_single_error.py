@@ -1,4 +1,4 @@
-"""An error of a nursery that its caller cannot see, as the caller would raise it."""
+"""Unwraps exception groups of nurseries that are hidden from the caller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Caller:
     """The block that a hidden nursery surrounds.
 
     Attributes:
-        error: what left the block, if anything did.
+        error: the exception that left the block, if any.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Caller:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Remember what leaves this block: it is the caller's, and stays as it is."""
+        """Record an exception that leaves this block: it is the caller's, and stays unchanged."""
         try:
             yield
         except BaseException as error:
@@ -30,10 +30,10 @@ class Caller:
 
 @contextmanager
 def raise_single_error() -> Iterator[Caller]:
-    """Let an error leave a hidden nursery as itself, not in an exception group.
+    """Unwrap a single error that leaves a hidden nursery in an exception group.
 
     A nursery that a caller cannot see must not change how that caller's own exceptions look, groups
-    among them. That other tasks were cancelled meanwhile says nothing more. Groups of several
+    among them. Cancellations of other tasks carry no information and are dropped. Groups of several
     errors stay groups.
     """
     caller = Caller()
@@ -47,7 +47,7 @@ def raise_single_error() -> Iterator[Caller]:
         try:
             raise error
         finally:
-            # The group says nothing more, and the context would print it all the same.
+            # The group adds no information, but would be printed as the error's context.
             error.__context__ = context
             del error, group, context
 

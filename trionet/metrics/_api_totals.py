@@ -1,4 +1,4 @@
-"""The requests of each API since the start, as a snapshot has them in JSON."""
+"""Request totals per API since the start, as a JSON snapshot contains them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ._request_times import PHASES, STEP_NS, TOTAL
 _MS = 1e6  # in nanoseconds
 
 
-# What stands for an answer without any error.
+# The error name of a response without any error.
 _NO_ERROR = "NONE"
 
 
 def api_totals(source: RequestSource) -> list[dict[str, object]]:
-    """What was asked for at least once.
+    """Return one row for each API that was requested at least once.
 
-    Each has its ``name``, the finished ``requests``, their ``bytes``, the ``errors`` in the
-    answers, in ``phases_ms`` the sum of each phase by Kafka's name of it, and in ``total_ms`` how
-    many took how long in all: pairs of the longest time of a bucket and its count, ascending.
+    A row has the API's ``name``, the finished ``requests``, their ``bytes``, the ``errors`` in the
+    responses, in ``phases_ms`` the sum of each phase by Kafka's name, and in ``total_ms`` the
+    distribution of total times: ascending pairs of a bucket's longest time and its count.
     """
     errors: dict[str, int] = {}
     for (name, error), count in source.errors().items():

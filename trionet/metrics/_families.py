@@ -1,6 +1,6 @@
-"""What a snapshot is made of: frozen values, whoever reads them.
+"""The immutable parts of a snapshot: metrics, families and samples.
 
-A :class:`Metric` says what one name means, and a :class:`Family` what it is at one moment: samples
+A :class:`Metric` describes a name; a :class:`Family` holds its values at one moment, as samples
 that differ by their labels. The kinds are Prometheus's.
 """
 
@@ -20,7 +20,7 @@ QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99
 class Kind(StrEnum):
     """How a number may change.
 
-    A counter only grows. A gauge is any number. A summary is a count, a sum, and quantiles of late.
+    A counter only grows. A gauge is any number. A summary is a count, a sum, and recent quantiles.
     """
 
     COUNTER = "counter"
@@ -30,14 +30,14 @@ class Kind(StrEnum):
 
 @attrs.frozen
 class Metric:
-    """One name and its meaning.
+    """The name, kind and description of a metric.
 
     Attributes:
-        name: as Prometheus has it.
+        name: Prometheus's name.
         kind: how its numbers may change.
         help: one sentence.
-        labels: what its samples are told apart by, in this order.
-        kafka: Kafka's own name of it; empty if it is one of ours.
+        labels: the names of the labels that distinguish its samples, in this order.
+        kafka: Kafka's own name; empty for a metric that Kafka does not have.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Metric:
 
 
 class Sample(NamedTuple):
-    """One number.
+    """One value of a metric.
 
     Attributes:
         labels: the values of the metric's labels, in their order.
@@ -64,13 +64,13 @@ class Sample(NamedTuple):
 
 
 class Family(NamedTuple):
-    """All numbers of one metric."""
+    """All samples of one metric."""
 
     metric: Metric
     samples: tuple[Sample, ...]
 
     def of(self, *labels: str) -> float:
-        """The number with these labels, the count if it is a summary's.
+        """Return the value with these labels; of a summary, its count.
 
         Raises:
             KeyError: there is none.
@@ -83,7 +83,7 @@ class Family(NamedTuple):
 
 
 class Snapshot(Mapping[str, Family]):
-    """Everything that was measured, at one moment; families by their names, in alphabetical order.
+    """All measurements at one moment: families by name, in alphabetical order.
 
     Args:
         now: the moment, in seconds of the loop's clock.
@@ -106,5 +106,5 @@ class Snapshot(Mapping[str, Family]):
 
 
 def single(metric: Metric, value: float) -> Family:
-    """The family of a metric without labels."""
+    """Return the family of a metric without labels."""
     return Family(metric, (Sample((), value),))

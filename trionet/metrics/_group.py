@@ -1,4 +1,4 @@
-"""The metrics of one group of a client, such as ``producer-metrics``, made by their names."""
+"""A factory for the metrics of one client group, such as ``producer-metrics``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ._sensors import Largest, RateAndTotal, Share
 
 
 class MetricGroup:
-    """Makes what measures, with names that begin the same.
+    """Creates the metrics and sensors of one group, whose names share a prefix.
 
     Args:
-        client: whose metrics they are: ``producer``, ``consumer`` or ``admin-client``, say.
+        client: the kind of client: ``producer``, ``consumer`` or ``admin-client``, for example.
         group: Kafka's name of the group.
-        labels: what its numbers are told apart by; empty ones are those of the whole client.
+        labels: the names of the labels; empty values stand for the whole client.
         samples: ``metrics.num.samples``.
         seconds: ``metrics.sample.window.ms``, in seconds.
-        began_at: when all its numbers were 0, in seconds of the loop's clock; None if nobody knows.
+        began_at: when all its numbers were 0, in seconds of the loop's clock; None if unknown.
     """
 
     def __init__(
@@ -39,15 +39,15 @@ class MetricGroup:
         self._began_at = began_at
 
     def gauge(self, name: str, help: str) -> Metric:
-        """A number that is what it is."""
+        """Return a gauge."""
         return client_sensor(Kind.GAUGE, self._client, self._group, name, help, *self._labels)
 
     def total(self, name: str, help: str) -> Metric:
-        """A number that only grows."""
+        """Return a counter."""
         return client_sensor(Kind.COUNTER, self._client, self._group, name, help, *self._labels)
 
     def rated(self, name: str, what: str) -> RateAndTotal:
-        """``NAME-rate`` and ``NAME-total``."""
+        """Return a sensor for ``NAME-rate`` and ``NAME-total``."""
         return RateAndTotal(
             self.gauge(f"{name}-rate", f"{what} a second."),
             self.total(f"{name}-total", f"{what}."),
@@ -57,13 +57,13 @@ class MetricGroup:
         )
 
     def rate(self, name: str, help: str) -> RateAndTotal:
-        """A rate whose count Kafka does not tell."""
+        """Return a sensor for a rate whose total Kafka does not report."""
         return RateAndTotal(
             self.gauge(name, help), None, self._samples, self._seconds, self._began_at
         )
 
     def share(self, name: str, help: str, at_most: float = inf) -> Share:
-        """An average, or a ratio."""
+        """Return a sensor for an average or a ratio."""
         return Share(
             self.gauge(name, help),
             at_most=at_most,
@@ -73,5 +73,5 @@ class MetricGroup:
         )
 
     def largest(self, name: str, help: str, unit: float = 1) -> Largest:
-        """The largest number of late; ``unit`` is the size of a step of it."""
+        """Return a sensor for a recent maximum; ``unit`` is the size of one step of its numbers."""
         return Largest(self.gauge(name, help), unit)

@@ -33,18 +33,18 @@ class Histogram:
         self.maximum = max(self.maximum, value)
 
     def add(self, value: int, count: int) -> None:
-        """Record a value so many times."""
+        """Record a value ``count`` times."""
         if count:
             self._buckets[bucket_of(value)] += count
             self.count += count
             self.maximum = max(self.maximum, value)
 
     def counts(self) -> list[int]:
-        """How many values each bucket has counted; :func:`upper_of` tells which."""
+        """Return the count of each bucket; :func:`upper_of` gives the values that it covers."""
         return list(self._buckets)
 
     def quantile(self, fraction: float) -> int:
-        """The value that ``fraction`` of all recorded ones do not exceed; 0 if there are none."""
+        """Return the value that ``fraction`` of all recorded ones do not exceed; 0 without any."""
         [upper] = quantiles_of(self._buckets, [fraction])
         return min(upper, self.maximum)
 
@@ -55,7 +55,7 @@ class Histogram:
 
 
 def bucket_of(value: int) -> int:
-    """The number of the bucket that counts a value; values up to 15 have one each."""
+    """Return the number of the bucket that counts a value; values up to 15 have one each."""
     shift = value.bit_length() - _SPLIT_BITS - 1
     if shift <= 0:
         return value
@@ -63,7 +63,7 @@ def bucket_of(value: int) -> int:
 
 
 def upper_of(bucket: int) -> int:
-    """The largest value that a bucket counts."""
+    """Return the largest value that a bucket counts."""
     shift = (bucket >> _SPLIT_BITS) - 1
     if shift <= 0:
         return bucket
@@ -71,10 +71,10 @@ def upper_of(bucket: int) -> int:
 
 
 def quantiles_of(counts: Sequence[int], fractions: Iterable[float]) -> Iterator[int]:
-    """For each fraction the value that so many of the counted ones do not exceed, to an eighth.
+    """Yield for each fraction the value that this share does not exceed, to within an eighth.
 
     Args:
-        counts: how many values each bucket has counted; without any the answers are 0.
+        counts: the count of each bucket; without any value, every quantile is 0.
         fractions: 0 to 1.
     """
     sums = list(accumulate(counts))

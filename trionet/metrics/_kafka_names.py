@@ -81,14 +81,14 @@ RESPONSE_QUEUE_SIZE = gauge(
     "network",
     "RequestChannel",
     "ResponseQueueSize",
-    "Answers that wait for their processor: of one, or of all together.",
+    "Responses that wait for their processor: of one, or of all together.",
     "processor",
 )
 REQUEST_HANDLER_AVG_IDLE_PERCENT = gauge(
     "server",
     "KafkaRequestHandlerPool",
     "RequestHandlerAvgIdlePercent",
-    "Room of the request handlers, 0 to 1; 0 if all are occupied or their loop is saturated.",
+    "Spare capacity of the request handlers, 0 to 1; 0 if all are busy or the loop is saturated.",
 )
 
 # Requests.
@@ -110,7 +110,7 @@ ERRORS_PER_SEC = meter(
     "network",
     "RequestMetrics",
     "ErrorsPerSec",
-    "Errors in answers; NONE counts the answers without any.",
+    "Errors in responses; NONE counts the responses without any.",
     "request",
     "error",
 )
@@ -136,9 +136,9 @@ _MEANINGS = (
     "Time that requests are handled, in ms.",
     "Time that requests wait for data or for other members, in ms.",
     "Time that clients are throttled, in ms; no part of the total.",
-    "Time that answers wait for their processor, in ms.",
-    "Time to write answers, in ms.",
-    "Time from the last byte of a request to the last byte of its answer, in ms.",
+    "Time that responses wait for their processor, in ms.",
+    "Time to write responses, in ms.",
+    "Time from the last byte of a request to the last byte of its response, in ms.",
 )
 PHASE_TIMES_MS: tuple[Metric, ...] = tuple(
     summary("network", "RequestMetrics", name, meaning, "request")
@@ -242,7 +242,7 @@ REAUTHENTICATION_LATENCY_MAX = _gauge(
 NETWORK_IO = _rate_and_total("network-io", "Reads and writes of sockets")
 OUTGOING_BYTE = _rate_and_total("outgoing-byte", "Bytes written to sockets")
 INCOMING_BYTE = _rate_and_total("incoming-byte", "Bytes read from sockets")
-REQUEST = _rate_and_total("request", "Frames sent, which are a server's answers")
+REQUEST = _rate_and_total("request", "Frames sent, which are a server's responses")
 RESPONSE = _rate_and_total("response", "Frames received, which are a server's requests")
 REQUEST_SIZE_AVG = _gauge("request-size-avg", "Average size of the frames sent, in bytes.")
 REQUEST_SIZE_MAX = _gauge("request-size-max", "Size of the largest frame sent, in bytes.")
@@ -272,7 +272,7 @@ CONNECTIONS_TLS_INFO = Metric(
 CONNECTIONS_SOFTWARE = Metric(
     "kafka_server_socket_server_metrics_connections_software",
     Kind.GAUGE,
-    "Open connections by the client's software, as ApiVersions tells it.",
+    "Open connections by the client's software, as sent in ApiVersions.",
     ("clientSoftwareName", "clientSoftwareVersion", *LABELS),
     f"kafka.server:type={_GROUP},connections",
 )

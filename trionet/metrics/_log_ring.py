@@ -1,4 +1,4 @@
-"""The last log lines, for those who watch the process from outside."""
+"""The last log lines, kept in memory for the dashboard and other monitoring clients."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class LogLine:
         number: counts from 0.
         time: seconds since the epoch.
         level: such as ``WARNING``.
-        logger: who wrote it.
-        text: what it says, a traceback included, cut at 2,000 characters.
+        logger: the name of the logger that wrote it.
+        text: the message, a traceback included, cut at 2,000 characters.
     """
 
     number: int
@@ -35,7 +35,7 @@ class LogLine:
 class LogRing(logging.Handler):
     """A handler that keeps the last lines.
 
-    It may be called by any thread, as every handler.
+    Like every handler, it may be called from any thread.
 
     Args:
         level: lowest level that is kept.
@@ -66,11 +66,11 @@ class LogRing(logging.Handler):
         self.total += 1
 
     def page(self, count_max: int, before: int | None = None) -> list[LogLine]:
-        """A page of the lines that are kept, the last one first.
+        """Return a page of the kept lines, the newest first.
 
         Args:
-            count_max: how many at most.
-            before: only those with a lower number, such as the last one of the page before.
+            count_max: the most lines to return.
+            before: only lines with a lower number: that of the last line of the previous page.
         """
         self.acquire()
         try:

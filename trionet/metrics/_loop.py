@@ -1,4 +1,4 @@
-"""How busy the trio loop is, and how long it was held: the lag that everything else sees.
+"""Measures how busy the trio loop is, and its lag: how long a ready task waits for its turn.
 
 One pass of the loop runs every task that is ready; a socket that becomes ready meanwhile waits for
 the pass to end. So the length of a pass is the lag, and what is not passes is idle time.
@@ -65,7 +65,7 @@ class LoopMonitor(trio.abc.Instrument):
     ) -> None:
         trio.lowlevel.remove_instrument(self)
 
-    # These two run in every pass, so they do no more than they must: half a microsecond in all.
+    # These two run in every pass, so they do as little as possible: half a microsecond in all.
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         now = self._wait_began = perf_counter_ns()
@@ -93,14 +93,14 @@ class LoopMonitor(trio.abc.Instrument):
         )
 
     def clear(self) -> None:
-        """Begin anew, so that a quantile speaks of what comes and not of what was."""
+        """Restart all measurements, so that quantiles cover only what follows."""
         self._short_passes = [0] * SHORT_PASS_BUCKETS
         self._long_passes.clear()
         self._began = perf_counter_ns()
         self._idle_ns = 0
 
     def _quantile(self, fraction: float) -> int:
-        """In microseconds, rounded up to the bucket's end."""
+        """Return a quantile in microseconds, rounded up to the bucket's end."""
         short, long = sum(self._short_passes), self._long_passes.count
         wanted = fraction * (short + long)
         if wanted > short:

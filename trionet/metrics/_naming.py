@@ -1,7 +1,7 @@
-"""From Kafka's name of a metric to Prometheus's, by the rule that everybody uses.
+"""Derives the Prometheus name of a metric from Kafka's, by the usual rule.
 
-It is the rule of the configuration that Prometheus's JMX exporter brings for Kafka, and that
-Strimzi and most Grafana dashboards follow; so those show a trionet broker as they show Kafka:
+The rule is that of the configuration for Kafka that comes with Prometheus's JMX exporter. Strimzi
+and most Grafana dashboards follow it, so they show a trionet broker as they show Kafka:
 
 * ``kafka.network:type=RequestMetrics,name=TotalTimeMs`` is
   ``kafka_network_requestmetrics_totaltimems``;
@@ -24,17 +24,17 @@ WINDOW = "window"
 
 
 def gauge(domain: str, type: str, name: str, help: str, *labels: str) -> Metric:
-    """A Yammer gauge, or a meter of a share of the time, which is one to whoever reads it."""
+    """Return the metric of a Yammer gauge, or of a time share's meter, which reads as a gauge."""
     return _yammer(Kind.GAUGE, domain, type, name, help, labels)
 
 
 def summary(domain: str, type: str, name: str, help: str, *labels: str) -> Metric:
-    """A Yammer histogram."""
+    """Return the metric of a Yammer histogram."""
     return _yammer(Kind.SUMMARY, domain, type, name, help, labels)
 
 
 def meter(domain: str, type: str, name: str, help: str, *labels: str) -> tuple[Metric, Metric]:
-    """A Yammer meter of events: its count, and its moving averages in events a second."""
+    """Return the metrics of a Yammer meter: its count, and its moving averages per second."""
     kafka = f"kafka.{domain}:type={type},name={name}"
     base = f"kafka_{domain}_{type}_"
     count = _prometheus(f"{base}{name.removesuffix('PerSec')}_total")
@@ -51,7 +51,7 @@ def meter(domain: str, type: str, name: str, help: str, *labels: str) -> tuple[M
 
 
 def sensor(kind: Kind, group: str, name: str, help: str, *labels: str) -> Metric:
-    """A metric of Kafka's own library."""
+    """Return a metric of Kafka's own metrics library."""
     kafka = f"kafka.server:type={group},{name}"
     return Metric(_prometheus(f"kafka_server_{group}_{name}"), kind, help, labels, kafka)
 
@@ -59,7 +59,7 @@ def sensor(kind: Kind, group: str, name: str, help: str, *labels: str) -> Metric
 def client_sensor(
     kind: Kind, client: str, group: str, name: str, help: str, *labels: str
 ) -> Metric:
-    """A metric of one of Kafka's clients."""
+    """Return a metric of one of Kafka's clients."""
     domain = f"kafka.{client.replace('-', '.')}"
     kafka = f"{domain}:type={group},{name}"
     return Metric(_prometheus(f"{domain}_{group}_{name}"), kind, help, labels, kafka)

@@ -1,7 +1,7 @@
-"""Measurements on the wire of OpenTelemetry: ``opentelemetry.proto.metrics.v1.MetricsData``.
+"""Encodes metrics for OpenTelemetry: ``opentelemetry.proto.metrics.v1.MetricsData``.
 
-Only what clients of Kafka push (KIP-714): gauges and monotonic sums of one point each. That is a
-dozen fields of protocol buffers, which are written here.
+Only what Kafka's clients push (KIP-714): gauges and monotonic sums of one point each. That is a
+dozen protocol buffer fields, so they are encoded here without a library.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VALUE_STRING: Final = 1
 
 
 class PointKind(Enum):
-    """What a number means; the values are OpenTelemetry's temporalities of sums."""
+    """How a value is aggregated; the enum values are OpenTelemetry's temporalities of sums."""
 
     GAUGE = 0
     DELTA = 1
@@ -48,15 +48,15 @@ class PointKind(Enum):
 
 @attrs.frozen
 class Point:
-    """One number.
+    """One measured value.
 
     Attributes:
-        name: of its metric.
-        kind: what it means.
+        name: the metric's name.
+        kind: how it is aggregated.
         value: the number.
-        start_ns: since when a sum was added up, in ns since the epoch.
+        start_ns: the start of the interval that a sum covers, in ns since the epoch.
         time_ns: when it was measured.
-        attributes: what it is told apart by.
+        attributes: the attributes that distinguish it.
     """
 
     name: str
@@ -68,11 +68,11 @@ class Point:
 
 
 def metrics_data(points: Iterable[Point], resource: Mapping[str, str]) -> bytes:
-    """The message of all points.
+    """Encode points as one message.
 
     Args:
-        points: the numbers.
-        resource: what is true of whoever sends them.
+        points: the values.
+        resource: the attributes of the sender.
     """
     about = b"".join(_sub(_RESOURCE_ATTRIBUTES, _attribute(*pair)) for pair in resource.items())
     scope = b"".join(_sub(_SCOPE_METRICS_METRICS, _metric(point)) for point in points)

@@ -1,7 +1,7 @@
-"""Prometheus's text format, version 0.0.4: what ``/metrics`` answers.
+"""Prometheus's text format, version 0.0.4: the response of ``/metrics``.
 
-One family after the other: ``# HELP``, ``# TYPE``, and a line per sample. Labels come in the order
-that the metric names them, a quantile last; an empty one is left out, which is the same there.
+Each family has ``# HELP``, ``# TYPE``, and a line per sample. Labels are in the metric's order,
+with the quantile last; empty ones are left out, which means the same to Prometheus.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ._families import Family, Sample
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-# Up to here a float is a whole number of its own.
+# Below this a float represents every whole number exactly.
 _WHOLE_MAX = 2**53
 
 _IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
@@ -21,10 +21,10 @@ _IN_LABELS = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 def exposition(snapshot: Mapping[str, Family]) -> Iterator[str]:
-    """The text of a snapshot, one family a piece; families without samples are left out.
+    """Yield the text of a snapshot family by family; families without samples are left out.
 
-    In pieces, because a snapshot of many labels is milliseconds of work, and the caller may have
-    something better to do in between.
+    In parts, because a snapshot with many labels takes milliseconds to format, and the caller can
+    let other tasks run in between.
     """
     for family in snapshot.values():
         if family.samples:
@@ -52,7 +52,7 @@ def _labels(names: tuple[str, ...], sample: Sample) -> str:
 
 
 def number(value: float) -> str:
-    """A number as Prometheus writes it (Go's ParseFloat reads it back)."""
+    """Format a number as Prometheus does (Go's ParseFloat reads it back)."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

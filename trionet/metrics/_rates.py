@@ -1,8 +1,8 @@
-"""Rates, averages and quantiles of late, made of numbers that only grow.
+"""Recent rates, averages and quantiles, computed from numbers that only grow.
 
-Components count; nobody tells a rate that something happened. A rate is shown the count whenever a
-snapshot is taken, every few seconds at least, and works out the rest. So whoever counts pays one
-addition, and ``now`` (seconds of the loop's clock) is a parameter everywhere.
+Components only count: rates receive no events. A rate gets the current count whenever a snapshot
+is taken, every few seconds at least, and derives the rest. So counting costs one addition, and
+``now`` (seconds of the loop's clock) is a parameter everywhere.
 
 Two kinds, as in Kafka: the moving averages of 1, 5 and 15 minutes of its Yammer meters
 (:class:`MovingRate`), and the windows of its own library, two of 30 seconds by default
@@ -45,12 +45,12 @@ class MovingRate:
         self.rates: tuple[float, ...] = ()
 
     def update(self, count: float, now: float) -> None:
-        """Take note of the events so far; within a second of the last time it is not looked at."""
+        """Update the averages with the events so far; no effect within a second of the last one."""
         elapsed = now - self._updated_at
         if elapsed < 1.0:
             return
         rate = (count - self._count) / elapsed
-        # Until there is an average, the first rate is it.
+        # The averages start with the first rate, not with 0.
         rates = self.rates or (rate,) * len(MINUTES)
         self.rates = tuple(
             old + (rate - old) * -math.expm1(-elapsed / minutes)
@@ -61,13 +61,13 @@ class MovingRate:
 
 
 class Window:
-    """What became more in the last windows; for rates, averages, ratios and histograms.
+    """The growth of numbers over the last windows; for rates, averages, ratios and histograms.
 
     Args:
         values: numbers that only grow, as they were at ``now``.
         now: when the first window began.
-        samples: how many windows count, the one in progress included.
-        seconds: the length of one.
+        samples: the number of windows, the one in progress included.
+        seconds: the length of a window.
     """
 
     __slots__ = ("_samples", "_seconds", "_starts")
@@ -84,10 +84,10 @@ class Window:
         self._starts = deque([(now, values)])
 
     def since(self, values: Sequence[float], now: float) -> tuple[float, list[float]]:
-        """How long ago the oldest window began, and by how much each number has grown since.
+        """Return how long ago the oldest window began, and how much each number has grown since.
 
         Args:
-            values: the numbers as they are; kept, so not to be changed by the caller.
+            values: the current numbers; kept, so the caller must not change them.
             now: seconds.
         """
         starts = self._starts
@@ -99,9 +99,9 @@ class Window:
         return now - began, list(map(sub, values, before))
 
     def rate_seconds(self, elapsed: float) -> float:
-        """What a rate over ``elapsed`` seconds is divided by: whole windows, but for the last.
+        """Return the divisor of a rate over ``elapsed`` seconds: at least all windows but the last.
 
-        (Kafka: Rate.windowSize.) So the first event is no infinite rate.
+        (Kafka: Rate.windowSize.) So the first event does not give an infinite rate.
         """
         return max(elapsed, (self._samples - 1) * self._seconds, 1e-3)
 
@@ -110,14 +110,14 @@ T = TypeVar("T")
 
 
 class ByKey(Generic[T]):
-    """One rate or window for each key that was there at the last look.
+    """One rate or window for each key of the last sampling round.
 
-    A key that was not there before has counted from 0 since that look; at the first look nothing is
-    known of before, and what was counted then is left out.
+    A new key is taken to have counted from 0 since the previous round. In the first round nothing
+    is known about the past, so what was counted before it is left out.
 
     Args:
         make: makes a rate or window of ``(values, now)``.
-        began_at: when everything was 0, which counts as a look; None if nobody knows.
+        began_at: when everything was 0, which counts as a round; None if unknown.
     """
 
     __slots__ = ("_kept", "_last_look", "_look", "_made", "_make")
@@ -132,12 +132,12 @@ class ByKey(Generic[T]):
         self._last_look: float | None = None
 
     def begin(self, now: float) -> None:
-        """Begin a look; what the last one did not ask for is forgotten."""
+        """Start a new sampling round, dropping keys that the previous round did not request."""
         self._kept, self._made = self._made, {}
         self._last_look, self._look = self._look, now
 
     def keep(self, key: Hashable) -> bool:
-        """Ask for a key whose numbers have not changed; whether there is one."""
+        """Keep a key whose numbers have not changed. Returns whether the key exists."""
         made = self._kept.get(key)
         if made is None:
             return False
@@ -151,13 +151,13 @@ class ByKey(Generic[T]):
         now: float,
         first: Sequence[float] | None = None,
     ) -> T:
-        """The rate or window of a key whose numbers are ``values`` now.
+        """Return the rate or window of a key, creating it if needed.
 
         Args:
-            key: any.
-            values: kept, so not to be changed by the caller.
+            key: identifies the rate or window.
+            values: the current numbers; kept, so the caller must not change them.
             now: seconds.
-            first: what a new key counts from, where that is not 0.
+            first: the numbers that a new key starts from, if not 0.
         """
         made = self._kept.get(key)
         if made is None:
@@ -169,10 +169,10 @@ class ByKey(Generic[T]):
 
 
 class RollingMaximum:
-    """The largest number of late; who has a number does ``if n > m.current: m.current = n``.
+    """The recent maximum; callers record with ``if n > m.current: m.current = n``.
 
     Attributes:
-        current: the largest one of the window in progress; 0 without any.
+        current: the maximum of the window in progress; 0 without any number.
     """
 
     __slots__ = ("_began", "_previous", "current")
@@ -183,7 +183,7 @@ class RollingMaximum:
         self.current: int = 0
 
     def roll(self, now: float, seconds: float = SAMPLE_SECONDS) -> int:
-        """The largest number of the last two windows; begins a new one when it is time."""
+        """Return the maximum of the last two windows; starts a new window when it is due."""
         largest = max(self._previous, self.current)
         if now - self._began >= seconds:
             self._began = now

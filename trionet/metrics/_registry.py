@@ -1,8 +1,7 @@
-"""Everything that can be measured, asked when somebody wants to know.
+"""The registry of collectors, which takes snapshots on request.
 
-Components keep plain numbers and know nothing of metrics. A collector is a function that looks at
-them; the registry calls all of them when a snapshot is taken, in one go, so that the numbers of a
-snapshot belong together.
+Components keep plain numbers and know nothing of metrics. A collector is a function that reads
+them. A snapshot calls all collectors in one go, so that its numbers are consistent.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ COLLECTOR_ERRORS = Metric(
 class Registry:
     """The collectors of one process.
 
-    Take a snapshot every few seconds, also if nobody wants it: rates and quantiles of late are made
-    of what changed between snapshots.
+    Take a snapshot every few seconds even if none is requested: recent rates and quantiles are
+    computed from what changed between snapshots.
     """
 
     def __init__(self) -> None:
@@ -36,18 +35,18 @@ class Registry:
         self._errors = 0
 
     def register(self, collect: Collect) -> None:
-        """Ask ``collect`` from now on; asking twice is asking once."""
+        """Add a collector; adding it again has no effect."""
         self._collectors[collect] = None
 
     def unregister(self, collect: Collect) -> None:
-        """Do not ask it any more; one that is not known is ignored."""
+        """Remove a collector; an unknown one is ignored."""
         self._collectors.pop(collect, None)
 
     def snapshot(self, now: float, without: Collection[Collect] = ()) -> Snapshot:
-        """Measure everything, or everything but what some collectors measure.
+        """Call all collectors but those in ``without``, and return what they measured.
 
-        Families of the same metric become one. A collector that fails is reported in the log and
-        counted, and takes nothing from the others.
+        Families of the same metric are merged. A collector that fails is logged and counted; it
+        does not affect the others.
         """
         found: dict[str, Family] = {}
         for collect in list(self._collectors):
@@ -58,7 +57,9 @@ class Registry:
                     _add(found, family)
             except Exception:  # boundary: one collector
                 self._errors += 1
-                logger.exception("a metric cannot be collected")
+                logger.exception(
+                    "a metrics collector failed; its metrics are missing from the snapshot"
+                )
         _add(found, single(COLLECTOR_ERRORS, self._errors))
         return Snapshot(now, found.values())
 
@@ -70,5 +71,8 @@ def _add(found: dict[str, Family], family: Family) -> None:
         found[metric.name] = family
         return
     if known.metric != metric:
-        raise ValueError(f"{metric.name} has two meanings: {known.metric!r} and {metric!r}")
+        raise ValueError(
+            f"metric {metric.name} is defined twice, as {known.metric!r} and as {metric!r};"
+            " every name needs a single definition"
+        )
     found[metric.name] = Family(metric, known.samples + family.samples)

@@ -1,6 +1,6 @@
 """Kafka's metrics of requests: how many, how long in which phase, how large, with which errors.
 
-(Kafka: RequestMetrics.) Whoever routes requests keeps the counts; this makes families of them.
+(Kafka: RequestMetrics.) The router of the requests keeps the counts; this makes families of them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _CONVERTED = ("Fetch", "Produce")
 
 
 class RequestSource(Protocol):
-    """What is read of whoever routes requests; all of it counts from its start."""
+    """The counts that a request router provides, all of them since its start."""
 
     def request_times(self) -> Iterable[RequestTimes]:
-        """What the finished requests are counted in."""
+        """The times and sizes of finished requests, by kind."""
         ...
 
     def requests(self) -> Mapping[Labels, int]:
@@ -38,9 +38,9 @@ class RequestSource(Protocol):
         ...
 
     def errors(self) -> Mapping[Labels, int]:
-        """Errors in answers by the request's name and the error's; ``NONE`` is an answer without.
+        """Errors in responses, by request name and error name; ``NONE`` is a response without any.
 
-        An answer with several errors counts for each.
+        A response with several errors counts once for each.
         """
         ...
 
@@ -49,7 +49,7 @@ class RequestMetrics:
     """The collector of request metrics.
 
     Args:
-        source: who counts requests.
+        source: provides the counts.
     """
 
     def __init__(self, source: RequestSource) -> None:

@@ -18,12 +18,12 @@ Labels = tuple[str, ...]
 
 
 class HistogramSource(NamedTuple):
-    """A histogram as :class:`Quantiles` is shown it.
+    """The current state of a histogram, for :class:`Quantiles`.
 
     Attributes:
         recorded: how many values it has counted.
         total: their sum, in the metric's unit.
-        counts: gives the counts of its buckets, in a list that nobody changes afterwards.
+        counts: gives the counts of its buckets, in a list that is not changed afterwards.
     """
 
     recorded: int
@@ -31,7 +31,7 @@ class HistogramSource(NamedTuple):
     counts: Callable[[], Sequence[int]]
 
 
-# What a meter's averages are told apart by: the label `window`.
+# The values of the label `window` of a meter's averages.
 _WINDOWS = ("1m", "5m", "15m")
 
 
@@ -195,7 +195,7 @@ class Quantiles:
         self._metric = metric
         self._unit = unit
         self._windows = ByKey(Window)
-        # Most histograms of a server are of what nobody asks for now: told again as they were.
+        # Most histograms of a server have no new values; their last samples are reported again.
         self._idle: dict[Labels, tuple[int, list[Sample]]] = {}
 
     def families(
@@ -234,7 +234,7 @@ class Quantiles:
 
 
 class Largest:
-    """The largest number of the last windows.
+    """The maximum over the last windows.
 
     Args:
         metric: its metric.
@@ -256,7 +256,7 @@ class Largest:
 
 
 def gauges(metric: Metric, values: Mapping[Labels, float]) -> Family:
-    """The family of numbers that are what they are."""
+    """Return the family of a gauge with its current values."""
     return Family(metric, _samples(values))
 
 

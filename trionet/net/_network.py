@@ -34,7 +34,7 @@ class Network(Protocol):
         """Nothing but the loop may do work or keep time: no thread, no real socket, no clock."""
 
     @property
-    def chance(self) -> random.Random:
+    def rng(self) -> random.Random:
         """What ids are drawn from."""
 
     def shuffle(self, items: list[Any], /) -> None:
@@ -78,7 +78,7 @@ class SystemNetwork:
     """The system's TCP, clock and randomness."""
 
     is_virtual = False
-    chance: random.Random = random.SystemRandom()
+    rng: random.Random = random.SystemRandom()
     shuffle = staticmethod(random.shuffle)
     now_ms = staticmethod(wall_clock.now_ms)
     wait_acceptable = staticmethod(trio.lowlevel.wait_readable)

@@ -22,7 +22,7 @@ from ..net._idle_expiry import DelayedCloses
 from ..net._network import Network
 from ..net.wire._connecting import Address, ListeningSocket, Socket
 from ..net.wire._endpoint import Endpoint
-from ._accepted import Accepted
+from ._connection import Accepted
 from ._processor import Processor
 from ._server_config import ServerConfig
 from ._shared import Shared

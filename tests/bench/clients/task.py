@@ -55,8 +55,8 @@ class Task:
 
     def values(self) -> list[bytes]:
         """What is produced, over and over again."""
-        chance = random.Random(self.size)
-        return [chance.randbytes(self.size) for _ in range(VALUES)]
+        rng = random.Random(self.size)
+        return [rng.randbytes(self.size) for _ in range(VALUES)]
 
     @property
     def rounds(self) -> range:

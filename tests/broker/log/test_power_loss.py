@@ -51,21 +51,21 @@ def disk() -> Iterator[Path]:
 
 def live(seed: int, disk: Path, spoil: Callable[[Recorder], None] | None = None) -> None:
     """Several lives of a broker, each ended by a power cut at any moment of it."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     tree: Tree = {}
     history = History()
     for generation in range(GENERATIONS):
         root = disk / str(generation)
         write_tree(root, tree)
         with recording(root) as recorder:
-            trio.run(run_broker, root, chance, history, recorder.note)
+            trio.run(run_broker, root, rng, history, recorder.note)
         if spoil is not None:
             spoil(recorder)
-        until = chance.randint(0, len(recorder.operations))
-        tree = power_cut(recorder, until, chance)
+        until = rng.randint(0, len(recorder.operations))
+        tree = power_cut(recorder, until, rng)
         history.keep(each.value for each in recorder.operations[:until] if isinstance(each, Note))
     write_tree(disk / "last", tree)
-    trio.run(run_broker, disk / "last", chance, history, lambda _: None)
+    trio.run(run_broker, disk / "last", rng, history, lambda _: None)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -225,7 +225,7 @@ def test_unsecured_tokens_need_kafkas_class_for_them() -> None:
             },
             f"{PLAIN_KEY} must define the PLAIN users",
         ),
-        ({"sasl.enabled.mechanisms": "PLAIN", PLAIN_KEY: "secret"}, "no flag behind"),
+        ({"sasl.enabled.mechanisms": "PLAIN", PLAIN_KEY: "secret"}, "no flag after"),
         ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "jwks.endpoint.url must be set to the URL"),
         (
             {

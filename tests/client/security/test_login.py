@@ -58,11 +58,11 @@ def test_when_a_token_is_replaced(life_ms: int, lowest: float, highest: float) -
 
 @given(st.integers(1, 10 * HOUR), st.floats(0.5, 1.0), st.floats(0, 0.25), st.randoms())
 def test_a_token_is_replaced_while_it_is_good(
-    life_ms: int, factor: float, jitter: float, chance: random.Random
+    life_ms: int, factor: float, jitter: float, rng: random.Random
 ) -> None:
     rules = RefreshSettings(window_factor=factor, window_jitter=min(jitter, 1 - factor))
 
-    assert 0 <= refresh_at_ms(0, life_ms, rules, chance) <= life_ms
+    assert 0 <= refresh_at_ms(0, life_ms, rules, rng) <= life_ms
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from trionet.cli.decode.output._lines import entry_lines
 from trionet.protocol._codec import schema_versions
 from trionet.protocol.messages.registry import APIS
 
-WATCHED = ("trionet.cli.decoding",)
+WATCHED = ("trionet.cli.decode",)
 WORDS = (
     *(b"\0\0\0\x13\0\3\0\x0c\0\0\0\7\0\4shop\0\0\1\0\0", b"\0\0\0\x0a", b"\xff\xff", b"\0\x12\0\0"),
     *(b"\0\0\0\0\0\0\0\0\0\0\0\x0e", b"\x1b[31m", b"\0\0\0\x02\0\0", b"\\x00", b"AAAAEw=="),

@@ -9,9 +9,9 @@ import h11
 
 from fuzz.script import Script
 from trionet.server.metrics._http_exchange import (
-    HttpAnswer,
     HttpExchange,
     HttpRequest,
+    HttpResponse,
     HttpRules,
     Refused,
 )
@@ -70,49 +70,49 @@ def answered(pieces: list[bytes], rules: HttpRules) -> list[Told]:
     for piece in [*pieces, b""]:
         exchange.receive(piece)
         while True:
-            assert len(told) < REQUESTS_MAX, "more answers than there can be requests"
+            assert len(told) < REQUESTS_MAX, "more responses than there can be requests"
             try:
                 request = exchange.next_request()
             except EOFError:
                 return told
             except Refused as refused:
-                request, answer = None, refused.answer
+                request, response = None, refused.response
             else:
                 if request is None:
                     break
-                answer = HttpAnswer(PAGE, "text/x")
-            _check(request, answer, exchange.answer(answer))
+                response = HttpResponse(PAGE, "text/x")
+            _check(request, response, exchange.send(response))
             told.append(Told(request, exchange.must_close))
             if exchange.must_close:
                 return told
         held = len(exchange._connection.trailing_data[0])
         assert held <= rules.header_bytes_max, held
-    raise AssertionError("neither an answer nor an end behind the end of the stream")
+    raise AssertionError("neither a response nor an end behind the end of the stream")
 
 
-def _check(request: HttpRequest | None, answer: HttpAnswer, data: bytes) -> None:
-    """The bytes are one whole answer, as a client reads it."""
-    assert (request is not None) == (answer.status is HTTPStatus.OK)
+def _check(request: HttpRequest | None, response: HttpResponse, data: bytes) -> None:
+    """The bytes are one whole response, as a client reads it."""
+    assert (request is not None) == (response.status is HTTPStatus.OK)
     if request is not None:
         assert request.path.startswith("/")
         (request.path + "".join(request.parameters)).encode()
     # A refusal may belong to a HEAD; it has a body unless it does.
     for method in ("HEAD",) if request is not None and request.is_head else ("GET", "HEAD"):
-        if _is_answer(method, answer, data):
+        if _is_response(method, response, data):
             return
     raise AssertionError(data)
 
 
-def _is_answer(method: str, answer: HttpAnswer, data: bytes) -> bool:
+def _is_response(method: str, response: HttpResponse, data: bytes) -> bool:
     client = h11.Connection(h11.CLIENT)
     client.send(h11.Request(method=method, target="/", headers=[("Host", "x")]))
     client.send(h11.EndOfMessage())
     client.receive_data(data)
-    response = client.next_event()
-    assert isinstance(response, h11.Response), response
-    assert answer.status == response.status_code
+    head = client.next_event()
+    assert isinstance(head, h11.Response), head
+    assert response.status == head.status_code
     body = b""
     while isinstance(event := client.next_event(), h11.Data):
         body += bytes(event.data)
     is_whole = isinstance(event, h11.EndOfMessage) and not client.trailing_data[0]
-    return is_whole and body == (b"" if method == "HEAD" else answer.body)
+    return is_whole and body == (b"" if method == "HEAD" else response.body)

@@ -16,9 +16,9 @@ WORDS = (
 BYTES_MAX = 512
 
 _ERROR = re.compile(
-    r"key: (?:character \d+ belongs to no word, string or comment|'[=;]' where the class of a login"
-    r" module was awaited|no flag behind the class; allowed: required, requisite, sufficient,"
-    r" optional|'[=;]' where an option was awaited|an option has no value|no ; at its end);"
+    r"key: (?:unexpected character at position \d+|'[=;]' where the class of a login"
+    r" module was expected|no flag after the class; allowed: required, requisite, sufficient,"
+    r" optional|'[=;]' where an option was expected|an option has no value|no ; at the end);"
     r' allowed: class required option="value" ... ;|key has \d+ login modules; allowed: one'
 )
 

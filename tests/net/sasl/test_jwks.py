@@ -124,8 +124,8 @@ async def test_keys_of_this_machine_come_through_no_proxy(
     ("status", "body", "headers", "why"),
     [
         (404, b"", {}, "HTTP Error 404: Not Found"),
-        (200, b"garbage", {}, "this is not a JSON Web Key Set"),
-        (200, b" " * (BYTES_MAX + 1), {}, "the key set is larger than"),
+        (200, b"garbage", {}, "not a JSON Web Key Set"),
+        (200, b" " * (BYTES_MAX + 1), {}, "the key set is too large"),
         (302, b"", {"Location": "/elsewhere"}, "HTTP Error 302"),
     ],
 )
@@ -150,7 +150,7 @@ NO_HTTP = {
 @pytest.mark.parametrize("answer", NO_HTTP.values(), ids=list(NO_HTTP))
 async def test_what_is_no_http_is_an_error_at_the_start(answer: bytes) -> None:
     with raw_server([answer]) as url:
-        expected = f"^sasl.*: cannot read {url}: not HTTP: "
+        expected = f"^sasl.*: cannot read {url}: not a valid HTTP response: "
         with pytest.raises(ConfigError, match=expected) as caught:
             await Jwks(url, TIMES).load()
 
@@ -179,7 +179,7 @@ async def test_an_answer_that_is_no_http_keeps_the_keys(
             await readings(jwks, 1)
             nursery.cancel_scope.cancel()
 
-    assert "not HTTP: BadStatusLine" in caplog.text
+    assert "not a valid HTTP response: BadStatusLine" in caplog.text
     assert jwks.find("a", "RS256") is not None
 
 
@@ -253,7 +253,7 @@ async def test_a_missing_key_hurries_the_next_reading_and_a_failed_one_keeps_the
         with caplog.at_level(logging.WARNING):
             mock_clock.jump(READINGS_SECONDS_MIN)
             await readings(jwks, 1)
-        assert "keeping the old" in caplog.text
+        assert "keeping the old keys" in caplog.text
         assert jwks.find("a", "RS256") is not None
 
         path.write_text(key_set(jwk(OTHER_RSA_KEY, kid="b")))

@@ -327,7 +327,7 @@ def test_a_short_key_is_of_no_use() -> None:
     """Whoever has the key set could sign with what 1,024 bits are worth today."""
     short = rsa.generate_private_key(65537, 1024)
 
-    with pytest.raises(ConfigError, match="no public key that can be used"):
+    with pytest.raises(ConfigError, match="contains no usable public key"):
         KeySet.parse(key_set(jwk(short, kid="a")))
 
 

@@ -39,7 +39,7 @@ def test_a_refused_token_is_acknowledged_and_then_refused_for_good() -> None:
     assert not client.is_complete
     with pytest.raises(AuthenticationError, match="invalid_token"):
         server.respond(answer, 0)
-    with pytest.raises(AuthenticationError, match=r"refuses the token.*invalid_token"):
+    with pytest.raises(AuthenticationError, match=r"rejected the token.*invalid_token"):
         client.respond(b"")
 
 

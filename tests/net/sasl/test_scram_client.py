@@ -74,7 +74,7 @@ def test_server_that_does_not_know_the_password_is_refused() -> None:
     mixed = ScramCredential(real.salt, real.stored_key, other.server_key, real.iterations)
     server = ScramServer("SCRAM-SHA-256", {"alice": mixed}.get)
 
-    with pytest.raises(AuthenticationError, match="does not know our password"):
+    with pytest.raises(AuthenticationError, match="could not prove that it knows"):
         converse(ScramPassword("SCRAM-SHA-256", "alice", "secret"), server)
 
 
@@ -94,11 +94,11 @@ def _answer(client: ScramClient, **changes: str) -> bytes:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"r": "another"}, "no answer to ours"),
+        ({"r": "another"}, "does not match the client's nonce"),
         ({"i": "4095"}, "4095 iterations"),
         ({"i": "16385"}, "16385 iterations"),
         ({"i": "999999999"}, "999999999 iterations"),
-        ({"s": "?"}, "another form"),
+        ({"s": "?"}, "malformed"),
         ({"s": "abcde"}, "not BASE64"),
     ],
 )
@@ -114,16 +114,16 @@ def test_answer_that_adds_nothing_to_our_nonce() -> None:
     client = ScramClient(ScramPassword("SCRAM-SHA-256", "alice", "secret"))
     nonce = client.first().decode().rpartition("r=")[2]
 
-    with pytest.raises(AuthenticationError, match="no answer to ours"):
+    with pytest.raises(AuthenticationError, match="does not match the client's nonce"):
         client.respond(_answer(client, r=nonce))
 
 
 @pytest.mark.parametrize(
     ("final", "expected"),
     [
-        (b"e=other-error", "refuses us by SCRAM: other-error"),
-        (b"v=" + base64.b64encode(bytes(32)), "does not know our password"),
-        (b"nonsense", "another form"),
+        (b"e=other-error", "rejected the SCRAM exchange: other-error"),
+        (b"v=" + base64.b64encode(bytes(32)), "could not prove that it knows"),
+        (b"nonsense", "malformed"),
         (b"\xff", "not UTF-8"),
     ],
 )

@@ -52,7 +52,8 @@ class Formats:
             for codes in sorted(self._writers)
         ]
         array_reads = [
-            f"{self.array_reader(code, flexible)}: ArrayReaders = ArrayReaders({code!r}, {flexible:d})"
+            f"{self.array_reader(code, flexible)}: ArrayReaders"
+            f" = ArrayReaders({code!r}, {flexible:d})"
             for code, flexible in sorted(self._array_readers)
         ]
         array_writes = [

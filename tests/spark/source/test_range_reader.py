@@ -162,9 +162,9 @@ def test_many_tasks_read_at_once(cluster: ThreadedBroker, topic: str) -> None:
     for each in range(10, 40):
         cluster.seed(topic, [{"value": b"%d" % each, "timestamp": 1000}])
     options = options_of(cluster, topic, kafka_max_partition_fetch_bytes="1")
-    chance = Random(3)
-    starts = [chance.randrange(40) for _ in range(40)]
-    ranges = [(start, chance.randint(start + 1, 40)) for start in starts]
+    rng = Random(3)
+    starts = [rng.randrange(40) for _ in range(40)]
+    ranges = [(start, rng.randint(start + 1, 40)) for start in starts]
     wanted = {each: planned(cluster, topic, *each) for each in ranges}
 
     with ThreadPoolExecutor(20) as threads:

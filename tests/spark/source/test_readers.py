@@ -352,7 +352,7 @@ def test_topics_and_partitions_come_and_go_and_nothing_is_lost_or_doubled(
     broker: ThreadedBroker, topic: str
 ) -> None:
     """SB22: stress: topics and partitions come and go."""
-    chance = Random(7)
+    rng = Random(7)
     query = Query(
         opened(
             broker,
@@ -367,35 +367,35 @@ def test_topics_and_partitions_come_and_go_and_nothing_is_lost_or_doubled(
 
     def come() -> None:
         name = f"{topic}-{len(written)}-{len(partitions)}"
-        partitions[name] = chance.randint(1, 3)
+        partitions[name] = rng.randint(1, 3)
         broker.create_topic(name, partitions[name])
 
     def go() -> None:
         look()  # what is deleted before it is read is lost
         if partitions:
-            name = chance.choice(sorted(partitions))
+            name = rng.choice(sorted(partitions))
             del partitions[name]
             broker.delete_topic(name)
 
     def grow() -> None:
         if partitions:
-            name = chance.choice(sorted(partitions))
-            partitions[name] += chance.randint(1, 2)
+            name = rng.choice(sorted(partitions))
+            partitions[name] += rng.randint(1, 2)
             add_partitions(broker, name, partitions[name])
 
     def write() -> None:
         if partitions:
-            name = chance.choice(sorted(partitions))
+            name = rng.choice(sorted(partitions))
             first = len(written)
-            written.extend(map(str, range(first, first + chance.randint(1, 20))))
-            where = chance.randrange(partitions[name])
+            written.extend(map(str, range(first, first + rng.randint(1, 20))))
+            where = rng.randrange(partitions[name])
             seed(broker, name, first, len(written) - 1, where)
 
     def look() -> None:
         found.extend(query.next())
 
     for _ in range(60):
-        chance.choice([come, go, grow, write, write, write, look])()
+        rng.choice([come, go, grow, write, write, write, look])()
     look()
 
     assert 100 < len(written)

@@ -24,13 +24,13 @@ _HEADERS: tuple[Headers, ...] = (
 
 def corpus() -> list[Record]:
     """`SIZE` records: null, empty and binary keys and values, headers, timestamps out of order."""
-    chance = random.Random(20)
+    rng = random.Random(20)
     records = []
     for index in range(SIZE):
-        key = (None, b"", b"key-%d" % (index % 7), chance.randbytes(index % 40))[index % 4]
+        key = (None, b"", b"key-%d" % (index % 7), rng.randbytes(index % 40))[index % 4]
         value = (
             b"value %d " % index * (index % 50),
-            chance.randbytes(index * 3),
+            rng.randbytes(index * 3),
             None,
             b"",
             b"\0" * index,
@@ -43,19 +43,19 @@ def corpus() -> list[Record]:
 
 def large_records() -> list[Record]:
     """Records of 900 KB, text that hardly compresses and bytes that compress to nothing."""
-    chance = random.Random(21)
-    texts = ("".join(chance.choices("0123456789abcdef", k=900_000)), "z" * 900_000)
+    rng = random.Random(21)
+    texts = ("".join(rng.choices("0123456789abcdef", k=900_000)), "z" * 900_000)
     return [Record(b"large", text.encode(), (), EPOCH) for text in texts]
 
 
 def sized_records(sizes: Sequence[int]) -> list[Record]:
     """Values of each size, of random bytes and of text, with keys and headers that grow along."""
-    chance = random.Random(22)
+    rng = random.Random(22)
     records = []
     for index, size in enumerate(sizes):
-        key = chance.randbytes(min(size, 20_000))
+        key = rng.randbytes(min(size, 20_000))
         headers: Headers = (("size", b"%d" % size), ("size", key[:300]), ("null", None))
-        values = (chance.randbytes(size), b"text" * (size // 4) + b"t" * (size % 4))
+        values = (rng.randbytes(size), b"text" * (size // 4) + b"t" * (size % 4))
         records += [Record(key, value, headers, EPOCH + index) for value in values]
     return records
 

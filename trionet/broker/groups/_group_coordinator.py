@@ -76,7 +76,7 @@ class GroupCoordinator:
         store: GroupStore,
         now_ms: Callable[[], int],
         coordinates: Callable[[str], bool] | None = None,
-        rng: random.Random = SYSTEM.chance,
+        rng: random.Random = SYSTEM.rng,
         record_bytes_max: Callable[[], int] | None = None,
     ) -> None:
         self.groups: dict[str, Group] = {}

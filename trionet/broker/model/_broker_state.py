@@ -87,7 +87,7 @@ class BrokerState:
             cluster.group_store,
             cluster.now_ms,
             lambda group_id: cluster.coordinator_of(group_id) == config.node_id,
-            cluster.network.chance,
+            cluster.network.rng,
             lambda: self.config.integer("message.max.bytes"),
         )
         self.cluster_id: str = cluster.id
@@ -109,7 +109,7 @@ class BrokerState:
         """Start without fetch sessions, as a node that has just started."""
         self.fetch_sessions = FetchSessionCache(
             self.config.integer("max.incremental.fetch.session.cache.slots"),
-            rng=self.cluster.network.chance,
+            rng=self.cluster.network.rng,
             elements=self.config.integer("max.incremental.fetch.session.cache.elements"),
         )
 

@@ -148,7 +148,7 @@ class FetchSessionCache:
         self,
         slots: int,
         eviction_seconds: float = 120.0,
-        rng: random.Random = SYSTEM.chance,
+        rng: random.Random = SYSTEM.rng,
         *,
         elements: int = 250_000,
     ) -> None:

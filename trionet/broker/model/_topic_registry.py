@@ -87,7 +87,7 @@ class TopicRegistry:
         database: Database,
         config: BrokerConfig,
         leadership: Leadership[tuple[str, int]] | None = None,
-        rng: random.Random = SYSTEM.chance,
+        rng: random.Random = SYSTEM.rng,
     ) -> TopicRegistry:
         """Read all topics and the cluster id (22 characters), which a new database is given.
 

@@ -165,7 +165,7 @@ def delete(connection: Connection, topic: Topic) -> None:
     connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic.name,))
 
 
-def new_uuid(rng: random.Random = SYSTEM.chance) -> bytes:
+def new_uuid(rng: random.Random = SYSTEM.rng) -> bytes:
     """Return a random version 4 UUID (Kafka: Uuid.randomUuid).
 
     Like Kafka, skips ids whose text begins with a hyphen, which tools would take for an option.

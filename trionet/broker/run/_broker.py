@@ -470,7 +470,7 @@ async def _open_cluster(
         directory = disk.directory(config.log_dir)
         opening = disk.open_database(config.log_dir)
     folder = await stack.enter_async_context(
-        open_log_folder(directory, node_id=config.node_id, rng=network.chance)
+        open_log_folder(directory, node_id=config.node_id, rng=network.rng)
     )
     if config.log_dir is not None:
         await disk.check_ownership(config.log_dir)
@@ -480,7 +480,7 @@ async def _open_cluster(
     first = settings[0].current
     report_settings(first, config, nodes=len(configs))
     leadership: Leadership[tuple[str, int]] = Leadership([each.node_id for each in configs])
-    topics = await TopicRegistry.load(database, first, leadership, network.chance)
+    topics = await TopicRegistry.load(database, first, leadership, network.rng)
     # Runs its callbacks when no task is left, and before the logs close.
     after_tasks = stack.enter_context(ExitStack())
     nursery = await stack.enter_async_context(trio.open_nursery())

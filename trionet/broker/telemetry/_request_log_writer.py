@@ -184,7 +184,7 @@ class RequestLog:
             settings.sample_ppm,
             settings.rows_max,
             (lambda: network.now_ms() * 1_000_000) if network.is_virtual else time.time_ns,
-            network.chance,
+            network.rng,
         )
         self._turns = counting()
         self._is_failing = False

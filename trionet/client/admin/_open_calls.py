@@ -55,6 +55,6 @@ async def open_calls(
                 nursery.start_soon(keep_polling, client)
                 try:
                     with caller.block():
-                        yield Calls(client, settings, network.chance)
+                        yield Calls(client, settings, network.rng)
                 finally:
                     nursery.cancel_scope.cancel(reason="the admin client is closed")

@@ -136,7 +136,7 @@ class _Parts:
                 timeout_seconds=settings.api_timeout_seconds,
                 is_read_committed=settings.fetch.is_read_committed,
                 retry=settings.client.metadata.retry,
-                rng=network.chance,
+                rng=network.rng,
             ),
         )
         client.metrics.register(self._collector)
@@ -148,7 +148,7 @@ class _Parts:
             self._client,
             self._settings.group,
             self._subscriptions,
-            self._network.chance,
+            self._network.rng,
             notify=self._parking_lot.unpark_all,
             hooks=self._hooks,
         )
@@ -162,7 +162,7 @@ class _Parts:
             self._errors,
             replica_seconds=metadata.max_age_seconds,
             retry=metadata.retry,
-            rng=self._network.chance,
+            rng=self._network.rng,
             notify=self._parking_lot.unpark_all,
             hooks=self._hooks,
         )
@@ -170,7 +170,7 @@ class _Parts:
     def _make_network_task(self) -> NetworkTask:
         client, subscriptions, errors = self._client, self._subscriptions, self._errors
         retry = self._settings.client.metadata.retry
-        requests = LeaderRequests(client, errors, retry, self._network.chance)
+        requests = LeaderRequests(client, errors, retry, self._network.rng)
         reset = OffsetReset(
             client,
             subscriptions,

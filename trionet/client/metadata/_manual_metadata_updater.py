@@ -31,7 +31,7 @@ class ManualMetadataUpdater(MetadataUpdater):
     """
 
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
-        super().__init__(Metadata([], MetadataTimes(), SYSTEM.chance), is_automatic=False)
+        super().__init__(Metadata([], MetadataTimes(), SYSTEM.rng), is_automatic=False)
         self.set_nodes(nodes)
 
     @property

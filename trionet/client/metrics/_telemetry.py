@@ -148,7 +148,7 @@ class Telemetry:
         self._metrics = metrics
         self._labels = labels
         self._network = network
-        self._rng: random.Random = network.chance
+        self._rng: random.Random = network.rng
         self._points = TelemetryPoints(self._now_ns())
         self._subscription: Subscription | None = None
         self._interval_seconds = INTERVAL_SECONDS

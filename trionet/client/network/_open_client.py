@@ -86,7 +86,7 @@ async def open_kafka_client(
     updater: MetadataUpdater
     if metadata_updater is None:
         servers = parse_bootstrap_servers(bootstrap_servers, key)
-        metadata = Metadata(servers, settings.metadata, network.chance)
+        metadata = Metadata(servers, settings.metadata, network.rng)
         updater = DefaultMetadataUpdater(metadata, of_controllers=of_controllers)
     elif bootstrap_servers:
         raise ConfigError(
@@ -132,10 +132,10 @@ def _client(
     return KafkaClient(
         selector,
         connections,
-        ClusterConnectionStates(settings.times, network.chance),
+        ClusterConnectionStates(settings.times, network.rng),
         updater,
         settings.requests,
-        network.chance,
+        network.rng,
         metrics,
         telemetry,
     )

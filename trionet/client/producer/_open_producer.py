@@ -107,7 +107,7 @@ class _Parts:
         on_acknowledgement: OnAcknowledgement | None,
     ) -> None:
         self._undelivered = UnseenFailures()
-        rng = network.chance
+        rng = network.rng
         requests = settings.client.requests
         transaction_manager = TransactionManager() if settings.idempotence else None
         self.accumulator = RecordAccumulator(_gathering(settings), rng, transaction_manager)

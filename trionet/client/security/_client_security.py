@@ -101,9 +101,7 @@ async def prepare_security(
             login = TokenLogin(provider, sasl.refresh, network)
             await login.log_in()
         begin = _mechanism(sasl, login)
-        begin_sasl = partial(
-            SaslClientAuthenticator, sasl.mechanism, begin, client_id, network.chance
-        )
+        begin_sasl = partial(SaslClientAuthenticator, sasl.mechanism, begin, client_id, network.rng)
     return ClientSecurity(settings.protocol, network, context, begin_sasl, login)
 
 

@@ -131,7 +131,7 @@ class TokenLogin:
         """Refresh the token before it expires, until cancelled or a token never expires."""
         await trio.lowlevel.checkpoint()
         while (expires_ms := self.token.expires_ms) is not None:
-            rng = self._network.chance
+            rng = self._network.rng
             at_ms = refresh_at_ms(self._obtained_ms, expires_ms, self._refresh, rng)
             await trio.sleep(max(0, at_ms - self._network.now_ms()) / 1000)
             await self._replace()

@@ -58,7 +58,7 @@ async def fetch_token(endpoint: TokenEndpoint, network: Network) -> BearerToken:
                 endpoint, str(failure) or str(failure.__cause__ or "") or "timed out"
             )
         failures += 1
-        wait = endpoint.retry.seconds(failures, network.chance)
+        wait = endpoint.retry.seconds(failures, network.rng)
         if trio.current_time() + wait - began_at > endpoint.retry.seconds_max:
             raise error
         await trio.sleep(wait)

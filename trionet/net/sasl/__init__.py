@@ -1,1 +1,1 @@
-"""The server's side of SASL mechanisms: pure state machines that know nothing of Kafka's frames."""
+"""SASL mechanisms: pure state machines, independent of Kafka's frames."""

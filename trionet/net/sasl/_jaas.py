@@ -1,4 +1,4 @@
-r"""The login modules of a ``sasl.jaas.config`` (Kafka: JaasConfig, JaasContext).
+r"""Parses the login module of a ``sasl.jaas.config`` (Kafka: JaasConfig, JaasContext).
 
 ``org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="her password";``: a
 class, a flag, options, and a semicolon. Values stand in quotes, where a backslash escapes as in
@@ -29,11 +29,11 @@ _USER = "user_"
 
 @attrs.frozen
 class LoginModule:
-    """One entry.
+    """One login module with its options.
 
     Attributes:
-        name: the class, as Kafka names it.
-        options: by key; of a key that comes twice the last value counts.
+        name: Kafka's name of the class.
+        options: by key; of a repeated key, the last value.
     """
 
     name: str
@@ -50,14 +50,14 @@ class LoginModule:
 
 
 def parse_jaas(text: str, key: str = "sasl.jaas.config") -> LoginModule:
-    """Read the value of a property, which holds one login module.
+    """Parse the value of a property, which contains one login module.
 
     Args:
         text: the value.
         key: named in errors.
 
     Raises:
-        ConfigError: the text has another form, or holds another number of modules.
+        ConfigError: the text is malformed, or does not contain exactly one module.
     """
     modules = list(_modules(_tokens(text, key), key))
     if len(modules) != 1:
@@ -68,10 +68,10 @@ def parse_jaas(text: str, key: str = "sasl.jaas.config") -> LoginModule:
 def _modules(tokens: Iterator[tuple[str, str]], key: str) -> Iterator[LoginModule]:
     for kind, name in tokens:
         if kind == "mark":
-            raise _malformed(key, f"{name!r} where the class of a login module was awaited")
+            raise _malformed(key, f"{name!r} where the class of a login module was expected")
         _, flag = next(tokens, ("", ""))
         if flag.lower() not in _FLAGS:
-            raise _malformed(key, f"no flag behind the class; allowed: {', '.join(_FLAGS)}")
+            raise _malformed(key, f"no flag after the class; allowed: {', '.join(_FLAGS)}")
         yield LoginModule(name, dict(_options(tokens, key)))
 
 
@@ -80,14 +80,14 @@ def _options(tokens: Iterator[tuple[str, str]], key: str) -> Iterator[tuple[str,
         if (kind, option) == ("mark", ";"):
             return
         if kind == "mark":
-            raise _malformed(key, f"{option!r} where an option was awaited")
+            raise _malformed(key, f"{option!r} where an option was expected")
         if next(tokens, None) != ("mark", "="):
             raise _malformed(key, "an option has no value")
         kind, value = next(tokens, ("mark", ""))
         if kind == "mark":
             raise _malformed(key, "an option has no value")
         yield option, value
-    raise _malformed(key, "no ; at its end")
+    raise _malformed(key, "no ; at the end")
 
 
 def _tokens(text: str, key: str) -> Iterator[tuple[str, str]]:
@@ -95,7 +95,7 @@ def _tokens(text: str, key: str) -> Iterator[tuple[str, str]]:
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None:
-            raise _malformed(key, f"character {position + 1} belongs to no word, string or comment")
+            raise _malformed(key, f"unexpected character at position {position + 1}")
         position = found.end()
         if found["quoted"] is not None:
             yield "text", _ESCAPE.sub(_unescape, found["quoted"][1:-1])

@@ -1,8 +1,8 @@
-"""The keys that tokens are signed with, from a file or a URL, read again now and then.
+"""An issuer's signing keys, loaded from a file or a URL and refreshed periodically.
 
-(Kafka: RefreshingHttpsJwks.) A token that names an unknown key hurries the next reading, because
-issuers change keys; but not by more than one reading in ten seconds, because anybody can make up
-names of keys. That token itself is refused: nothing here waits.
+(Kafka: RefreshingHttpsJwks.) A token that names an unknown key triggers an earlier refresh, because
+issuers change keys; but at most one in ten seconds, because any client can invent key ids. The
+token itself is rejected: nothing here waits.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ._jwt_validation import Key, KeySet
 logger = logging.getLogger("trionet.net.sasl")
 
 READINGS_SECONDS_MIN = 10.0
-# However small the settings are, neither the issuer nor this machine is kept busy with readings.
+# However small the settings are, refreshes keep neither the issuer nor this machine busy.
 WAIT_SECONDS_MIN = 0.1
 FETCH_SECONDS_MAX = 10.0
 BYTES_MAX = 1024 * 1024
-# How much of an answer that is none goes into the log.
+# How much of a malformed response is logged.
 _QUOTED_CHARS_MAX = 200
 
 _LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
@@ -38,12 +38,12 @@ _LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
 
 @attrs.frozen
 class RefreshTimes:
-    """When keys are read again.
+    """The intervals between refreshes.
 
     Attributes:
-        refresh_ms: after a reading that succeeded (``sasl.oauthbearer.jwks.endpoint.refresh.ms``).
-        retry_ms: after the first that failed; doubled with each that follows.
-        retry_ms_max: the most that this becomes.
+        refresh_ms: after a success (``sasl.oauthbearer.jwks.endpoint.refresh.ms``).
+        retry_ms: after the first failure; doubled with each further one.
+        retry_ms_max: the longest wait after a failure.
     """
 
     refresh_ms: int = 3_600_000
@@ -52,14 +52,14 @@ class RefreshTimes:
 
 
 class RefreshSchedule:
-    """Decides when to read next; pure.
+    """Decides when to refresh next. Pure.
 
     Args:
-        times: the waits.
-        now: when the first reading succeeded, in seconds of the loop's clock.
+        times: the intervals.
+        now: when the keys were first loaded, in seconds of the loop's clock.
 
     Attributes:
-        next_at: when to read next, in seconds.
+        next_at: when to refresh next, in seconds.
     """
 
     def __init__(self, times: RefreshTimes, now: float) -> None:
@@ -67,13 +67,13 @@ class RefreshSchedule:
         self.succeeded(now)
 
     def succeeded(self, now: float) -> None:
-        """The keys were read."""
+        """Record a successful refresh."""
         self._failures = 0
         self._last = now
         self.next_at = now + max(WAIT_SECONDS_MIN, self._times.refresh_ms / 1000)
 
     def failed(self, now: float) -> None:
-        """They could not be read; the old ones stay."""
+        """Record a failed refresh, after which the old keys stay in use."""
         times = self._times
         wait_ms = min(times.retry_ms * 2 ** min(self._failures, 30), times.retry_ms_max)
         self._failures += 1
@@ -81,7 +81,7 @@ class RefreshSchedule:
         self.next_at = now + max(WAIT_SECONDS_MIN, wait_ms / 1000)
 
     def hurry(self) -> None:
-        """A key is missing: read as soon as that is allowed."""
+        """Refresh as soon as allowed, because a key is missing."""
         self.next_at = min(self.next_at, self._last + READINGS_SECONDS_MIN)
 
 
@@ -90,13 +90,13 @@ class Jwks:
 
     Args:
         url: ``file:``, ``https:``, or ``http:`` on the loopback.
-        times: when to read again.
+        times: the intervals between refreshes.
 
     Attributes:
-        readings: how often the keys were to be read again, successfully or not.
+        readings: the number of refreshes, successful or not.
 
     Raises:
-        ConfigError: the URL is of another kind.
+        ConfigError: the URL is not allowed.
     """
 
     def __init__(self, url: str, times: RefreshTimes) -> None:
@@ -109,8 +109,7 @@ class Jwks:
         if is_other or (parts.scheme not in ("file", "https") and not is_local):
             raise ConfigError(
                 f"sasl.oauthbearer.jwks.endpoint.url = {url!r} is not allowed; allowed: file:///..."
-                " or https://..., since whoever could change the keys on their way could let"
-                " anybody in"
+                " or https://..., since keys altered in transit would admit any client"
             )
         self.url = url
         self.readings = 0
@@ -120,10 +119,10 @@ class Jwks:
         self._hurried = trio.Event()
 
     async def load(self) -> None:
-        """Read the keys for the first time, in a thread.
+        """Load the keys for the first time, in a thread.
 
         Raises:
-            ConfigError: they cannot be read, and without them nobody could log in.
+            ConfigError: the keys cannot be read; without them every login would fail.
         """
         try:
             self._keys = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
@@ -134,7 +133,7 @@ class Jwks:
         self._schedule = RefreshSchedule(self._times, trio.current_time())
 
     async def run(self) -> None:
-        """Read the keys again when they are due, until cancelled. Call :meth:`load` before."""
+        """Refresh the keys when due, until cancelled. Call :meth:`load` first."""
         schedule = self._schedule
         assert schedule is not None
         while True:
@@ -143,7 +142,9 @@ class Jwks:
                 keys = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
             except (OSError, ConfigError) as error:
                 why = _why(error)
-                logger.warning("cannot read the keys of %s: %s; keeping the old", self.url, why)
+                logger.warning(
+                    "cannot read the keys of %s: %s; keeping the old keys", self.url, why
+                )
                 schedule.failed(trio.current_time())
             else:
                 self._keys = keys
@@ -158,7 +159,7 @@ class Jwks:
             self._hurried = trio.Event()
 
     def find(self, key_id: str | None, algorithm: str) -> Key | None:
-        """As :meth:`._jwt_validation.KeySet.find`; a missing key hurries the next reading."""
+        """As :meth:`._jwt_validation.KeySet.find`; a missing key triggers an earlier refresh."""
         key = self._keys.find(key_id, algorithm)
         if key is None and self._schedule is not None:
             before = self._schedule.next_at
@@ -177,26 +178,28 @@ class Jwks:
     def _fetch(self) -> KeySet:
         handlers: list[Any] = [_NoRedirects]
         if not self.url.startswith("https:"):
-            # Through a proxy, keys would leave this machine, and come back as anybody likes.
+            # A proxy would take the request off this machine and could replace the keys.
             handlers.append(urllib.request.ProxyHandler({}))
         opener = urllib.request.build_opener(*handlers)
         try:
             with opener.open(self.url, timeout=FETCH_SECONDS_MAX) as response:
                 data = response.read(BYTES_MAX + 1)
         except urllib.error.HTTPError as error:
-            error.close()  # it holds the connection
+            error.close()  # the error keeps the connection open
             raise
         except OSError:
-            raise  # what OpenSSL refuses is a ValueError as well
+            raise  # ssl.SSLError is a ValueError as well
         except (http.client.HTTPException, ValueError) as error:
-            raise ConfigError(f"not HTTP: {error!r:.{_QUOTED_CHARS_MAX}}") from None
+            raise ConfigError(
+                f"not a valid HTTP response: {error!r:.{_QUOTED_CHARS_MAX}}"
+            ) from None
         if len(data) > BYTES_MAX:
-            raise ConfigError(f"the key set is larger than {BYTES_MAX} bytes")
+            raise ConfigError(f"the key set is too large; allowed: at most {BYTES_MAX} bytes")
         return KeySet.parse(data)
 
 
 def _why(error: OSError | ConfigError) -> str:
-    """What went wrong, without the numbers of the system and the words of the library."""
+    """Return the reason of a failure, without system error numbers and library wrappers."""
     reason = getattr(error, "reason", None)
     cause = reason if isinstance(reason, OSError) else error
     if isinstance(cause, ssl.SSLError):
@@ -205,7 +208,7 @@ def _why(error: OSError | ConfigError) -> str:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Keys come from where the setting says, or not at all."""
+    """Rejects redirects: keys come from the configured URL only."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -1,8 +1,9 @@
-"""JSON Web Tokens: signed ones with known keys, and unsecured ones where somebody asked for them.
+"""Validates JSON Web Tokens: signed by known keys, or unsecured where that is configured.
 
 (Kafka: BrokerJwtValidator, OAuthBearerUnsecuredValidatorCallbackHandler.) Signatures are checked by
-the library PyJWT. Only the algorithms listed here count, all of them asymmetric, and only with a
-key of their kind: a token can neither switch the check off nor pass a public key off as a secret.
+the library PyJWT. Only the algorithms listed here are accepted, all of them asymmetric, and only
+with a key of their type: a token can neither switch the check off nor pass a public key off as a
+secret.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ ALGORITHMS = {
     **dict.fromkeys(("ES256", "ES384", "ES512"), "EC"),
     "EdDSA": "OKP",
 }
-"""The algorithms that count, and the type of key that each takes."""
+"""The accepted algorithms, and the key type of each."""
 
-# What the library is to take a key for; it asks for more than a key set need say.
+# The algorithms to assume for keys without `alg`: the library requires one, key sets need not.
 _IMPLIED = {"RSA": "RS256", "OKP": "EdDSA"}
 
-# Shorter ones are no proof of anything any more (RFC 7518, 3.3), and Kafka does not take them.
+# Shorter keys are not secure (RFC 7518, 3.3), and Kafka does not accept them.
 RSA_BITS_MIN = 2048
 
 CLOCK_SKEW_MS = 30_000
 
-# JSON may hold a half of a character, which is in no text that can be sent or written down.
+# JSON may contain lone surrogates, which cannot be encoded to be sent or logged.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -44,8 +45,8 @@ class Key:
     Attributes:
         id: ``kid``, None without one.
         type: ``RSA``, ``EC`` or ``OKP``.
-        algorithm: the only one it is for, None for all of its type.
-        key: what the library makes of it.
+        algorithm: the only one it is for; None for all of its type.
+        key: the library's key object.
     """
 
     id: str | None
@@ -66,32 +67,34 @@ class KeySet:
 
     @classmethod
     def parse(cls, text: str | bytes) -> KeySet:
-        """Read a JSON Web Key Set; keys that are not for signatures are left out.
+        """Parse a JSON Web Key Set; keys that are not for signatures are left out.
 
         Raises:
-            ConfigError: it is no key set, or none of its keys can be used.
+            ConfigError: the text is not a key set, or none of its keys is usable.
         """
         jwt = require_jwt()
         try:
             entries = json.loads(text)["keys"]
             usable = [entry for entry in entries if _is_for_signatures(entry)]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise ConfigError("this is not a JSON Web Key Set") from None
+            raise ConfigError(
+                "not a JSON Web Key Set; expected a JSON object with a list of keys"
+            ) from None
         keys = []
         for entry in usable:
             try:
                 key = jwt.PyJWK(entry, algorithm=entry.get("alg", _IMPLIED.get(entry["kty"]))).key
             except (jwt.PyJWTError, ValueError, TypeError):
-                continue  # a key that nobody can use harms no other
+                continue  # an unusable key does not affect the others
             if entry["kty"] == "RSA" and key.key_size < RSA_BITS_MIN:
                 continue
             keys.append(Key(entry.get("kid"), entry["kty"], entry.get("alg"), key))
         if not keys:
-            raise ConfigError("the JSON Web Key Set holds no public key that can be used")
+            raise ConfigError("the JSON Web Key Set contains no usable public key")
         return cls(tuple(keys))
 
     def find(self, key_id: str | None, algorithm: str) -> Key | None:
-        """The key that a token names; without a name, the only one that fits."""
+        """Return the key that a token names; without a name, the only suitable one."""
         fitting = [
             key
             for key in self.keys
@@ -104,12 +107,12 @@ class KeySet:
 
 @attrs.frozen
 class TokenRules:
-    """What a token must say.
+    """The claims that a token must have.
 
     Attributes:
         audiences: one of these must be its ``aud``; empty for any.
         issuer: its ``iss``; None for any.
-        scopes: what its scope claim must hold, all of it.
+        scopes: the scopes that its scope claim must contain.
         subject_claim: the claim that is the principal's name.
         scope_claim: the claim that lists its scopes, as a list or separated by blanks.
         clock_skew_ms: how far clocks may differ, in milliseconds.
@@ -129,7 +132,7 @@ class SignedTokens:
 
     Attributes:
         find_key: the issuer's keys, as :meth:`KeySet.find`.
-        rules: what the tokens must say.
+        rules: the claims that tokens must have.
     """
 
     find_key: Callable[[str | None, str], Key | None]
@@ -154,7 +157,7 @@ class SignedTokens:
                 audience=rules.audiences or None,
                 issuer=rules.issuer,
                 options={
-                    # Times are checked below, with the time that we are given.
+                    # Times are checked below, against the caller's time.
                     "verify_exp": False,
                     "verify_nbf": False,
                     "verify_iat": False,
@@ -170,10 +173,10 @@ class SignedTokens:
 
 @attrs.frozen
 class UnsecuredTokens:
-    """Takes tokens that nobody has signed, for tests of clients only.
+    """Accepts unsigned tokens, for tests of clients only.
 
     Attributes:
-        rules: what the tokens must say.
+        rules: the claims that tokens must have.
     """
 
     rules: TokenRules
@@ -185,21 +188,21 @@ class UnsecuredTokens:
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
             raise TokenError(_text_of(error)) from None
         if parts["header"].get("alg") != "none" or parts["signature"]:
-            raise TokenError("only unsecured tokens are taken here, and this one is signed")
+            raise TokenError("only unsecured tokens are accepted here, and this one is signed")
         return _token(parts["payload"], self.rules, now_ms)
 
 
 def require_jwt() -> Any:
-    """The library for tokens.
+    """Return the token library, PyJWT.
 
     Raises:
-        ConfigError: it is not installed.
+        ConfigError: the library is not installed.
     """
     return require("OAUTHBEARER", "jwt")
 
 
 def _text_of(error: Exception) -> str:
-    """What the library says, which may quote a token that nobody has looked at."""
+    """Return the library's error in ASCII, since it may quote an unchecked token."""
     return f"{type(error).__name__}: {ascii(str(error))[1:-1]}"
 
 
@@ -213,7 +216,7 @@ def _is_for_signatures(entry: Mapping[str, Any]) -> bool:
 
 
 def _token(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Token:
-    """Check the claims that do not depend on the signature."""
+    """Check the claims that do not depend on the signature, and return what they say."""
     expires_ms = _time_ms(claims, "exp")
     if expires_ms is None:
         raise TokenError("the token has no expiration time")
@@ -222,7 +225,7 @@ def _token(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Token:
     for name in ("nbf", "iat"):
         time_ms = _time_ms(claims, name)
         if time_ms is not None and time_ms > now_ms + rules.clock_skew_ms:
-            raise TokenError(f"the token is of the future: {name}")
+            raise TokenError(f"the token is not valid yet: its {name} is in the future")
     bearer = claims.get(rules.subject_claim)
     if not isinstance(bearer, str) or not bearer.strip() or _SURROGATE.search(bearer):
         raise TokenError(f"the token has no claim {rules.subject_claim!r} that names its bearer")
@@ -240,7 +243,7 @@ def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
     seconds = claims.get(name)
     if seconds is None:
         return None
-    # Beyond the year 9999 is no time, and infinity no number of milliseconds.
+    # Times beyond the year 9999 are invalid, and infinity has no value in milliseconds.
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not is_number or not 0 <= seconds < 253_402_300_800:
         raise TokenError(f"the token's {name} is not a time")
@@ -252,4 +255,4 @@ def _scopes(claim: object) -> frozenset[str]:
         return frozenset(claim.split())
     if isinstance(claim, list) and all(isinstance(scope, str) for scope in claim):
         return frozenset(claim)
-    raise TokenError("the token's scopes are neither a text nor a list of texts")
+    raise TokenError("the token's scopes are neither a string nor a list of strings")

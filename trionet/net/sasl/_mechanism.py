@@ -1,4 +1,4 @@
-"""What all mechanisms have in common, and what of a failure the client is told."""
+"""The interfaces and checks that all mechanisms share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 from ...errors import AuthenticationError, ConfigError
 
-# Who is not known yet is read no further: an honest message with name and password is far smaller.
+# Unauthenticated clients may not send more: a normal message with name and password is far smaller.
 MESSAGE_BYTES_MAX = 4096
 USER_NAME_CHARACTERS_MAX = 255
 
 
 class CredentialsError(AuthenticationError):
-    """The client's message or credentials are not valid, and it is told no more than that.
+    """The client's message or credentials are invalid; the client gets no further details.
 
     (Kafka: SaslException. The text of a plain AuthenticationError does reach the client, as that of
     a SaslAuthenticationException does.)
@@ -22,10 +22,10 @@ class CredentialsError(AuthenticationError):
 
 
 def require(mechanism: str, package: str) -> Any:
-    """The library that a mechanism is made with.
+    """Import the library that a mechanism needs.
 
     Raises:
-        ConfigError: it is not installed.
+        ConfigError: the library is not installed.
     """
     try:
         return import_module(package)
@@ -34,36 +34,36 @@ def require(mechanism: str, package: str) -> Any:
 
 
 def check_message_size(mechanism: str, message: bytes, bytes_max: int = MESSAGE_BYTES_MAX) -> None:
-    """Refuse a message that would cost the loop more than a look at its size.
+    """Reject a message that is too large to be worth parsing.
 
     Raises:
-        CredentialsError: it is too large.
+        CredentialsError: the message is too large.
     """
     if len(message) > bytes_max:
         raise CredentialsError(
-            f"the {mechanism} message has {len(message)} bytes; allowed: {bytes_max}"
+            f"the {mechanism} message has {len(message)} bytes; allowed: at most {bytes_max}"
         )
 
 
 def check_user_name_size(mechanism: str, user_name: str) -> None:
-    """Refuse a name that no user of ours can have.
+    """Reject a user name that is longer than any user's.
 
     Raises:
-        CredentialsError: it is too long.
+        CredentialsError: the name is too long.
     """
     if len(user_name) > USER_NAME_CHARACTERS_MAX:
         raise CredentialsError(
             f"the user name in the {mechanism} message has {len(user_name)} characters; allowed:"
-            f" {USER_NAME_CHARACTERS_MAX}"
+            f" at most {USER_NAME_CHARACTERS_MAX}"
         )
 
 
 class SaslServer:
-    """One authentication in progress.
+    """The server's side of one authentication.
 
     Attributes:
-        is_complete: whether the client has proved who it is.
-        authorization_id: who it is; of meaning once complete.
+        is_complete: whether the client is authenticated.
+        authorization_id: the authenticated identity; valid once complete.
         expires_ms: when its credential expires, in ms since the epoch; None for never.
     """
 
@@ -75,46 +75,47 @@ class SaslServer:
         self.expires_ms: int | None = None
 
     def respond(self, token: bytes, now_ms: int) -> bytes:
-        """Take the client's next message.
+        """Process the client's next message.
 
         Args:
             token: the message.
             now_ms: milliseconds since the epoch.
 
         Returns:
-            The answer, which may be empty.
+            The response, which may be empty.
 
         Raises:
-            CredentialsError: it failed, and why is not for the client.
-            AuthenticationError: it failed, and the text is for the client.
+            CredentialsError: the authentication failed; the text is not sent to the client.
+            AuthenticationError: the authentication failed; the text is sent to the client.
         """
         raise NotImplementedError
 
 
 class SaslClient(Protocol):
-    """One authentication of ours in progress.
+    """The client's side of one authentication.
 
     Attributes:
-        is_complete: whether all is said, and the server has proved what it can prove.
+        is_complete: whether the exchange is over, and the server has proved what it can prove.
     """
 
     is_complete: bool
 
     def first(self) -> bytes:
-        """The first message, which is the client's in all mechanisms here."""
+        """Return the first message, which the client sends in all mechanisms here."""
         ...
 
     def respond(self, challenge: bytes) -> bytes:
-        """Take the server's next message.
+        """Process the server's next message.
 
         Returns:
-            The answer; there is none, and it is empty, once this is complete.
+            The response; empty, and not to be sent, once this is complete.
 
         Raises:
-            AuthenticationError: the server breaks the rules, or is not who it has to be.
+            AuthenticationError: the server violates the protocol, rejects the client, or cannot
+                prove its identity.
         """
         ...
 
 
 Mechanism = Callable[[], SaslServer]
-"""Begins an authentication."""
+"""Starts the server's side of an authentication."""

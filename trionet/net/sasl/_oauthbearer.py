@@ -2,8 +2,8 @@
 
 (Kafka: OAuthBearerSaslServer, OAuthBearerSaslClient; KIP-255, KIP-342.)
 
-A token that is refused is answered with the reason as JSON; the client acknowledges that with one
-byte, and the exchange fails with the same text.
+The response to an invalid token is the reason as JSON; the client acknowledges it with one byte,
+and the exchange fails with the same text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = "OAUTHBEARER"
 # Tokens with many claims take some kilobytes; to read JSON of this size takes some milliseconds.
 MESSAGE_BYTES_MAX = 64 * 1024
 
-# What a client answers to the reason why it is refused.
+# A client's response to the reason of its rejection.
 _ACKNOWLEDGEMENT = b"\x01"
 _RESERVED = "auth"
 _BEARER = r"[-_~+/.a-zA-Z0-9]+=*"
@@ -38,12 +38,12 @@ _AUTHORIZATION = re.compile(rf"(?P<scheme>\w+) +(?P<token>{_BEARER})")
 
 @attrs.frozen
 class Token:
-    """What a valid token says.
+    """The claims of a valid token.
 
     Attributes:
-        principal_name: who its bearer is.
+        principal_name: the name of its bearer.
         expires_ms: when it expires, in ms since the epoch.
-        scopes: what it allows.
+        scopes: the scopes that it grants.
     """
 
     principal_name: str
@@ -52,12 +52,12 @@ class Token:
 
 
 class TokenError(Exception):
-    """A token is not valid.
+    """Raised for an invalid token.
 
     Args:
-        detail: why, for the log.
-        status: what the client is told: ``invalid_token`` or ``insufficient_scope``.
-        scope: the scopes that would do, separated by blanks.
+        detail: the reason, for the log.
+        status: the status for the client: ``invalid_token`` or ``insufficient_scope``.
+        scope: the scopes that are required, separated by blanks.
     """
 
     def __init__(self, detail: str, status: str = "invalid_token", scope: str = "") -> None:
@@ -67,14 +67,14 @@ class TokenError(Exception):
 
 
 Validate = Callable[[str, int], Token]
-"""``(token, milliseconds since the epoch)``: what the token says, or a TokenError."""
+"""``(token, milliseconds since the epoch) -> Token``; raises TokenError for an invalid token."""
 
 
 class OAuthBearerServer(SaslServer):
-    """One authentication; see :class:`._mechanism.SaslServer`.
+    """The server's side of OAUTHBEARER; see :class:`._mechanism.SaslServer`.
 
     Args:
-        validate: decides about the token; its TokenError is the cause of the final error.
+        validate: checks the token; its TokenError is the cause of the final error.
     """
 
     __slots__ = ("_error", "_refused", "_validate")
@@ -113,17 +113,17 @@ class OAuthBearerServer(SaslServer):
 
 
 def parse_initial_message(message: bytes) -> tuple[str, str]:
-    """Read the client's first message.
+    """Parse the client's first message.
 
     Returns:
         The authorization id, which may be empty, and the bearer token.
 
     Raises:
-        CredentialsError: the message has another form.
+        CredentialsError: the message is malformed.
     """
     found = _INITIAL.fullmatch(message)
     if found is None:
-        raise CredentialsError("the OAUTHBEARER message has another form than RFC 7628 gives it")
+        raise CredentialsError("the OAUTHBEARER message is malformed (RFC 7628)")
     pairs = dict(pair.split("=", 1) for pair in found["pairs"].decode().split("\x01") if pair)
     authorization = _AUTHORIZATION.fullmatch(pairs.get(_RESERVED, ""))
     if authorization is None or authorization["scheme"].lower() != "bearer":
@@ -133,35 +133,35 @@ def parse_initial_message(message: bytes) -> tuple[str, str]:
 
 
 def check_token(token: str, extensions: Mapping[str, str]) -> None:
-    """Refuse what would not arrive as it is.
+    """Reject a token or extensions that the protocol cannot carry.
 
     Raises:
-        ConfigError: the token, or an extension, has a character that is not allowed; never quotes
-            the token.
+        ConfigError: the token or an extension has a character that is not allowed; the text never
+            quotes the token.
     """
     if re.fullmatch(_BEARER, token) is None:
         raise ConfigError(
             "the OAUTHBEARER token is empty or has a character that is not allowed; allowed:"
-            " letters, digits and -_~+/., perhaps with = at its end (RFC 6750)"
+            " letters, digits and -_~+/., optionally followed by = (RFC 6750)"
         )
     for name, value in extensions.items():
         if re.fullmatch(_EXTENSION_NAME, name) is None or name == _RESERVED:
             raise ConfigError(
-                f"the SASL extension {name!r} is not allowed; allowed: letters, and not auth"
+                f"the SASL extension {name!r} is not allowed; allowed: letters, but not auth"
             )
         if re.fullmatch(_EXTENSION_VALUE, value) is None:
             raise ConfigError(
-                f"the SASL extension {name} has a value that is not allowed; allowed: characters"
-                " of ASCII that can be printed, and blanks"
+                f"the SASL extension {name} has a value that is not allowed; allowed:"
+                " printable ASCII characters and whitespace"
             )
 
 
 class OAuthBearerClient:
-    """One authentication of ours; see :class:`._mechanism.SaslClient`.
+    """The client's side of OAUTHBEARER; see :class:`._mechanism.SaslClient`.
 
     Args:
-        token: the proof, as :func:`check_token` allows it.
-        extensions: SASL extensions that go with it.
+        token: the bearer token, as :func:`check_token` allows it.
+        extensions: SASL extensions to send with it.
     """
 
     __slots__ = ("_message", "_refusal", "is_complete")
@@ -178,9 +178,9 @@ class OAuthBearerClient:
 
     def respond(self, challenge: bytes) -> bytes:
         if self._refusal:
-            raise AuthenticationError(f"the broker refuses the token: {self._refusal}")
+            raise AuthenticationError(f"the broker rejected the token: {self._refusal}")
         if challenge:
-            # The broker says no for good when this has arrived.
+            # The broker sends its final error after this acknowledgement.
             self._refusal = challenge.decode("utf-8", "replace")
             return _ACKNOWLEDGEMENT
         self.is_complete = True

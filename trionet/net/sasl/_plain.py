@@ -1,6 +1,6 @@
 """PLAIN (RFC 4616): user name and password, in the clear (Kafka: PlainSaslServer).
 
-Whoever uses it without TLS shows passwords to the network.
+Without TLS the password is readable on the network.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from ._mechanism import CredentialsError, SaslServer, check_message_size, check_
 NAME = "PLAIN"
 
 Verify = Callable[[str, str], bool]
-"""``(user name, password)``: whether they belong together."""
+"""``(user name, password)`` -> whether the password is that of the user."""
 
 
 class PlainServer(SaslServer):
-    """One authentication; see :class:`._mechanism.SaslServer`.
+    """The server's side of PLAIN; see :class:`._mechanism.SaslServer`.
 
     Args:
-        verify: decides; what it raises fails the authentication, and is not told to the client.
+        verify: checks the password; an exception fails the authentication, and its text is not sent
+            to the client.
     """
 
     __slots__ = ("_verify",)
@@ -60,16 +61,16 @@ class PlainServer(SaslServer):
     def _is_valid(self, user_name: str, password: str) -> bool:
         try:
             return self._verify(user_name, password)
-        except Exception as error:  # boundary: a verifier that fails must not let its text out
+        except Exception as error:  # boundary: the client must not see a verifier's error
             raise CredentialsError(f"the verifier failed: {error!r}") from error
 
 
 class PlainClient:
-    """One authentication of ours; see :class:`._mechanism.SaslClient`.
+    """The client's side of PLAIN; see :class:`._mechanism.SaslClient`.
 
     Args:
-        user_name: who we are.
-        password: the proof.
+        user_name: the user to authenticate as.
+        password: the password of the user.
     """
 
     __slots__ = ("_message", "is_complete")
@@ -83,13 +84,13 @@ class PlainClient:
 
     def respond(self, challenge: bytes) -> bytes:
         if challenge:
-            raise AuthenticationError("the broker asks for more than PLAIN has to say")
+            raise AuthenticationError("the broker sent a challenge, which PLAIN does not have")
         self.is_complete = True
         return b""
 
 
 def verify_with(passwords: Mapping[str, str]) -> Verify:
-    """A verifier for known users, which takes as long for a wrong password as for a right one.
+    """Return a verifier for a fixed set of users, with constant-time comparison of passwords.
 
     Args:
         passwords: by user name.

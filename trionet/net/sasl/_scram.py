@@ -1,18 +1,18 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677).
 
 (Kafka: ScramSaslServer, ScramSaslClient.) The server's side of the exchange is the library
-``scramp``'s. Credentials are salted here, and the client's side is written out, because Kafka's
-clients take a password's UTF-8 bytes as they are, where libraries prepare them first (RFC 4013).
+``scramp``'s. Credentials are salted here, and the client's side is implemented here, because
+Kafka's clients use a password's UTF-8 bytes unchanged, where libraries prepare them (RFC 4013).
 
-An unknown user gets the same first response as a known one, with a salt that does not change, over
-restarts either if the server keeps its secret, so that names cannot be tried out. Kafka ends the
+An unknown user gets the same kind of first response as a known one, so that names cannot be probed;
+its salt stays the same, even across restarts if the server keeps its secret. Kafka ends the
 exchange there.
 
 librdkafka before 2.6.1, which is the kcat of many systems, repeats its own part of the nonce before
-the whole one. It is let in, as by Kafka 3.9; what the server made up is part of the proof anyway.
+the whole one. This is accepted, as by Kafka 3.9; the proof covers the server's part in any case.
 
-The library prepares the name as RFC 4013 says before it looks for the user. That takes more time
-than the rest, and for some texts more than their length tells: so sizes are checked before.
+The library prepares the name (RFC 4013) before it looks up the user. That takes more time than the
+rest, and for some texts far more than their length suggests, so sizes are checked before.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ SALT_BYTES = 32
 
 _FINAL_NONCE = re.compile(r"c=[^,]*,r=([^,]*),")
 SECRET_BYTES = 32
-# Of servers that are given none.
+# The default of servers without a configured secret.
 _SECRET = os.urandom(SECRET_BYTES)
 
 _NONCE_BYTES = 24
-# "n,,": we do not bind the exchange to a channel, and speak for nobody else.
+# "n,,": no channel binding, and no other authorization id.
 _NO_BINDING = "n,,"
 _FIRST = re.compile(
     r"r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?P<salt>[A-Za-z0-9+/]+=*),i=(?P<iterations>[0-9]{1,9})"
@@ -62,7 +62,7 @@ _FINAL = re.compile(r"(?:v=(?P<signature>[A-Za-z0-9+/]+=*)|e=(?P<error>[^,]+))(?
 
 @attrs.frozen
 class ScramCredential:
-    """What a server keeps of a password: enough to check it, not to use it.
+    """A server's record of a password: enough to check it, not to log in with it.
 
     Attributes:
         salt: at least 12 bytes.
@@ -78,7 +78,7 @@ class ScramCredential:
 
 
 Lookup = Callable[[str], ScramCredential | None]
-"""A user's credential for one mechanism, None for an unknown user."""
+"""Returns a user's credential for one mechanism; None for an unknown user."""
 
 
 def salted(
@@ -88,7 +88,7 @@ def salted(
     salt: bytes | None = None,
     iterations: int = ITERATIONS_MIN,
 ) -> ScramCredential:
-    """Make a credential of a password; takes milliseconds, so call it in a thread.
+    """Derive a credential from a password; takes milliseconds, so call it in a thread.
 
     Args:
         mechanism: of :data:`HASHES`.
@@ -104,7 +104,7 @@ def salted(
 def from_salted_password(
     mechanism: str, salted_password: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """Make a credential of what a client salted itself (KIP-554)."""
+    """Derive a credential from a password that a client has salted itself (KIP-554)."""
     digest = HASHES[mechanism]
     client_key = hmac.digest(salted_password, b"Client Key", digest)
     return ScramCredential(
@@ -116,12 +116,12 @@ def from_salted_password(
 
 
 class ScramServer(SaslServer):
-    """One authentication; see :class:`._mechanism.SaslServer`.
+    """The server's side of SCRAM; see :class:`._mechanism.SaslServer`.
 
     Args:
         mechanism: of :data:`HASHES`.
-        lookup: the credentials.
-        secret: what the salts of unknown users are made from.
+        lookup: returns the credentials.
+        secret: the salts of unknown users are derived from it.
 
     Raises:
         ConfigError: the library is not installed.
@@ -147,16 +147,16 @@ class ScramServer(SaslServer):
                 mechanism = scramp.ScramMechanism(self._mechanism)
                 self._server = mechanism.make_server(self._credential)
                 self._server.set_client_first(first)
-                answer: str = self._server.get_server_first()
+                response: str = self._server.get_server_first()
             else:
                 final = token.decode()
                 self._allow_repeated_nonce(final)
                 self._server.set_client_final(final)
-                answer = self._server.get_server_final()
+                response = self._server.get_server_final()
                 self.is_complete = True
         except (scramp.ScramException, ValueError) as error:
             raise CredentialsError(f"{self._mechanism}: {error}") from None
-        return answer.encode()
+        return response.encode()
 
     def _allow_repeated_nonce(self, final: str) -> None:
         server = self._server
@@ -178,31 +178,31 @@ class ScramServer(SaslServer):
 
 
 def _name_in(first: str) -> str:
-    """The longest that could be the user's name in a first message, however malformed that is."""
+    """Return the longest possible user name in a first message, which may be malformed."""
     parts = [part for part in first.split(",") if part.startswith("n=")]
     names = [part[2:].replace("=2C", ",").replace("=3D", "=") for part in parts]
     return max(names, key=len, default="")
 
 
 def require_scramp() -> Any:
-    """The library that the exchange is made with.
+    """Return the SCRAM library, scramp.
 
     Raises:
-        ConfigError: it is not installed.
+        ConfigError: the library is not installed.
     """
     return require("SCRAM", "scramp")
 
 
 class ScramPassword:
-    """A user and a password, and what was last made of it, which takes milliseconds to make.
+    """A user name and password, with the last salted password, which takes milliseconds to derive.
 
-    All brokers of a cluster keep the same salt for a user, so that one calculation does for all.
+    All brokers of a cluster have the same salt for a user, so one derivation serves all of them.
 
     Args:
         mechanism: of :data:`HASHES`.
-        user_name: who.
+        user_name: the user to authenticate as.
         password: as the user types it.
-        is_delegation_token: they are a delegation token's id and HMAC (KIP-48).
+        is_delegation_token: whether they are a delegation token's id and HMAC (KIP-48).
     """
 
     __slots__ = ("_password", "_salted", "_salted_with", "digest", "extensions", "user_name")
@@ -218,7 +218,7 @@ class ScramPassword:
         self._salted = b""
 
     def salted(self, salt: bytes, iterations: int) -> bytes:
-        """The password, salted as the server says."""
+        """Return the password, salted with the server's parameters."""
         if self._salted_with != (salt, iterations):
             self._salted = hashlib.pbkdf2_hmac(self.digest, self._password, salt, iterations)
             self._salted_with = (salt, iterations)
@@ -226,10 +226,10 @@ class ScramPassword:
 
 
 class ScramClient:
-    """One authentication of ours; see :class:`._mechanism.SaslClient`.
+    """The client's side of SCRAM; see :class:`._mechanism.SaslClient`.
 
     Args:
-        password: who we are, and how we prove it.
+        password: the user name and the password.
     """
 
     __slots__ = ("_bare", "_nonce", "_password", "_signature", "is_complete")
@@ -239,7 +239,7 @@ class ScramClient:
         self._nonce = secrets.token_urlsafe(_NONCE_BYTES)
         name = password.user_name.replace("=", "=3D").replace(",", "=2C")
         self._bare = f"n={name},r={self._nonce}{password.extensions}"
-        self._signature = b""  # the server's, which is awaited
+        self._signature = b""  # the one that the server must send
         self.is_complete = False
 
     def first(self) -> bytes:
@@ -259,9 +259,11 @@ class ScramClient:
     def _prove(self, server_first: str) -> bytes:
         found = _FIRST.fullmatch(server_first)
         if found is None:
-            raise AuthenticationError("the broker's first SCRAM message has another form")
+            raise AuthenticationError("the broker's first SCRAM message is malformed")
         if not found["nonce"].startswith(self._nonce) or found["nonce"] == self._nonce:
-            raise AuthenticationError("the broker's SCRAM message is no answer to ours")
+            raise AuthenticationError(
+                "the broker's SCRAM message does not match the client's nonce"
+            )
         iterations = int(found["iterations"])
         if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
             raise AuthenticationError(
@@ -282,14 +284,16 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _check_server(self, server_final: str) -> None:
-        """Make sure that the server knows our password, too (RFC 5802, 3)."""
+        """Check that the server knows the password as well (RFC 5802, 3)."""
         found = _FINAL.fullmatch(server_final)
         if found is None:
-            raise AuthenticationError("the broker's last SCRAM message has another form")
+            raise AuthenticationError("the broker's last SCRAM message is malformed")
         if found["error"]:
-            raise AuthenticationError(f"the broker refuses us by SCRAM: {found['error']}")
+            raise AuthenticationError(f"the broker rejected the SCRAM exchange: {found['error']}")
         if not hmac.compare_digest(_decoded(found["signature"]), self._signature):
-            raise AuthenticationError("the broker does not know our password: it is another's")
+            raise AuthenticationError(
+                "the broker could not prove that it knows the password; check the broker's address"
+            )
 
 
 def _decoded(text: str) -> bytes:

@@ -1,6 +1,6 @@
-"""The elements of ASN.1 in BER, of which DER is a part.
+"""Splits ASN.1 data in BER, of which DER is a subset, into its elements.
 
-Certificates and key stores are made of them.
+Certificates and key stores consist of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Element(NamedTuple):
-    """One element: its tag, what is in it, and all of it."""
+    """One element: its tag, its content, and its whole encoding."""
 
     tag: int
     content: bytes
@@ -18,10 +18,10 @@ class Element(NamedTuple):
 
 
 def elements(data: bytes) -> Iterator[Element]:
-    """The elements of BER, not of DER alone: OpenSSL reads stores with indefinite lengths.
+    """Yield the elements of BER data; not DER only, as OpenSSL reads stores of indefinite lengths.
 
     Raises:
-        ValueError: the data have another form.
+        ValueError: the data is malformed.
     """
     position = 0
     while position < len(data):
@@ -35,7 +35,7 @@ def elements(data: bytes) -> Iterator[Element]:
 
 
 def first(data: bytes) -> Element:
-    """The first element; OpenSSL does not look at what is behind it.
+    """Return the first element; like OpenSSL, ignores what follows.
 
     Raises:
         ValueError: there is none.
@@ -46,7 +46,7 @@ def first(data: bytes) -> Element:
 
 
 def _header(data: bytes, position: int) -> tuple[int, int | None]:
-    """Where the content of an element starts, and its length; None if that is indefinite."""
+    """Return where the content of an element starts, and its length; None if indefinite."""
     if position + 2 > len(data):
         raise ValueError("cut short")
     if data[position] & 0x1F == 0x1F:
@@ -61,7 +61,7 @@ def _header(data: bytes, position: int) -> tuple[int, int | None]:
 
 
 def _end_of_contents(data: bytes, position: int) -> int:
-    """Where the two zero bytes are that end an element of indefinite length."""
+    """Return the position of the two zero bytes that end an element of indefinite length."""
     depth = 0
     while True:
         start, length = _header(data, position)

@@ -1,11 +1,11 @@
-"""What a certificate says about its owner, read from its DER encoding.
+"""Reads the subject, names and validity of a certificate from its DER encoding.
 
 The subject is written as Java writes it (X500Principal.getName, RFC 2253), because that text is
 what ``ssl.principal.mapping.rules`` and access rules are matched with. ``ssl`` gives the parts of a
 name without their encodings, from which that text cannot be made.
 
-One kind of text is written otherwise on purpose: a BMPString as what it says. Java takes its UTF-16
-for UTF-8, by which different names can become the same.
+One kind of text differs on purpose: a BMPString is decoded correctly. Java takes its UTF-16 for
+UTF-8, which can make different names equal.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _ENCODINGS = {
     0x1B: "utf-8",
     0x1E: "utf-16-be",
 }
-# Those in use have a dozen. A number of a million digits takes hours to read.
+# Identifiers in use have a dozen. Reading a number of a million digits takes hours.
 _IDENTIFIER_BYTES_MAX = 128
 _ESCAPES = str.maketrans({"\0": "\\00"} | {each: f"\\{each}" for each in ',=+<>#;"\\'})
-# These stand for themselves, but for those around a value.
+# Escaped only at the start and end of a value.
 _OUTER = " \r"
 _OUTER_ESCAPES = str.maketrans({each: f"\\{each}" for each in _OUTER})
 
 
 def distinguished_name(certificate: bytes) -> str:
-    """The subject as Java writes it, such as ``CN=alice,OU=tests,O=trionet``.
+    """Return the subject as Java writes it, such as ``CN=alice,OU=tests,O=trionet``.
 
     Args:
         certificate: in DER.
@@ -65,7 +65,7 @@ def distinguished_name(certificate: bytes) -> str:
 
 
 def validity(certificate: bytes) -> tuple[datetime, datetime]:
-    """From when on a certificate is valid, and until when.
+    """Return the start and the end of a certificate's validity.
 
     Args:
         certificate: in DER.
@@ -79,7 +79,7 @@ def validity(certificate: bytes) -> tuple[datetime, datetime]:
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:
-    """The subject's other names (DNS, IP, ...), each as it is encoded; to be compared.
+    """Return the subject's alternative names (DNS, IP, ...), encoded, for comparisons.
 
     Args:
         certificate: in DER.
@@ -103,7 +103,7 @@ def _fields(certificate: bytes) -> list[Element]:
 
 
 def _named_fields(certificate: bytes) -> list[Element]:
-    """The fields up to the subject: serial number, algorithm, issuer, validity, subject."""
+    """Return the fields up to the subject: serial number, algorithm, issuer, validity, subject."""
     fields = _fields(certificate)
     begin = 1 if fields and fields[0].tag == _SEQUENCE_OF_VERSION else 0
     named = fields[begin : begin + 5]
@@ -113,7 +113,7 @@ def _named_fields(certificate: bytes) -> list[Element]:
 
 
 def _time(element: Element) -> datetime:
-    """A moment; up to 2049 with two digits for the year (RFC 5280, 4.1.2.5)."""
+    """Decode a time; up to 2049 the year has two digits (RFC 5280, 4.1.2.5)."""
     text = element.content.decode("ascii")
     if element.tag == _UTC_TIME:
         text = ("19" if text >= "5" else "20") + text
@@ -126,7 +126,7 @@ def _attribute(pair: bytes) -> str:
     keyword = _KEYWORDS.get(dotted)
     encoding = _ENCODINGS.get(value.tag)
     if keyword is None or encoding is None:
-        # RFC 2253, 2.4: what has no keyword, or is no text, shows its encoding.
+        # RFC 2253, 2.4: a value without a keyword, or that is not text, is shown encoded.
         return f"{keyword or dotted}=#{value.whole.hex()}"
     return f"{keyword}={_escape(value.content.decode(encoding, 'replace'))}"
 
@@ -145,7 +145,7 @@ def _escape(text: str) -> str:
 
 
 def _dotted(encoded: bytes) -> str:
-    """An object identifier in its usual form."""
+    """Return an object identifier in dotted form."""
     if not encoded or encoded[-1] & 0x80:
         raise ValueError("an object identifier without an end")
     if len(encoded) > _IDENTIFIER_BYTES_MAX:

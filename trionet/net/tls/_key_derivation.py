@@ -1,11 +1,11 @@
-"""How many rounds of a hash a store asks for before it is decrypted, read from its encoding.
+"""Counts the hash rounds that decrypting a store would take, from its encoding.
 
 ``cryptography`` derives keys while it holds the GIL, and OpenSSL cannot be interrupted: a store of
-one kilobyte that asks for two thousand million rounds would stop the process for many minutes. So
+one kilobyte that requires two thousand million rounds would block the process for many minutes. So
 the rounds are counted before anything is derived.
 
-What is itself encrypted is not looked into: an encrypted part of a PKCS12 store can hold a key that
-is encrypted once more, whose rounds are not counted.
+Encrypted parts are not inspected: such a part of a PKCS12 store can contain a key that is encrypted
+once more, whose rounds are not counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from ...errors import ConfigError
 from ._ber import Element, elements, first
 
-#: All keys of a store together. Java allows as many for each; keytool asks for 10,000.
+#: For all keys of a store together. Java allows as many for each key; keytool uses 10,000.
 KEY_ROUNDS_MAX: Final = 5_000_000
 
 _RSADSI = bytes.fromhex("2a864886f70d")  # 1.2.840.113549
@@ -34,20 +34,20 @@ _SAFE_CONTENTS_BAG = _RSADSI + b"\x01\x0c\x0a\x01\x06"
 
 _CONSTRUCTED = 0x20
 _OCTET_STRING = 0x04
-# Of bags in bags, and of strings in strings: OpenSSL reads five of the latter.
+# For nested bags and nested strings; OpenSSL reads five levels of the latter.
 _DEPTH_MAX = 8
 
 
 def too_many_rounds(source: str) -> ConfigError:
-    """The error of a store above the limit. It has no number, which may be of a million digits."""
+    """Return the error for a store above the limit; the number may have a million digits."""
     return ConfigError(
-        f"{source} asks for too many rounds of key derivation; allowed: at most"
+        f"{source} requires too many rounds of key derivation; allowed: at most"
         f" {KEY_ROUNDS_MAX} in all; encrypt it again with fewer iterations"
     )
 
 
 def rounds_of_key(data: bytes) -> int:
-    """The rounds of an encrypted key in PKCS8 (RFC 5958, 3).
+    """Return the rounds of an encrypted key in PKCS8 (RFC 5958, 3).
 
     Raises:
         ValueError: this is no such key.
@@ -57,7 +57,7 @@ def rounds_of_key(data: bytes) -> int:
 
 
 def rounds_of_pkcs12(data: bytes) -> int:
-    """The rounds of all that is encrypted in a PKCS12 store, and of its MAC (RFC 7292, 4).
+    """Return the rounds of all encrypted parts of a PKCS12 store and its MAC (RFC 7292, 4).
 
     Raises:
         ValueError: this is no such store.
@@ -128,12 +128,12 @@ def _rounds_of_derivation(algorithm: bytes) -> int:
 
 
 def _number(element: Element) -> int:
-    """Without its sign, so that none makes up for another."""
+    """Return an absolute value, so that a negative count cannot offset another."""
     return abs(int.from_bytes(element.content, "big", signed=True))
 
 
 def _joined(element: Element, depth: int = 0) -> bytes:
-    """The content of an OCTET STRING, put together if it is in pieces."""
+    """Return the content of an OCTET STRING, joining its segments if it is constructed."""
     if element.tag == _OCTET_STRING:
         return element.content
     if element.tag != _OCTET_STRING | _CONSTRUCTED or depth > _DEPTH_MAX:
@@ -142,5 +142,5 @@ def _joined(element: Element, depth: int = 0) -> bytes:
 
 
 def _fields(data: bytes, count: int) -> list[Element]:
-    """The first elements, up to ``count``: others' megabytes can hold a million of them."""
+    """Return at most ``count`` elements: untrusted megabytes can contain a million of them."""
     return list(islice(elements(data), count))

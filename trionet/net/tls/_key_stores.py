@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
 
 STORE_BYTES_MAX: Final = 4 * 1024 * 1024
-"""The default of ``ssl.store.max.bytes``: twenty times what a system trusts."""
-# In a folder that is a trust store.
+"""The default of ``ssl.store.max.bytes``: twenty times the size of a system's trust store."""
+# The limit for a folder that is a trust store.
 _FILES_MAX = 10_000
-# Of a path that is none, in an error.
+# How much of an unreadable path is quoted in an error.
 _PATH_CHARS_MAX = 4096
 
 _JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _TYPES = ("PEM", "PKCS12", "JKS")
-# How long before its end a certificate is to be replaced.
+# How long before its expiry a certificate should be replaced.
 RENEWAL_TIME = timedelta(days=14)
 _DATE = "%Y-%m-%d %H:%M UTC"
 
@@ -91,10 +91,10 @@ class KeyMaterial:
     valid: tuple[datetime, datetime]
 
     def doubt(self, now: datetime) -> str:
-        """Why clients will not connect, or soon no longer; empty if they will."""
+        """Return why clients reject the certificate, now or soon; empty if they accept it."""
         begin, end = self.valid
         if now > end:
-            return f"the certificate in {self.source} expired on {end:{_DATE}}; clients refuse it"
+            return f"the certificate in {self.source} expired on {end:{_DATE}}; clients reject it"
         if now < begin:
             return f"the certificate in {self.source} is valid only from {begin:{_DATE}} on"
         if end - now < RENEWAL_TIME:
@@ -221,7 +221,7 @@ def _pem_key(data: bytes, source: str) -> bytes:
 
 
 def _affordable(key: bytes, source: str) -> bytes:
-    """A key in PKCS8 that may be decrypted, written anew: OpenSSL sees what was looked at."""
+    """Check the rounds of an encrypted key, and encode it anew: OpenSSL gets what was checked."""
     try:
         data = pem.content(key)
         rounds = rounds_of_key(data)
@@ -244,7 +244,7 @@ def _certificates(data: bytes, source: str) -> list[bytes]:
 
 
 def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
-    """All that is in the files of a folder, each once: names by a hash are links to others.
+    """Return the certificates in the files of a folder, each once: hash names are links.
 
     ``bytes_max`` is for all files together.
     """
@@ -259,7 +259,7 @@ def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
 
 
 def _files_of(key: str, location: str) -> list[str]:
-    """The regular files of a folder, one name of each."""
+    """Return the regular files of a folder, one path for each."""
     files: dict[tuple[int, int], str] = {}
     try:
         with os.scandir(location) as entries:
@@ -290,7 +290,7 @@ def _material(key: bytes, chain: bytes, password: str | None, source: str) -> Ke
 
 def _javas_own(location: str) -> ConfigError:
     return ConfigError(
-        f"{location} is in Java's own format (JKS), which is not read; convert it: keytool"
+        f"{location} is in Java's own format (JKS), which is not supported; convert it: keytool"
         f" -importkeystore -srckeystore {os.path.basename(location)} -destkeystore new.p12"
         " -deststoretype PKCS12; or on to PEM: openssl pkcs12 -in new.p12 -out new.pem"
     )

@@ -14,7 +14,7 @@ CERTIFICATE: Final = b"CERTIFICATE"
 
 
 def blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield label and text of each block, in order; what is around them is skipped.
+    """Yield label and text of each block, in order; text around them is skipped.
 
     Every byte is looked at a fixed number of times, whatever the data: they may be another's, and
     a regular expression takes hours for a few megabytes of beginnings without an end.
@@ -33,12 +33,12 @@ def blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def certificates(data: bytes) -> list[bytes]:
-    """The certificates of a store."""
+    """Return the certificates of a store."""
     return [text for label, text in blocks(data) if label == CERTIFICATE]
 
 
 def private_key(data: bytes) -> bytes | None:
-    """The first private key of a store, of any form; None without one."""
+    """Return the first private key of a store, in any form; None without one."""
     keys = (text for label, text in blocks(data) if label.endswith(b"PRIVATE KEY"))
     return next(keys, None)
 
@@ -54,10 +54,10 @@ def is_encrypted_pkcs8(text: bytes) -> bool:
 
 
 def content(text: bytes) -> bytes:
-    """What a block holds, which has no headers.
+    """Decode the content of a block without headers.
 
     Raises:
-        ValueError: it has some, or is not in base64.
+        ValueError: the block has headers, or is not base64.
     """
     _, body = text.removeprefix(_BEGIN).split(_DASHES, 1)
     body, _ = body.rsplit(_END, 1)
@@ -65,6 +65,6 @@ def content(text: bytes) -> bytes:
 
 
 def encrypted_pkcs8(data: bytes) -> bytes:
-    """The block of a key that is encrypted in PKCS8."""
+    """Return the PEM block of a key that is encrypted in PKCS8."""
     label = b"ENCRYPTED PRIVATE KEY" + _DASHES
     return _BEGIN + label + b"\n" + base64.encodebytes(data) + _END + label

@@ -1,4 +1,4 @@
-"""Threads that read key stores and trust stores, and that can be given up.
+"""Threads that read key stores and trust stores, and that can be abandoned.
 
 A path may lead to a disk that does not respond, and a key may take seconds to be decrypted. Neither
 may keep a broker from being altered or stopped, nor use up the threads that everything else waits
@@ -14,9 +14,9 @@ import trio
 
 from ...errors import ConfigError
 
-#: How long a store may take that a client has named.
+#: How long reading a store may take if a client named it.
 STORE_SECONDS_MAX: Final = 10.0
-#: How many threads read stores, those that were given up included.
+#: How many threads read stores, abandoned ones included.
 STORE_THREADS_MAX: Final = 4
 
 T = TypeVar("T")
@@ -30,10 +30,10 @@ async def in_store_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
 
     Args:
         function: reads stores, and changes nothing that others see before it is used.
-        args: what it is called with.
+        args: its arguments.
 
     Raises:
-        BaseException: what ``function`` raises, as it is.
+        BaseException: what ``function`` raises, unchanged.
 
     Cancellation: at once; the thread is left to itself.
     """
@@ -43,7 +43,7 @@ async def in_store_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
 
 
 async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
-    """The same for stores that a client has named, while others wait for what becomes of it.
+    """Call ``function(*args)`` in a thread within a time limit, for stores that a client named.
 
     Raises:
         ConfigError: it takes longer than :data:`STORE_SECONDS_MAX`; or what ``function`` raises.

@@ -1,8 +1,8 @@
-"""TLS as the client's side of it.
+"""The client's side of TLS.
 
-A client of TLS 1.3 is done with its handshake before the server has looked at its certificate. What
-the server has against that comes where the first data would come, or makes the first write fail,
-and is a failed authentication all the same (Kafka: SslTransportLayer.State.POST_HANDSHAKE).
+A TLS 1.3 client completes its handshake before the server has verified the client's certificate. A
+rejection arrives in place of the first data, or makes the first write fail, and counts as a failed
+authentication all the same (Kafka: SslTransportLayer.State.POST_HANDSHAKE).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ._tls_transport import READ_BYTES_FIRST, TlsTransport, describe
 
 
 class ClientTlsTransport(TlsTransport):
-    """A non-blocking TCP socket under TLS, as the client's side of it.
+    """A non-blocking TCP socket under TLS, on the client's side.
 
     Args:
         sock: owned from here on; connected before the first step of the handshake.
         context: from :mod:`._tls_context`.
-        server_name: whom we ask for (SNI), and whose name the certificate has to bear.
+        server_name: the name to request (SNI), which the certificate must contain.
     """
 
     __slots__ = ("_may_be_refused",)
@@ -30,7 +30,7 @@ class ClientTlsTransport(TlsTransport):
         self._may_be_refused = True
 
     def close(self) -> None:
-        self._may_be_refused = False  # it does not matter any more
+        self._may_be_refused = False  # no longer relevant
         super().close()
 
     def _note_data(self, count: int) -> None:
@@ -55,10 +55,10 @@ class ClientTlsTransport(TlsTransport):
             raise
 
     def _look_for_refusal(self) -> None:
-        """A write failed: the alert that tells why may have arrived before (KAFKA-7505).
+        """After a failed write, read any TLS alert that explains it (KAFKA-7505).
 
         Raises:
-            AuthenticationError: it has.
+            AuthenticationError: an alert has arrived.
         """
         try:
             self._feed()

@@ -22,7 +22,7 @@ from ._key_stores import KeyMaterial, StoreSettings, read_key_store, read_trust_
 
 _HAS_MEMFD = hasattr(os, "memfd_create")
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-# What OpenSSL says of a certificate for another key, the last if that is of another kind.
+# OpenSSL's errors for a certificate of another key; the last is for a key of another type.
 _MISMATCHES = ("key values mismatch", "key type mismatch", "no certificate assigned")
 # By the names of the standard, which Java uses.
 _SUITES_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
@@ -141,7 +141,7 @@ class TlsContexts:
         return True
 
     def prepare(self, settings: TlsSettings) -> TlsContexts:
-        """What to :meth:`use` for other settings; blocks, so call it in a thread.
+        """Return contexts for new settings, to pass to :meth:`use`; blocks, so call it in a thread.
 
         Raises:
             ConfigError: as :meth:`reload_if_changed`.
@@ -151,7 +151,7 @@ class TlsContexts:
         return new
 
     def use(self, new: TlsContexts) -> None:
-        """Take over other settings and their context, for connections made after that."""
+        """Switch to other settings and their context, for connections made from now on."""
         with self._replacing:
             self.settings, self._seen = new.settings, new._seen
             self.context, self._material = new.context, new._material
@@ -171,7 +171,7 @@ class TlsContexts:
 
 
 def _fingerprint(paths: Sequence[str]) -> tuple[tuple[int, int, int] | None, ...]:
-    """What changes when a file is written or replaced; None for one that cannot be looked at."""
+    """Return a value that changes when a file is written or replaced; None if unreadable."""
     found: list[tuple[int, int, int] | None] = []
     for path in paths:
         try:
@@ -183,11 +183,11 @@ def _fingerprint(paths: Sequence[str]) -> tuple[tuple[int, int, int] | None, ...
     return tuple(found)
 
 
-# What both sides of TLS make their contexts from: stores of keys and trust, versions and suites.
+# Shared by the contexts of clients and servers: key and trust stores, versions and suites.
 
 
 def new_context(protocol: ssl._SSLMethod, settings: StoreSettings) -> ssl.SSLContext:
-    """A context of one side that speaks the versions and suites of the settings.
+    """Create a context for one side, with the versions and suites of the settings.
 
     Raises:
         ConfigError: one of them is not supported.
@@ -203,7 +203,7 @@ def new_context(protocol: ssl._SSLMethod, settings: StoreSettings) -> ssl.SSLCon
 
 
 def _set_versions(context: ssl.SSLContext, names: Sequence[str]) -> None:
-    """Speak these versions and those between them."""
+    """Allow these versions and those between them."""
     unknown = [name for name in names if name not in _VERSIONS]
     if unknown or not names:
         raise ConfigError(
@@ -215,7 +215,7 @@ def _set_versions(context: ssl.SSLContext, names: Sequence[str]) -> None:
 
 
 def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
-    """Allow only these; a version of which none is named is not spoken, as in Java."""
+    """Allow only these suites; a version without any of them is disabled, as in Java."""
     unknown = [name for name in names if name not in _SUITES_1_2 and name not in _SUITES_1_3]
     if unknown:
         raise ConfigError(
@@ -243,7 +243,7 @@ def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
 
 
 def load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
-    """Show this certificate to peers, and prove with its key that it is ours."""
+    """Use this certificate and key to authenticate to peers."""
     try:
         with _private_file(material.pem) as path:
             # Without a password to give, OpenSSL would ask for one on the terminal.
@@ -270,7 +270,7 @@ def _why_unusable(material: KeyMaterial, reason: str) -> str:
 def load_trust(
     context: ssl.SSLContext, settings: StoreSettings, purpose: ssl.Purpose | None
 ) -> None:
-    """Trust whom the settings name; without any, whom the system trusts for ``purpose``."""
+    """Trust the configured certificates; without any, those of the system for ``purpose``."""
     certificates = read_trust_store(settings)
     if certificates is None:
         if purpose is not None:
@@ -293,7 +293,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _private_file(content: bytes) -> Iterator[str]:
-    """A path that holds this for as long as the block lasts, and that nobody else can read."""
+    """Provide a path to this content for the duration of the block, readable by its owner only."""
     if _HAS_MEMFD:
         with os.fdopen(os.memfd_create("trionet"), "w+b") as file:
             file.write(content)
@@ -317,13 +317,13 @@ _IDENTIFICATIONS = ("https", "")
 class ClientTlsSettings(StoreSettings):
     """The ``ssl.*`` settings of a client; see Kafka's keys of the same names.
 
-    A key store is only for brokers that want to know by a certificate who we are. Without a trust
-    store those are trusted whom the system trusts.
+    A key store is only needed for brokers that require a client certificate. Without a trust store,
+    the system's certificates are trusted.
 
     Attributes:
-        endpoint_identification_algorithm: ``https`` to compare the name that we connect to with
-            those in the broker's certificate, or empty for no comparison: then whoever has any
-            certificate of the authority may pass for the broker.
+        endpoint_identification_algorithm: ``https`` to compare the name connected to with those in
+            the broker's certificate, or empty for no comparison: then the owner of any certificate
+            of the authority can impersonate the broker.
     """
 
     endpoint_identification_algorithm: str = "https"

@@ -33,17 +33,17 @@ _PLACE = re.compile(r"^\[[^\]]*\] | \(_ssl\.c:\d+\)$")
 
 
 class TlsError(OSError):
-    """The peer broke the rules of TLS after the handshake; the connection is of no use any more.
+    """Raised when the peer violates TLS after the handshake; the connection is unusable.
 
     Attributes:
-        close_reason: what to close its channel with.
+        close_reason: the reason to close its channel with.
     """
 
     close_reason = CloseReason.TLS_FAILED
 
 
 def describe(error: ssl.SSLError) -> str:
-    """What went wrong, without Python's file names and numbers."""
+    """Return the reason of an error, without Python's file names and line numbers."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the peer's certificate is not accepted: {error.verify_message}"
     text = error.reason or _PLACE.sub("", str(error))
@@ -66,9 +66,9 @@ SLOW_FEED_BYTES_MAX = 16 * 1024
 OVERHEAD_BYTES_MAX = 20 * 1024
 # How much may come without any data: no record is half as long.
 SILENT_BYTES_MAX = 36 * 1024
-# How much the engine may answer to a peer that does not read its answers.
-ANSWER_BYTES_MAX = 64 * 1024
-# A flight of the handshake is a few kilobytes. Who sends more waits for another turn of the loop.
+# How much the engine may respond to a peer that does not read its responses.
+RESPONSE_BYTES_MAX = 64 * 1024
+# A flight of the handshake is a few kilobytes. A peer that sends more waits for another turn.
 HANDSHAKE_READS_PER_STEP = 4
 # What is thrown away before a close, so that the alert before it is not overtaken by a reset.
 DRAIN_BYTES_MAX = 256 * 1024
@@ -78,7 +78,7 @@ _ENDS = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 
 
 class TlsTransport:
-    """A non-blocking TCP socket under TLS, as the server's side of it.
+    """A non-blocking TCP socket under TLS, on the server's side.
 
     Args:
         sock: owned from here on; connected before the first step of the handshake.
@@ -88,13 +88,13 @@ class TlsTransport:
 
     __slots__ = (
         "_accepted",
-        "_answered",
         "_has_shaken_hands",
         "_incoming",
         "_is_turn_over",
         "_outgoing",
         "_overhead",
         "_read_bytes",
+        "_responded",
         "_silent",
         "_socket",
         "_tls",
@@ -118,7 +118,7 @@ class TlsTransport:
         self._unfed: bytes | memoryview = b""  # ciphertext that the engine has not asked for yet
         self._unsent: list[bytes | memoryview] = []  # and that the socket has not taken yet
         self._accepted = 0  # plaintext inside _unsent, counted as written when that has left
-        self._answered = 0  # bytes inside _unsent that answer records without data
+        self._responded = 0  # bytes inside _unsent that respond to records without data
         self._overhead = 0  # ciphertext less twice the data that it brought, at least 0
         self._silent = 0  # ciphertext since the last data
         self._is_turn_over = False  # reading into a buffer has taken long enough
@@ -140,7 +140,7 @@ class TlsTransport:
         return (suite[0], self._tls.version() or "") if suite else ("", "")
 
     def handshake_step(self) -> int:
-        """Go on with the handshake as far as that is possible now.
+        """Continue the handshake as far as is possible now.
 
         Returns:
             READ or WRITE: what the socket must be ready for before the next step; 0 when the
@@ -179,10 +179,10 @@ class TlsTransport:
         return 0
 
     def _look_for_alert(self) -> None:
-        """A write failed: the alert that tells why may have arrived before (KAFKA-7505).
+        """After a failed write, read any TLS alert that explains it (KAFKA-7505).
 
         Raises:
-            AuthenticationError: it has.
+            AuthenticationError: an alert has arrived.
         """
         try:
             self._feed()
@@ -191,7 +191,7 @@ class TlsTransport:
         self._shake_hands()
 
     def _shake_hands(self) -> bool:
-        """Let the engine work on what has arrived; whether it needs more."""
+        """Let the engine process its input. Returns whether it needs more."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -212,7 +212,7 @@ class TlsTransport:
                 data = tls.read(bytes_max)
             except ssl.SSLWantReadError:
                 if self._silent:
-                    # Nobody would look here again for what was read and is not decrypted yet.
+                    # Otherwise nothing would trigger decrypting what has been read already.
                     self._read_bytes = READ_BYTES_FIRST
                     if is_fed and self._overhead > OVERHEAD_BYTES_MAX and not self._unfed:
                         raise BlockingIOError from None
@@ -224,15 +224,15 @@ class TlsTransport:
                 raise self._broken(error) from error
         self._note_data(len(data))
         if self._outgoing.pending:
-            self._answer()
+            self._respond()
         return data
 
     def read_into(self, buffer: memoryview, /) -> int:
         """Fill as much of the buffer as there is data for (KAFKA-6258).
 
         Raises:
-            BlockingIOError: there is none now; :attr:`has_buffered` tells whether there is more to
-                be decrypted in another turn.
+            BlockingIOError: no data is available now; :attr:`has_buffered` shows whether there is
+                more to decrypt in another turn.
         """
         if not len(buffer):
             return 0
@@ -269,7 +269,7 @@ class TlsTransport:
                 raise self._broken(error) from error
         self._note_data(filled - noted)
         if self._outgoing.pending:
-            self._answer()
+            self._respond()
         return filled
 
     def write(self, data: Buffer, /) -> int:
@@ -307,7 +307,7 @@ class TlsTransport:
             return written
 
     def send_file(self, file_range: FileRange, /) -> int:
-        """There is no sendfile through TLS: copies of a bounded size (KAFKA-9110)."""
+        """Send a file range by copying bounded chunks: TLS has no sendfile (KAFKA-9110)."""
         written = self._send_encrypted()
         try:
             while written < file_range.count:
@@ -336,10 +336,10 @@ class TlsTransport:
         return self.has_buffered or has_unread(self._socket)
 
     def close(self) -> None:
-        """Say goodbye if the socket takes that now, and close it; never waits."""
+        """Send a close_notify if the socket accepts it now, and close the socket; never waits."""
         try:
             if self._has_shaken_hands and not self._unsent:
-                self._say_goodbye()
+                self._send_close_notify()
             if not self._has_shaken_hands:
                 self._drain()
         except OSError:
@@ -347,7 +347,7 @@ class TlsTransport:
         finally:
             self._socket.close()
 
-    def _say_goodbye(self) -> None:
+    def _send_close_notify(self) -> None:
         try:
             self._tls.unwrap()
         except ssl.SSLError:
@@ -355,10 +355,10 @@ class TlsTransport:
         self._flush_protocol()
 
     def _drain(self) -> None:
-        """Throw away what the peer sent behind a failed handshake.
+        """Discard what the peer sent after a failed handshake.
 
         A socket that is closed with unread data sends a reset, on which the peer may forget the
-        alert that tells it why (KAFKA-13539).
+        alert that explains the failure (KAFKA-13539).
         """
         self._flush()
         self._socket.shutdown(socket.SHUT_WR)
@@ -370,9 +370,9 @@ class TlsTransport:
             drained += len(data)
 
     def _on_want_read(self) -> None:
-        """The engine has consumed all it was given: send what it answered, fetch more."""
+        """Send the engine's responses and feed it more, after it has consumed all of its input."""
         if self._outgoing.pending:
-            self._answer()
+            self._respond()
         if self._silent > SILENT_BYTES_MAX:
             raise TlsError("TLS: too many records without data")
         self._feed()
@@ -382,18 +382,18 @@ class TlsTransport:
             self._silent = 0
             self._overhead = max(0, self._overhead - 2 * count)
 
-    def _answer(self) -> None:
-        """Send what the engine answers to records without data.
+    def _respond(self) -> None:
+        """Send the engine's responses to records without data.
 
         Raises:
-            TlsError: the peer asks for ever more answers, and reads none.
+            TlsError: the peer keeps requesting responses without reading them.
         """
-        self._answered += self._outgoing.pending
+        self._responded += self._outgoing.pending
         self._flush_protocol()
         if not self._unsent:
-            self._answered = 0
-        elif self._answered > ANSWER_BYTES_MAX:
-            raise TlsError("TLS: the peer asks, and does not read the answers")
+            self._responded = 0
+        elif self._responded > RESPONSE_BYTES_MAX:
+            raise TlsError("TLS: the peer does not read the responses to its protocol messages")
 
     def _feed(self) -> None:
         """Take the next ciphertext, of the last read or from the socket, or the stream's end."""
@@ -422,7 +422,7 @@ class TlsTransport:
             self._silent += len(data)
 
     def _encrypt(self, data: Buffer) -> int:
-        """Encrypt the first part of some data; its size."""
+        """Encrypt the first part of the data. Returns its size."""
         if len(data) > ENGINE_BYTES_MAX:
             data = memoryview(data)[:ENGINE_BYTES_MAX]
         try:
@@ -435,7 +435,7 @@ class TlsTransport:
         return count
 
     def _send_encrypted(self) -> int:
-        """Send what was encrypted, now or by an earlier write; how much plaintext that was.
+        """Send what has been encrypted so far. Returns how much plaintext that was.
 
         Raises:
             BlockingIOError: the socket has not taken all of it yet.
@@ -480,7 +480,7 @@ class TlsTransport:
         try:
             self._flush_protocol()
         except OSError:
-            pass  # who broke the rules has gone, and needs no alert
+            pass  # the peer has disconnected, and needs no alert
 
     def _broken(self, error: ssl.SSLError) -> OSError | AuthenticationError:
         self._flush_alert()

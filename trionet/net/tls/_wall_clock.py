@@ -1,4 +1,4 @@
-"""The time of day; apart, because it is compiled: a producer asks for it with each record."""
+"""The time of day; a module of its own to be compiled, since producers read it per record."""
 
 # Compiled by mypyc.
 
@@ -8,5 +8,5 @@ import time
 
 
 def now_ms() -> int:
-    """In milliseconds since the epoch."""
+    """Return the time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000

@@ -25,13 +25,13 @@ _TEXT = "text/plain; charset=utf-8"
 
 @attrs.frozen
 class HttpRequest:
-    """A request that fits.
+    """A valid request.
 
     Attributes:
         path: as it was sent, from its slash on.
-        parameters: of the query; the last one of a name.
-        is_head: whether the answer goes without its body.
-        is_order: whether something is to be done (POST); only who has the token may ask for that.
+        parameters: the query parameters; of a repeated name, the last one.
+        is_head: whether the response is sent without its body.
+        is_order: whether it requests an action (POST); only requests with the token may do so.
     """
 
     path: str
@@ -41,14 +41,14 @@ class HttpRequest:
 
 
 @attrs.frozen
-class HttpAnswer:
-    """What a request is answered with.
+class HttpResponse:
+    """The response to a request.
 
     Attributes:
         body: the text, in UTF-8.
         content_type: of the body.
-        status: 200, or why there is nothing.
-        headers: beside those that every answer has.
+        status: 200, or the status of an error.
+        headers: in addition to those of every response.
     """
 
     body: bytes
@@ -58,23 +58,23 @@ class HttpAnswer:
 
 
 class Refused(Exception):
-    """A request does not fit; ``answer`` tells the peer."""
+    """Raised when a request is rejected; ``response`` is the error response to send."""
 
     def __init__(
         self, status: HTTPStatus, why: str, headers: tuple[tuple[str, str], ...] = ()
     ) -> None:
         super().__init__(why)
-        self.answer = HttpAnswer(f"{why}\n".encode(), _TEXT, status, headers)
+        self.response = HttpResponse(f"{why}\n".encode(), _TEXT, status, headers)
 
 
 @attrs.frozen
 class HttpRules:
-    """Who may ask, and how much.
+    """The requirements that every request must meet.
 
     Attributes:
-        token: the bearer token that every request must have; None asks for none.
-        host: the name or address that the listener was told to listen on.
-        header_bytes_max: of the request line and the headers together.
+        token: the bearer token that every request must have; None requires none.
+        host: the configured host name or address of the listener.
+        header_bytes_max: the largest size of the request line and the headers together.
     """
 
     token: str | None = attrs.field(default=None, repr=False)
@@ -83,14 +83,14 @@ class HttpRules:
 
 
 class HttpExchange:
-    """The server's side of one connection.
+    """The protocol state of one connection, on the server's side.
 
     Args:
-        rules: what is asked of requests.
+        rules: the requirements for requests.
 
     Attributes:
         must_close: no other request can follow.
-        answers: how many were given.
+        responses: the number of responses so far.
     """
 
     def __init__(self, rules: HttpRules) -> None:
@@ -100,28 +100,28 @@ class HttpExchange:
         )
         self._is_head = False
         self.must_close = False
-        self.answers = 0
+        self.responses = 0
 
     @property
     def has_begun(self) -> bool:
-        """Whether a part of a request was received that is not answered yet."""
+        """Whether part of a request has been received, without a response to it yet."""
         return bool(self._connection.trailing_data[0]) or (
             self._connection.their_state is not h11.IDLE
         )
 
     def receive(self, data: bytes | bytearray) -> None:
-        """Take bytes of the peer; ``b""`` is the end of its stream, and comes once."""
+        """Add received bytes; ``b""`` is the end of the peer's stream, and is passed once."""
         self._connection.receive_data(bytes(data))
 
     def next_request(self) -> HttpRequest | None:
-        """The next whole request; None when it needs more bytes.
+        """Return the next whole request; None when more bytes are needed.
 
         Raises:
-            Refused: the peer breaks a rule; answer it, if that is still possible.
+            Refused: the request is rejected; send the error response if still possible.
             EOFError: the peer has closed.
         """
         connection = self._connection
-        self._is_head = False  # as long as nobody knows, and for what is no request at all
+        self._is_head = False  # until it is known, and for malformed requests
         try:
             event = connection.next_event()
             if event is h11.NEED_DATA:
@@ -132,37 +132,37 @@ class HttpExchange:
             self._is_head = event.method == b"HEAD"
             if not isinstance(connection.next_event(), h11.EndOfMessage):
                 self.must_close = True
-                raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "a body is not wanted")
+                raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "a request body is not allowed")
             return self._check(event)
         except h11.RemoteProtocolError as error:
             self.must_close = True
-            raise Refused(HTTPStatus(error.error_status_hint), "this is no HTTP request") from error
+            raise Refused(HTTPStatus(error.error_status_hint), "malformed HTTP request") from error
 
     def too_slow(self) -> Refused:
-        """What a peer is told that does not finish its request; ends the connection."""
+        """Return the error for a peer that does not finish its request; ends the connection."""
         self.must_close = True
-        return Refused(HTTPStatus.REQUEST_TIMEOUT, "the request took too long")
+        return Refused(HTTPStatus.REQUEST_TIMEOUT, "the request was not complete in time")
 
-    def answer(self, answer: HttpAnswer) -> bytes:
-        """The bytes of an answer; afterwards the next request can be taken, or ``must_close``."""
+    def send(self, response: HttpResponse) -> bytes:
+        """Encode a response. Afterwards the next request can be read, unless ``must_close``."""
         connection = self._connection
-        self.answers += 1
+        self.responses += 1
         headers = [
-            ("Content-Type", answer.content_type),
-            ("Content-Length", str(len(answer.body))),
+            ("Content-Type", response.content_type),
+            ("Content-Length", str(len(response.body))),
             ("Cache-Control", "no-store"),
             ("X-Content-Type-Options", "nosniff"),
             ("Date", formatdate(usegmt=True)),
-            *answer.headers,
+            *response.headers,
         ]
         if self.must_close:
             headers.append(("Connection", "close"))
-        response = h11.Response(
-            status_code=answer.status, headers=headers, reason=answer.status.phrase.encode()
+        head = h11.Response(
+            status_code=response.status, headers=headers, reason=response.status.phrase.encode()
         )
-        parts = [connection.send(response)]
+        parts = [connection.send(head)]
         if not self._is_head:
-            parts.append(connection.send(h11.Data(data=answer.body)))
+            parts.append(connection.send(h11.Data(data=response.body)))
         parts.append(connection.send(h11.EndOfMessage()))
         if connection.our_state is h11.DONE and connection.their_state is h11.DONE:
             connection.start_next_cycle()
@@ -170,7 +170,7 @@ class HttpExchange:
             self.must_close = True
         return b"".join(filter(None, parts))
 
-    # What fits.
+    # Validation.
 
     def _check(self, request: h11.Request) -> HttpRequest:
         self._check_version(request)
@@ -179,42 +179,53 @@ class HttpExchange:
         self._check_method(request.method)
         path, _, query = request.target.decode("ascii").partition("?")
         if not path.startswith("/"):
-            raise Refused(HTTPStatus.BAD_REQUEST, "a path begins with a slash")
+            raise Refused(
+                HTTPStatus.BAD_REQUEST,
+                "invalid request target: expected a path that begins with a slash",
+            )
         try:
             parameters = dict(parse_qsl(query, max_num_fields=_PARAMETERS_MAX))
         except ValueError:
-            raise Refused(HTTPStatus.BAD_REQUEST, "too many parameters") from None
+            raise Refused(
+                HTTPStatus.BAD_REQUEST,
+                f"too many query parameters; allowed: at most {_PARAMETERS_MAX}",
+            ) from None
         return HttpRequest(path, parameters, self._is_head, request.method == b"POST")
 
     def _check_method(self, method: bytes) -> None:
-        allowed, text = "GET, HEAD", "GET and HEAD are served"
+        allowed, text = "GET, HEAD", "method not allowed; allowed: GET and HEAD"
         if self._rules.token is not None:
-            allowed, text = "GET, HEAD, POST", "GET, HEAD and POST are served"
+            allowed, text = "GET, HEAD, POST", "method not allowed; allowed: GET, HEAD and POST"
         if method.decode("latin-1") in allowed.split(", "):
             return
         if method == b"POST":
-            text += "; POST needs a server that asks for a token"
+            text += "; POST needs a listener with a token"
         raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, text, (("Allow", allowed),))
 
     def _check_version(self, request: h11.Request) -> None:
         if request.http_version not in (b"1.0", b"1.1"):
             self.must_close = True
-            raise Refused(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/1.1 is served")
+            raise Refused(
+                HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "unsupported HTTP version; use HTTP/1.1"
+            )
 
     def _check_host(self, hosts: list[bytes]) -> None:
-        """Only a name of this server's own, or an address.
+        """Accept only this server's own names and addresses in the Host header.
 
-        A page of another site could otherwise read everything here through its visitor's browser,
-        by a name of its own that it lets point to 127.0.0.1 (DNS rebinding).
+        Otherwise a page of another site could read everything here through its visitor's browser,
+        with a name of its own that resolves to 127.0.0.1 (DNS rebinding).
         """
         if self._rules.token is not None or not hosts:
-            return  # who knows the token may call us what he likes; browsers always name a host
+            return  # a foreign page does not know the token; browsers always send a Host
         name = hosts[0].decode("ascii", "replace").rpartition("]")[0].removeprefix("[")
         name = name or hosts[0].decode("ascii", "replace").partition(":")[0]
         name = name.rstrip(".").lower()
         if name == "localhost" or name == self._rules.host.lower() or _is_address(name):
             return
-        raise Refused(HTTPStatus.MISDIRECTED_REQUEST, "this server does not have that name")
+        raise Refused(
+            HTTPStatus.MISDIRECTED_REQUEST,
+            "unknown Host; allowed: an IP address, localhost or the listener's own host name",
+        )
 
     def _check_token(self, authorizations: list[bytes]) -> None:
         token = self._rules.token
@@ -223,9 +234,11 @@ class HttpExchange:
         scheme, _, given = authorizations[0].partition(b" ") if authorizations else (b"", b"", b"")
         is_right = hmac.compare_digest(given.strip(), token.encode())
         if len(authorizations) != 1 or scheme.lower() != b"bearer" or not is_right:
-            self.must_close = True  # each guess has to go through the limits of accepting
+            self.must_close = True  # so that the limits of accepting apply to each guess
             raise Refused(
-                HTTPStatus.UNAUTHORIZED, "a token is needed", (("WWW-Authenticate", "Bearer"),)
+                HTTPStatus.UNAUTHORIZED,
+                "missing or wrong token; send it as Authorization: Bearer TOKEN",
+                (("WWW-Authenticate", "Bearer"),),
             )
 
 

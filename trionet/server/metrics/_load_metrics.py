@@ -40,7 +40,7 @@ REQUEST_QUEUE_FULL = Metric(
 UNEXPECTED_ERRORS = Metric(
     "trionet_unexpected_errors_total",
     Kind.COUNTER,
-    "What failed in the server outside the step of any channel; each kind is logged.",
+    "Unexpected errors in the server outside the steps of channels; each kind is logged.",
 )
 
 #: A loop that waits for a smaller share of the time than this is saturated: below it the idle
@@ -63,8 +63,8 @@ def idle_of_processor(grown: Grown) -> float:
 def idle_of_handlers(grown: Grown) -> float:
     """How idle the request handlers are, 0 to 1. Pure.
 
-    They have no room where the loop has none, or where all of them are occupied, if only by
-    waiting for a thread.
+    They have no spare capacity while the loop has none, or while all of them are occupied, if only
+    by waiting for a thread.
 
     Args:
         grown: seconds that the loop waited, seconds that passed, seconds in which requests were
@@ -78,7 +78,7 @@ def idle_of_handlers(grown: Grown) -> float:
 
 
 def _room(idle: float, elapsed: float, worked: float) -> float:
-    """The share of ``idle`` in ``idle + worked``; 0 if the loop is saturated."""
+    """Return the share of ``idle`` in ``idle + worked``; 0 if the loop is saturated."""
     if idle <= 0 or elapsed <= 0:
         return 0.0
     return idle / (idle + max(0.0, worked)) * min(1.0, idle / (SATURATED_BELOW * elapsed))
@@ -88,11 +88,11 @@ class LoadMetrics:
     """The collector of queues and idle ratios.
 
     Args:
-        processors: the processors there are at the moment.
-        loop: the loop that they share.
-        server: whose queue and handlers they are.
-        times: what requests are counted in.
-        sampling: what the ratios are made over.
+        processors: returns the current processors.
+        loop: returns the statistics of the loop that they share.
+        server: the server whose queue and handlers are measured.
+        times: returns the times of finished requests.
+        sampling: the windows of the ratios.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class LoadMetrics:
         self._handlers_idle = ratio(names.REQUEST_HANDLER_AVG_IDLE_PERCENT, idle_of_handlers)
 
     def collect(self, now: float) -> Iterator[Family]:
-        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         server, processors = self._server, self._processors()
         yield single(names.REQUEST_QUEUE_SIZE, len(server.request_channel))
         yield single(REQUEST_QUEUE_CAPACITY, server.request_channel.requests_max)

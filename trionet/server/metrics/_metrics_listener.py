@@ -21,7 +21,7 @@ import trio
 
 from ...net.wire._endpoint import Endpoint, bind
 from .._acceptor import OUT_OF_RESOURCES, RESOURCE_PAUSE_SECONDS
-from ._http_exchange import HttpAnswer, HttpExchange, HttpRequest, HttpRules, Refused
+from ._http_exchange import HttpExchange, HttpRequest, HttpResponse, HttpRules, Refused
 
 logger = logging.getLogger("trionet.server.metrics")
 
@@ -32,17 +32,17 @@ _BACKLOG = 50
 # A page is built in steps of about this length; between them the loop does something else.
 _STEP_SECONDS = 0.001
 _READ_BYTES = 4096
-# What a peer that is not listened to any more may still send, so that it gets its answer first.
+# How much is still read from a peer before its connection closes, so that it gets its response.
 _LINGER_BYTES = 64 * 1024
 
 
 @attrs.frozen
 class Page:
-    """What is answered with.
+    """The content of a response.
 
     Attributes:
         content_type: of the text.
-        parts: its text, made piece by piece.
+        parts: the text, generated part by part.
     """
 
     content_type: str
@@ -51,18 +51,18 @@ class Page:
 
 @attrs.frozen(kw_only=True)
 class ListenerLimits:
-    """How much a metrics listener gives to others.
+    """The limits that protect a server from the clients of its metrics listener.
 
     Attributes:
-        connections_max: open ones; above, the one that was unused longest is closed.
-        accept_pause_seconds: rest after each accepted one.
-        header_seconds_max: from the begin of a connection, or of a request, to the end of its
-            header; the TLS handshake included, but not the time in which we are at rest.
+        connections_max: open connections; a further one displaces the one unused longest.
+        accept_pause_seconds: the pause after each accepted connection.
+        header_seconds_max: from the start of a connection, or of a request, to the end of its
+            header; includes the TLS handshake, but not the pauses for ``loop_share_max``.
         idle_seconds_max: from one request to the next.
-        write_seconds_max: until an answer must be written.
-        linger_seconds_max: for which a connection that is closed is still read.
-        loop_share_max: share of the loop's time that reading requests, refusing them and making
-            pages may take.
+        write_seconds_max: the time to write a response.
+        linger_seconds_max: how long a connection is still read before it is closed.
+        loop_share_max: the share of the loop's time for reading and rejecting requests and for
+            building pages.
     """
 
     connections_max: int = 32
@@ -75,10 +75,10 @@ class ListenerLimits:
 
 
 class LoopShare:
-    """Gives one turn after the other, and rests between them: all work together has its share.
+    """Limits work to a share of the loop's time: one turn at a time, with pauses in between.
 
     Args:
-        share_max: of the loop's time, above 0 and at most 1.
+        share_max: the share of the loop's time, above 0 and at most 1.
     """
 
     def __init__(self, share_max: float) -> None:
@@ -88,9 +88,9 @@ class LoopShare:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait until nobody else has the turn and what was spent before is rested from.
+        """Wait for a free turn, and for the pause that the time already spent requires.
 
-        The block may let others run; only what it does in :meth:`spending` counts.
+        The block may let other tasks run; only the time in :meth:`spending` counts.
         """
         async with self._lock:
             await trio.sleep_until(self._free_at)
@@ -98,7 +98,7 @@ class LoopShare:
 
     @contextmanager
     def spending(self) -> Iterator[None]:
-        """Count the time of the block, in which nothing else may run."""
+        """Count the time of the block, in which no other task may run."""
         began = perf_counter()
         try:
             yield
@@ -112,11 +112,11 @@ class MetricsListener:
     """Serves pages on one address.
 
     Args:
-        find_page: what is at a path.
+        find_page: returns the page for a request.
         endpoint: where to listen; port 0 takes a free one.
-        rules: who may ask.
+        rules: the requirements for requests.
         tls: makes the TLS context of a new connection; None serves plain HTTP.
-        limits: how much it gives to others.
+        limits: the limits for clients.
     """
 
     _find_page: FindPage
@@ -124,7 +124,7 @@ class MetricsListener:
     _rules: HttpRules = attrs.field(kw_only=True)
     _tls: Callable[[], ssl.SSLContext] | None = attrs.field(default=None, kw_only=True)
     _limits: ListenerLimits = attrs.field(factory=ListenerLimits, kw_only=True)
-    # What ends each connection, in the order of their last use.
+    # The cancel scope of each connection, in the order of their last use.
     _connections: dict[trio.CancelScope, None] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -137,7 +137,7 @@ class MetricsListener:
     async def run(
         self, *, task_status: trio.TaskStatus[Endpoint] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Serve until cancelled; then every connection is closed.
+        """Serve until cancelled, then close every connection.
 
         Reports ``started`` with the endpoint that was bound.
 
@@ -159,7 +159,7 @@ class MetricsListener:
             except OSError as error:
                 if error.errno not in OUT_OF_RESOURCES:
                     raise
-                message = "cannot accept a connection for metrics: %s; waiting"
+                message = "the metrics listener cannot accept a connection: %s; retrying"
                 logger.error(message, error)  # noqa: TRY400 - no bug, no traceback
                 await trio.sleep(RESOURCE_PAUSE_SECONDS)
                 continue
@@ -170,19 +170,19 @@ class MetricsListener:
             await trio.sleep(self._limits.accept_pause_seconds)
 
     def _make_room(self) -> None:
-        """Close what was unused longest, if there are as many connections as there may be."""
+        """Close the connection unused longest if the limit of connections is reached."""
         if len(self._connections) >= self._limits.connections_max:
             unused = next(iter(self._connections))
             del self._connections[unused]
             unused.cancel(reason="another connection needs its place")
 
     def _was_used(self, scope: trio.CancelScope) -> None:
-        if scope in self._connections:  # or it was told to go, and does not know it yet
+        if scope in self._connections:  # else it has been displaced, and is about to end
             del self._connections[scope]
             self._connections[scope] = None
 
     async def _serve(self, scope: trio.CancelScope, plain: trio.SocketStream) -> None:
-        """One connection, from its begin to its end."""
+        """Serve one connection until it ends."""
         try:
             with scope:
                 exchange = HttpExchange(self._rules)
@@ -198,41 +198,43 @@ class MetricsListener:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the peer went away, or does not speak TLS
         except Exception:  # boundary: one connection
-            logger.exception("unexpected error on a connection for metrics; closing it")
+            logger.exception("unexpected error on a metrics connection; closing it")
         finally:
             self._connections.pop(scope, None)
 
     async def _serve_one(self, exchange: HttpExchange, stream: trio.abc.Stream) -> bool:
-        """One request and its answer; whether another may follow."""
+        """Serve one request. Returns whether another may follow."""
         try:
             request = await self._receive(exchange, stream)
             if request is None:
                 return False
-            answer = await self._build(request)
+            response = await self._build(request)
         except Refused as refused:
-            answer = refused.answer
+            response = refused.response
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return False
         except Exception:  # boundary: one page
-            logger.exception("unexpected error while making a page for metrics")
-            answer = HttpAnswer(b"an error of ours\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
+            logger.exception("unexpected error while building a metrics page")
+            response = HttpResponse(
+                b"internal error; see the server's log\n", status=HTTPStatus.INTERNAL_SERVER_ERROR
+            )
         with self._share.spending():
-            data = exchange.answer(answer)
+            data = exchange.send(response)
         with trio.move_on_after(self._limits.write_seconds_max) as too_slow:
             await stream.send_all(data)
         return not too_slow.cancelled_caught and not exchange.must_close
 
     async def _receive(self, exchange: HttpExchange, stream: trio.abc.Stream) -> HttpRequest | None:
-        """The next request; None if none comes.
+        """Return the next request; None if the connection ends without one.
 
         Raises:
-            Refused: it does not fit, or takes too long.
+            Refused: the request is rejected, or takes too long.
         """
         limits = self._limits
-        must_hurry = exchange.has_begun or not exchange.answers
+        must_hurry = exchange.has_begun or not exchange.responses
         seconds = limits.header_seconds_max if must_hurry else limits.idle_seconds_max
         while True:
-            # Many who send much make all wait for their turns: that is not held against anyone.
+            # The wait for a turn does not count: it is the load's fault, not this client's.
             async with self._share.turn():
                 with self._share.spending():
                     try:
@@ -255,11 +257,11 @@ class MetricsListener:
             return None
         raise exchange.too_slow()
 
-    async def _build(self, request: HttpRequest) -> HttpAnswer:
-        """Make a page, one at a time, and not too many of them.
+    async def _build(self, request: HttpRequest) -> HttpResponse:
+        """Build the page for a request, one page at a time and within the loop share.
 
         Raises:
-            Refused: there is none at this path.
+            Refused: there is no page at this path.
         """
         with self._share.spending():
             page = self._find_page(request)
@@ -271,12 +273,12 @@ class MetricsListener:
                     is_whole = _build_on(page, body)
                 if not is_whole:
                     await trio.lowlevel.checkpoint()
-        return HttpAnswer(bytes(body), page.content_type)
+        return HttpResponse(bytes(body), page.content_type)
 
     async def _linger(self, stream: trio.abc.Stream) -> None:
-        """Let a peer that is still sending read its answer: a close would reset the connection."""
+        """Let a peer that is still sending read its response; a close would reset the stream."""
         if not isinstance(stream, trio.SocketStream):
-            return  # TLS says goodbye by itself
+            return  # TLS ends with a close_notify of its own
         with trio.move_on_after(self._limits.linger_seconds_max):
             await stream.send_eof()
             left = _LINGER_BYTES
@@ -285,7 +287,7 @@ class MetricsListener:
 
 
 def _build_on(page: Page, body: bytearray) -> bool:
-    """Make as much of a page as fits into a step; whether it is whole now."""
+    """Build one step of a page. Returns whether the page is complete."""
     began = perf_counter()
     for part in page.parts:
         body += part.encode()

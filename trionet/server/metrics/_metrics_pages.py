@@ -30,7 +30,7 @@ _INDEX = """/metrics   for Prometheus
 """
 
 Order = Callable[[Mapping[str, str]], object]
-"""``(parameters) -> value``: does something, and tells what, as JSON has it.
+"""``(parameters) -> value``: performs an action and returns its result as a JSON value.
 
 It raises :class:`~trionet.server.metrics._http_exchange.Refused` if it cannot.
 """
@@ -42,9 +42,9 @@ class MetricsPages:
 
     Args:
         snapshot: takes a snapshot of the metrics.
-        about: what else ``/snapshot`` has, by name; values as JSON has them.
+        about: returns further members of ``/snapshot``, by name; JSON values.
         sections: the lists of ``/snapshot``, by name.
-        orders: what can be asked to be done, by path.
+        orders: the actions that clients can request, by path.
     """
 
     _snapshot: Callable[[], Snapshot]
@@ -53,10 +53,10 @@ class MetricsPages:
     _orders: Mapping[str, Order] = attrs.field(factory=dict)
 
     def find(self, request: HttpRequest) -> Page:
-        """The page at a path.
+        """Return the page at a path, or perform the action there.
 
         Raises:
-            Refused: there is none, or its parameters are wrong.
+            Refused: nothing is at the path, or a parameter is invalid.
         """
         path = request.path
         if request.is_order:
@@ -70,14 +70,14 @@ class MetricsPages:
             return Page(_JSON, self._section(name, _limit(request), _before(request)))
         if path == "/":
             return Page("text/plain; charset=utf-8", iter([_INDEX]))
-        raise Refused(HTTPStatus.NOT_FOUND, "there is no such page; see /")
+        raise Refused(HTTPStatus.NOT_FOUND, "no such page; see / for the pages")
 
     def _carry_out(self, path: str, parameters: Mapping[str, str]) -> Page:
         order = self._orders.get(path)
         if order is None:
             raise Refused(
                 HTTPStatus.NOT_FOUND,
-                f"nothing to be done there; there is {', '.join(self._orders)}",
+                f"no action at this path; available: {', '.join(self._orders)}",
             )
         done = order(parameters)
         return Page(_JSON, iter([_json({"version": SNAPSHOT_VERSION, "done": done}) + "\n"]))
@@ -123,7 +123,7 @@ def _sample(names: tuple[str, ...], sample: Sample) -> dict[str, object]:
     labels = {name: value for name, value in zip(names, sample.labels, strict=True) if value}
     if sample.quantile:
         labels["quantile"] = sample.quantile
-    # JSON knows no infinity and no NaN.
+    # JSON has neither infinity nor NaN.
     value = sample.value if math.isfinite(sample.value) else None
     found: dict[str, object] = {"labels": labels, "value": value}
     if sample.suffix:
@@ -138,7 +138,7 @@ def _json(value: object) -> str:
 def _limit(request: HttpRequest) -> int:
     limit = _number(request, "limit", LIMIT)
     if not 1 <= limit <= LIMIT_MAX:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"limit: 1 to {LIMIT_MAX}")
+        raise Refused(HTTPStatus.BAD_REQUEST, f"invalid limit; allowed: 1 to {LIMIT_MAX}")
     return limit
 
 
@@ -150,7 +150,7 @@ def _number(request: HttpRequest, name: str, default: int) -> int:
     text = request.parameters.get(name)
     if text is None:
         return default
-    # Long enough for every number of ours; int() takes a time that grows with the square.
+    # 19 digits fit every number here; the time of int() grows with the square of the length.
     if not (text.isascii() and text.isdigit() and len(text) <= 19):
-        raise Refused(HTTPStatus.BAD_REQUEST, f"{name}: a whole number")
+        raise Refused(HTTPStatus.BAD_REQUEST, f"invalid {name}; expected a whole number")
     return int(text)

@@ -22,9 +22,9 @@ CONNECTIONS_REFUSED = Metric(
     "Connections closed unserved: their address had too many, or came too often.",
     ("listener", "limit"),
 )
-# Addresses whose rate is told: those that connected last.
+# How many addresses have their rate reported: those that connected last.
 ADDRESSES_MAX = 500
-# What Kafka says without a limit: the largest int64.
+# Kafka's value for no limit: the largest int64.
 _UNLIMITED = 2**63 - 1
 _MS = 1e3
 _NS = 1e9
@@ -34,8 +34,8 @@ class QuotaMetrics:
     """The collector of connection quotas, and of the time that accepting waits.
 
     Args:
-        quotas: of the server.
-        sampling: what averages are made over.
+        quotas: those of the server.
+        sampling: the windows of the averages.
     """
 
     def __init__(self, quotas: ConnectionQuotas, sampling: Sampling = DEFAULT_SAMPLING) -> None:
@@ -74,8 +74,8 @@ class MemoryPoolMetrics:
     """The collector of ``queued.max.request.bytes``.
 
     Args:
-        pool: of the server; None without a limit.
-        sampling: what its share of the time is made over.
+        pool: that of the server; None without a limit.
+        sampling: the windows of the ratio.
     """
 
     def __init__(self, pool: MemoryPool | None, sampling: Sampling = DEFAULT_SAMPLING) -> None:
@@ -97,14 +97,14 @@ _RATE = "max.connection.creation.rate"
 
 
 def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, object]]:
-    """A row for each limit, also where there is none.
+    """Yield a row for each possible limit, set or not.
 
-    Each has its ``entity``, the ``key`` of the setting, the ``limit`` (null for none), the
-    ``value`` that is measured, and where there are such the mean ``throttle_ms`` of who exceeded it
-    and how many connections were ``refused``.
+    A row has its ``entity``, the ``key`` of the setting, the ``limit`` (null for none), the
+    measured ``value``, and where they apply the mean ``throttle_ms`` of connections over the limit
+    and the number of connections ``refused``.
 
     Args:
-        quotas: of a server.
+        quotas: those of a server.
         now: in seconds of the loop's clock.
     """
     limits = quotas.limits

@@ -23,7 +23,7 @@ from .._processor_counts import ProcessorCounts
 from ._snapshot_sections import software_of
 
 NS = 1e9
-# More kinds of connections than this are counted together: what a client calls itself is up to it.
+# Further kinds of connections are counted together: clients choose their software name freely.
 KINDS_MAX = 100
 OTHER = ("other", "other")
 
@@ -55,8 +55,8 @@ _MAXIMA: Final[tuple[tuple[Metric, Callable[[ProcessorCounts], RollingMaximum]],
     (names.REAUTHENTICATION_LATENCY_MAX, lambda p: p.counters.longest_reauthentication_ms),
 )
 _Shares = Callable[[ProcessorCounts, LoopStatistics], tuple[float, float]]
-# With what each is capped at. Kafka's time in select is the loop's idle time: a poll that waits
-# lets others run.
+# Each with its cap. Kafka's time in select is the loop's idle time: a poll that waits lets other
+# tasks run.
 _SHARES: Final[tuple[tuple[Metric, float, _Shares], ...]] = (
     (names.REQUEST_SIZE_AVG, inf, lambda p, _: (p.bytes_sent, p.responses_sent)),
     (
@@ -72,7 +72,7 @@ _SHARES: Final[tuple[tuple[Metric, float, _Shares], ...]] = (
 
 
 class Sampling(NamedTuple):
-    """What averages and ratios are made over: the last windows.
+    """The windows over which averages and ratios are computed.
 
     Attributes:
         samples: ``metrics.num.samples``.
@@ -83,7 +83,7 @@ class Sampling(NamedTuple):
     seconds: float = SAMPLE_SECONDS
 
     def share(self, metric: Metric, at_most: float = inf) -> Share:
-        """See :class:`trionet.metrics._sensors.Share`."""
+        """Return a :class:`trionet.metrics._sensors.Share` over these windows."""
         return Share(metric, at_most=at_most, samples=self.samples, seconds=self.seconds)
 
 
@@ -94,9 +94,9 @@ class SelectorMetrics:
     """The collector of one server's selector metrics.
 
     Args:
-        processors: the processors there are at the moment.
-        loop: the loop that they share.
-        sampling: what rates and averages are made over.
+        processors: returns the current processors.
+        loop: returns the statistics of the loop that they share.
+        sampling: the windows of rates and averages.
     """
 
     def __init__(
@@ -134,11 +134,11 @@ class SelectorMetrics:
 class ConnectionKinds:
     """The collector of open connections by client software and by TLS cipher.
 
-    They are counted when somebody asks: a connection pays nothing, and what is gone cannot stay in
-    a count.
+    They are counted only for a snapshot: this costs connections nothing, and a closed connection
+    cannot remain in a count.
 
     Args:
-        processors: the processors there are at the moment.
+        processors: returns the current processors.
     """
 
     def __init__(self, processors: Callable[[], Iterable[Processor]]) -> None:

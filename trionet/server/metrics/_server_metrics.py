@@ -27,10 +27,10 @@ _TOTALS = ("requests", "responses", "bytes_received", "bytes_sent", "connections
 
 
 class UnnamedRequests:
-    """The requests of a server whose protocol nobody tells apart: all are of one kind.
+    """Request counts of a server without API names: all requests are of one kind.
 
     Args:
-        server: whose requests they are.
+        server: the server that counts them.
     """
 
     def __init__(self, server: SocketServer) -> None:
@@ -57,12 +57,12 @@ def server_collectors(
     samples: int = SAMPLES,
     seconds: float = SAMPLE_SECONDS,
 ) -> list[Collect]:
-    """What to register to measure a server; the last one measures its requests.
+    """Return the collectors of a server; the last one measures its requests.
 
     Args:
         server: running or not.
-        loop: the loop that it runs on.
-        requests: who tells its requests apart; see :class:`UnnamedRequests`.
+        loop: returns the statistics of the loop that it runs on.
+        requests: the request counts by name; see :class:`UnnamedRequests`.
         samples: ``metrics.num.samples``.
         seconds: ``metrics.sample.window.ms``, in seconds.
     """
@@ -86,12 +86,12 @@ def server_sections(
     log: LogRing,
     name_of: Callable[[Request], str | None] = lambda request: None,  # noqa: ARG005
 ) -> dict[str, Section]:
-    """The lists of a server's snapshot, by name.
+    """Return the lists of a server's snapshot, by name.
 
     Args:
         server: running.
         log: its last log lines.
-        name_of: what a request is called; None if nobody knows.
+        name_of: returns the name of a request; None if unknown.
     """
     return {
         "connections": partial(connections_page, lambda: server.processors, name_of),
@@ -101,10 +101,10 @@ def server_sections(
 
 
 def server_state(server: SocketServer, requests: RequestSource) -> dict[str, object]:
-    """The rest of a server's snapshot.
+    """Return the rest of a server's snapshot.
 
-    Where it listens, what waits, why connections ended, what its processors and all of it did
-    since the start, and its requests by kind.
+    The listeners, queue sizes, close reasons, totals of the server and of each processor since the
+    start, quotas, and requests by API.
     """
     statistics = server.statistics()
     return {

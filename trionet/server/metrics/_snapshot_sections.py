@@ -24,7 +24,7 @@ from ._connection_phase import phase_of
 NS = 1e9
 
 Row = Mapping[str, object]
-"""One row of a section, as JSON has it; it has a ``number``."""
+"""One row of a section, as a JSON object; it has a ``number``."""
 
 
 @attrs.frozen
@@ -32,8 +32,8 @@ class SectionPage:
     """A page of a section.
 
     Attributes:
-        total: how many rows the section has.
-        rows: those of this page, the newest first.
+        total: the number of rows in the section.
+        rows: the rows of this page, the newest first.
     """
 
     total: int
@@ -50,13 +50,13 @@ def connections_page(
     count_max: int,
     before: int | None,
 ) -> SectionPage:
-    """A page of the open connections: those of the last processor first.
+    """Return a page of the open connections, those of the last processor first.
 
     Args:
-        processors: the processors there are at the moment.
-        name_of: what a request is called; None if nobody knows (yet).
-        count_max: how many rows at most.
-        before: their numbers are below this; None for the newest.
+        processors: returns the current processors.
+        name_of: returns the name of a request; None if it is not known (yet).
+        count_max: the most rows to return.
+        before: only rows with a lower number; None for the newest.
     """
     now = trio.current_time()
     found = sorted(processors(), key=lambda processor: processor.id, reverse=True)
@@ -72,7 +72,7 @@ def connections_page(
 
 
 def software_of(channel: Channel) -> tuple[str, str]:
-    """What a client calls itself and its version; it may have said so before it authenticated."""
+    """Return the client's software name and version, which may precede its authentication."""
     name, version = getattr(channel.authenticator, "client_software", ("", ""))
     if name and version:
         return name, version
@@ -81,7 +81,7 @@ def software_of(channel: Channel) -> tuple[str, str]:
 
 
 def _number(processor: Processor, channel: Channel) -> int:
-    """Grows with the age of a processor's connections: the index at the end of the id does."""
+    """Return a number that is higher for newer connections, as the index in the channel id is."""
     return (processor.id << 32) + int(channel.id.rpartition("-")[2])
 
 
@@ -121,13 +121,13 @@ def _connection_row(
     }
 
 
-# What is told of a connection that closed, as it is.
+# The attributes of a closed connection that are reported unchanged.
 _NAMES = ("id", "listener", "processor", "peer", "principal", "detail")
 _NUMBERS = ("age_seconds", "requests", "bytes_received", "bytes_sent")
 
 
 def closed_page(closed: ClosedConnections, count_max: int, before: int | None) -> SectionPage:
-    """A page of the connections that closed last; the numbers as in :func:`connections_page`."""
+    """Return a page of recently closed connections; numbers as in :func:`connections_page`."""
     now = trio.current_time()
     rows: list[Row] = [
         {
@@ -143,5 +143,5 @@ def closed_page(closed: ClosedConnections, count_max: int, before: int | None) -
 
 
 def log_page(ring: LogRing, count_max: int, before: int | None) -> SectionPage:
-    """A page of the last log lines."""
+    """Return a page of the last log lines."""
     return SectionPage(len(ring), [attrs.asdict(line) for line in ring.page(count_max, before)])

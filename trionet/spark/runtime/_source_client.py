@@ -101,7 +101,7 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
         ):
             client.metadata.allow_auto_topic_creation = False
             nursery.start_soon(keep_polling, client)
-            admin = Admin._create(Calls(client, of_admin, SYSTEM.chance))  # noqa: SLF001
+            admin = Admin._create(Calls(client, of_admin, SYSTEM.rng))  # noqa: SLF001
             try:
                 with caller.block():
                     yield SourceClient(client, admin, settings_of_consumer)

@@ -293,7 +293,7 @@ class RangeFetcher:
         """Back off before the next attempt (KIP-580)."""
         self._failures += 1
         retry = self._client.settings.client.metadata.retry
-        await trio.sleep(retry.seconds(self._failures, SYSTEM.chance))
+        await trio.sleep(retry.seconds(self._failures, SYSTEM.rng))
 
     # The topic.
 

@@ -60,7 +60,7 @@ class MemoryNetwork:
         trace: called with every event.
 
     Attributes:
-        chance: the random number generator of ids.
+        rng: the random number generator of ids.
     """
 
     is_virtual = True
@@ -74,7 +74,7 @@ class MemoryNetwork:
         trace: Callable[[NetworkEvent], None] | None = None,
     ) -> None:
         self._medium = Medium(seed, faults or NetworkFaults(), trace)
-        self.chance = random.Random(f"ids {seed}")  # noqa: S311 - repeatable
+        self.rng = random.Random(f"ids {seed}")  # noqa: S311 - repeatable
         self.shuffle = random.Random(f"order {seed}").shuffle  # noqa: S311
         self._epoch_ms = epoch_ms
         self._sockets: dict[int, MemorySocket] = {}

@@ -272,14 +272,14 @@ def test_as_much_as_can_be_stays_where_all_want_the_same(first: Group, second: G
 
 @fewer
 @given(equal_groups(), st.randoms(use_true_random=False))
-def test_racks_cost_no_balance_and_come_to_rest(group: Group, chance: random.Random) -> None:
+def test_racks_cost_no_balance_and_come_to_rest(group: Group, rng: random.Random) -> None:
     partitions, members = group
     partitions = {
-        name: {n: frozenset(chance.sample("abc", chance.randint(1, 2))) for n in numbers}
+        name: {n: frozenset(rng.sample("abc", rng.randint(1, 2))) for n in numbers}
         for name, numbers in partitions.items()
     }
     members = {
-        member: MemberSubscription(TOPICS, rack_id=chance.choice(["a", "b", "c", "d", None]))
+        member: MemberSubscription(TOPICS, rack_id=rng.choice(["a", "b", "c", "d", None]))
         for member in members
     }
 
@@ -298,14 +298,14 @@ def test_racks_cost_no_balance_and_come_to_rest(group: Group, chance: random.Ran
 
 @fewer
 @given(mixed_groups(), st.randoms(use_true_random=False))
-def test_racks_cost_no_balance_in_mixed_groups(group: Group, chance: random.Random) -> None:
+def test_racks_cost_no_balance_in_mixed_groups(group: Group, rng: random.Random) -> None:
     partitions, members = group
     partitions = {
-        name: {n: frozenset(chance.sample("abc", 1)) for n in numbers}
+        name: {n: frozenset(rng.sample("abc", 1)) for n in numbers}
         for name, numbers in partitions.items()
     }
     members = {
-        member: MemberSubscription(each.topics, rack_id=chance.choice("ab"))
+        member: MemberSubscription(each.topics, rack_id=rng.choice("ab"))
         for member, each in members.items()
     }
 

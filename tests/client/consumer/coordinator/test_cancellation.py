@@ -77,7 +77,7 @@ async def test_a_join_that_is_cancelled_anywhere_goes_on_with_the_next_request(
 async def test_commits_that_are_cancelled_anywhere_are_made_or_not_and_the_next_one_works(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl, seed: int
 ) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     async with (
         open_member(broker, network, assignors=COOPERATIVE) as member,
         open_member(broker, network, assignors=COOPERATIVE) as other,
@@ -86,10 +86,10 @@ async def test_commits_that_are_cancelled_anywhere_are_made_or_not_and_the_next_
         nursery.start_soon(other.read_on)
         await member.read(lambda: len(member.has) == 2)
         for offset in range(20):
-            if chance.random() < 0.2:
+            if rng.random() < 0.2:
                 other.coordinator.rejoin("a test wants it")
             partition = min(member.subscription.assigned)
-            with trio.move_on_after(chance.choice([0, 0.0005, 0.001, 0.01])):
+            with trio.move_on_after(rng.choice([0, 0.0005, 0.001, 0.01])):
                 try:
                     await member.coordinator.commit({partition: OffsetAndMetadata(offset)})
                 except (CommitFailedError, RebalanceInProgressError):

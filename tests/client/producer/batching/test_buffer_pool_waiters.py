@@ -121,16 +121,16 @@ async def test_many_tasks_leave_all_memory_free(autojump_clock: trio.testing.Moc
     """B7."""
     pool = BufferPool(10_000)
     waiters = BufferPoolWaiters(pool)
-    chance = random.Random(7)
+    rng = random.Random(7)
     peak = 0
 
     async def use() -> None:
         nonlocal peak
         for _ in range(50):
-            size = chance.randrange(1, 6000)
+            size = rng.randrange(1, 6000)
             await take(waiters, pool, size)
             peak = max(peak, pool.bytes_max - pool.available)
-            await trio.sleep(chance.random() / 100)
+            await trio.sleep(rng.random() / 100)
             pool.give_back(size)
 
     async with trio.open_nursery() as nursery:

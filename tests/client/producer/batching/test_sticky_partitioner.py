@@ -80,10 +80,10 @@ def test_with_adaptation_partitions_with_short_queues_get_more() -> None:
     for queue, batches in zip(topic.queues, (3, 2, 1, 0), strict=True):
         for _ in range(batches):
             queue.add(ProducerBatch(queue.topic_partition, 1000, 0, 0.0))
-    chance = random.Random(0)
+    rng = random.Random(0)
 
     shares = Counter(
-        next_queue(topic, chance, frozenset(), is_adaptive=True).topic_partition.partition
+        next_queue(topic, rng, frozenset(), is_adaptive=True).topic_partition.partition
         for _ in range(10_000)
     )
 

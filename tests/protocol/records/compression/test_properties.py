@@ -40,13 +40,13 @@ sizes = st.one_of(
 @st.composite
 def bodies(draw: st.DrawFn) -> bytes:
     """Random bytes, repetitions of a pattern, or one behind the other, many times."""
-    size, chance = draw(sizes), random.Random(draw(st.integers(0, 1 << 32)))
+    size, rng = draw(sizes), random.Random(draw(st.integers(0, 1 << 32)))
     kind = draw(st.sampled_from(("random", "repetitive", "mixed")))
     if kind == "random":
-        return chance.randbytes(size)
+        return rng.randbytes(size)
     pattern = draw(st.binary(min_size=1, max_size=100))
     if kind == "mixed":
-        pattern = pattern * chance.randrange(1, 500) + chance.randbytes(chance.randrange(1, 50_000))
+        pattern = pattern * rng.randrange(1, 500) + rng.randbytes(rng.randrange(1, 50_000))
     return (pattern * (size // len(pattern) + 1))[:size]
 
 

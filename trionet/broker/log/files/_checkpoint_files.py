@@ -82,7 +82,7 @@ class FolderIdentity:
     directory_id: str
 
 
-def random_id(rng: random.Random = SYSTEM.chance) -> str:
+def random_id(rng: random.Random = SYSTEM.rng) -> str:
     """A new id as Kafka prints it; never one with a leading dash, which looks like an option."""
     while True:
         text = encode_id(_uuid(rng).bytes)
@@ -175,13 +175,13 @@ def partition_of(folder: str) -> PartitionKey | None:
     return found[1], int(found[2])
 
 
-def deleted_name(topic: str, partition: int, rng: random.Random = SYSTEM.chance) -> str:
+def deleted_name(topic: str, partition: int, rng: random.Random = SYSTEM.rng) -> str:
     """A name for the folder of a deleted partition, until it is removed."""
     # A folder name has at most 255 bytes, a topic name up to 249.
     return f"{topic[: 255 - 50]}-{partition}.{_uuid(rng).hex}-delete"
 
 
-def stray_name(topic: str, partition: int, rng: random.Random = SYSTEM.chance) -> str:
+def stray_name(topic: str, partition: int, rng: random.Random = SYSTEM.rng) -> str:
     """A name for the folder of a partition without a topic; it is never removed."""
     return f"{topic[: 255 - 50]}-{partition}.{_uuid(rng).hex}-stray"
 

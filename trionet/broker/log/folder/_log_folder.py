@@ -78,7 +78,7 @@ class LogFolder:
         directory: Directory,
         lock: FolderLock,
         identity: FolderIdentity,
-        rng: random.Random = SYSTEM.chance,
+        rng: random.Random = SYSTEM.rng,
     ) -> None:
         self.directory = directory
         self._rng = rng
@@ -431,7 +431,7 @@ async def open_log_folder(
     *,
     node_id: int,
     cluster_id: str | None = None,
-    rng: random.Random = SYSTEM.chance,
+    rng: random.Random = SYSTEM.rng,
 ) -> AsyncIterator[LogFolder]:
     """Lock a data folder for one broker, and close it at the end of the block.
 
