@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         RecordMetadata,
         open_producer,
     )
-    from trionet.server import SocketServer, serve
+    from trionet.server import CloseConnection, Endpoint, Request, SocketServer, serve
 
 __version__ = "0.1.0"
 
@@ -75,6 +75,7 @@ __all__ = [
     "Broker",
     "BufferExhaustedError",
     "CallTimedOutError",
+    "CloseConnection",
     "CommitFailedError",
     "ConfigError",
     "Consumer",
@@ -86,6 +87,7 @@ __all__ = [
     "DeliveryAbortedError",
     "DeliveryTimeoutError",
     "DisconnectedError",
+    "Endpoint",
     "FencedInstanceIdError",
     "FetchTooLargeError",
     "InvalidReceiveError",
@@ -104,6 +106,7 @@ __all__ = [
     "RecordMetadata",
     "RecordTooLargeError",
     "RecordWithdrawnError",
+    "Request",
     "RequestTimedOutError",
     "ResponseTooLargeError",
     "SendBatchError",
@@ -126,17 +129,20 @@ __all__ = [
 _HOMES = {
     "Admin": "trionet.client.admin",
     "Broker": "trionet.broker",
+    "CloseConnection": "trionet.server",
     "Consumer": "trionet.client.consumer",
     "ConsumerBatch": "trionet.client.consumer",
     "ConsumerRecord": "trionet.client.consumer",
     "Deliveries": "trionet.client.producer",
     "Delivery": "trionet.client.producer",
+    "Endpoint": "trionet.server",
     "ManualMetadataUpdater": "trionet.client",
     "NetworkClient": "trionet.client",
     "Node": "trionet.client",
     "OffsetAndMetadata": "trionet.client._topic_partition",
     "Producer": "trionet.client.producer",
     "RecordMetadata": "trionet.client.producer",
+    "Request": "trionet.server",
     "SocketServer": "trionet.server",
     "TopicPartition": "trionet.client._topic_partition",
     "open_admin": "trionet.client.admin",

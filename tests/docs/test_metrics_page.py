@@ -8,8 +8,7 @@ from pathlib import Path
 from trionet import open_broker
 from trionet.broker.telemetry._broker_metrics import KAFKA_METRICS
 from trionet.metrics._families import Metric
-from trionet.metrics._kafka_names import SERVER_METRICS
-from trionet.metrics._selector_names import SELECTOR_METRICS
+from trionet.metrics._kafka_names import SELECTOR_METRICS, SERVER_METRICS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 

@@ -7,9 +7,8 @@ import re
 import pytest
 
 from trionet.metrics._families import Kind
-from trionet.metrics._kafka_names import SERVER_METRICS
+from trionet.metrics._kafka_names import IO_RATIO, IO_WAIT_RATIO, SELECTOR_METRICS, SERVER_METRICS
 from trionet.metrics._naming import gauge, meter, sensor, summary
-from trionet.metrics._selector_names import IO_RATIO, IO_WAIT_RATIO, SELECTOR_METRICS
 
 EVERY = [*SERVER_METRICS, *SELECTOR_METRICS]
 

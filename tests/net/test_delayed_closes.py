@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import LocalProtocolError
-from trionet.net._delayed_closes import DelayedCloses
+from trionet.net._idle_expiry import DelayedCloses
 
 
 def test_the_earliest_is_closed_first_however_late_it_came() -> None:

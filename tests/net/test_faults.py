@@ -7,8 +7,8 @@ import pytest
 from support.wire import frame, tcp_pair
 from trionet.errors import AuthenticationError, InvalidReceiveError
 from trionet.net._channel import Channel
-from trionet.net._faults import fault_of
-from trionet.net.tls._tls_errors import TlsError
+from trionet.net._channel_steps import fault_of
+from trionet.net.tls._tls_transport import TlsError
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._transmission import Send
 from trionet.net.wire._transport import PlaintextTransport

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.net._preparing_time import PASSES_OWED_MAX, PreparingTime
+from trionet.net._preparing import PASSES_OWED_MAX, PreparingTime
 
 SECONDS_MAX = 2.0
 

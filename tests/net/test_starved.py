@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from trionet.net._starved import Starved
+from trionet.net._channel import Channel
+from trionet.net._channels import Starved
 from trionet.net.wire._memory_pool import MemoryPool
+
+
+class Unconnected:
+    """A transport of which nothing is needed."""
+
+    def fileno(self) -> int:
+        return -1
 
 
 def starved(pool: MemoryPool, woken: list[None]) -> Starved:
     """One that turns every order round, with channels a to c."""
     found = Starved(pool, lambda: woken.append(None), shuffle=lambda items: items.reverse())
-    channels: list[Any] = ["a", "b", "c"]
-    for channel in channels:
-        found.add(channel)
+    transport: Any = Unconnected()
+    for name in "abc":
+        found.add(Channel(name, transport, 100))
     return found
 
 
@@ -21,8 +29,7 @@ def test_the_order_is_not_that_in_which_they_came() -> None:
     """There may not be enough for all (KIP-72)."""
     waiting = starved(MemoryPool(10, 10), [])
 
-    taken: list[Any] = list(waiting.take())
-    assert ["c", "b", "a"] == taken
+    assert ["c", "b", "a"] == [channel.id for channel in waiting.take()]
     assert not waiting.channels
 
 

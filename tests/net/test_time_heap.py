@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from trionet.errors import LocalProtocolError
-from trionet.net._time_heap import TimeHeap
+from trionet.net._idle_expiry import TimeHeap
 
 
 def test_an_empty_heap_has_no_first() -> None:

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from support.ranges import RangedFile
 from support.tls import TlsClient, client_context, server_context, shake_hands
 from support.wire import reset, tcp_pair
-from trionet.net.tls._tls_errors import TlsError
-from trionet.net.tls._tls_transport import WRITE_BYTES_PER_SEND, TlsTransport
+from trionet.net.tls._tls_transport import WRITE_BYTES_PER_SEND, TlsError, TlsTransport
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._transmission import WRITE_BYTES_MAX, FileRange, Send
 

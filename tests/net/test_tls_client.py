@@ -12,7 +12,7 @@ from support.tls import authority, certificate, server_context, settings_for
 from support.wire import tcp_pair
 from trionet.errors import AuthenticationError
 from trionet.net.tls._tls_client import ClientTlsTransport
-from trionet.net.tls._tls_client_context import ClientTlsSettings, client_context
+from trionet.net.tls._tls_context import ClientTlsSettings, client_context
 from trionet.net.tls._tls_context import server_context as made_from_settings
 from trionet.net.tls._tls_transport import TlsTransport
 from trionet.net.wire._readiness import READ

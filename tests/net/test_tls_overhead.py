@@ -13,12 +13,12 @@ import pytest
 from support.key_updates import RecordWriter, logging_context
 from support.tls import TlsClient, server_context, shake_hands
 from support.wire import tcp_pair
-from trionet.net.tls._tls_errors import TlsError
 from trionet.net.tls._tls_transport import (
     OVERHEAD_BYTES_MAX,
     READ_BYTES_FIRST,
     RESPONSE_BYTES_MAX,
     SILENT_BYTES_MAX,
+    TlsError,
     TlsTransport,
 )
 

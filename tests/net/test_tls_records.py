@@ -10,8 +10,7 @@ import pytest
 
 from support.tls import TlsClient, client_context, server_context, shake_hands
 from support.wire import tcp_pair
-from trionet.net.tls._tls_errors import TlsError
-from trionet.net.tls._tls_transport import TlsTransport
+from trionet.net.tls._tls_transport import TlsError, TlsTransport
 
 # An application's record of TLS 1.2 that is shorter than what encryption alone adds.
 TOO_SHORT = b"\x17\x03\x03\x00\x09" + bytes(9)

@@ -20,8 +20,7 @@ from support.wire import LOOPBACK, Peer, open_sockets, reset, tcp_pair
 from trionet.net._network import SYSTEM
 from trionet.net._selector import Selector
 from trionet.net.wire._close_reason import CloseReason
-from trionet.net.wire._endpoint import ConnectionId, Endpoint
-from trionet.net.wire._listening import bind
+from trionet.net.wire._endpoint import ConnectionId, Endpoint, bind
 from trionet.net.wire._readiness import ReadinessKind, open_readiness
 from trionet.net.wire._transport import PlaintextTransport
 from trionet.server import Request, ServerConfig, SocketServer
@@ -120,7 +119,7 @@ def test_port_can_be_taken_again_at_once_but_not_shared(
     monkeypatch: pytest.MonkeyPatch, platform: str, reuse: int
 ) -> None:
     """KAFKA-14908: what allows the one on POSIX would allow the other on Windows."""
-    monkeypatch.setattr("trionet.net.wire._listening.sys.platform", platform)
+    monkeypatch.setattr("trionet.net.wire._endpoint.sys.platform", platform)
 
     with bound(listener()) as sock:
         assert reuse == sock.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)

@@ -18,8 +18,7 @@ from trionet.net._selector import Selector
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._transport import PlaintextTransport
 from trionet.server._connection import Connection
-from trionet.server._loop_faults import LoopFaults
-from trionet.server._recorder import Recording
+from trionet.server._recorder import LoopFaults, Recording
 from trionet.server._request_channel import NO_OP, Request, RequestChannel, ResponseQueue
 from trionet.server.metrics._connection_phase import ConnectionPhase, phase_of
 

@@ -14,7 +14,7 @@ from support.selecting import CountingReadiness
 from support.serving import answer, serving
 from support.wire import LOOPBACK
 from trionet.net.wire._readiness import ReadinessKind
-from trionet.server._accepted import CONNECTION_QUEUE_SIZE
+from trionet.server._connection import CONNECTION_QUEUE_SIZE
 
 
 async def test_flood_of_connections_is_registered_a_queue_at_a_time(

@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.serving import answer, serving
 from trionet.net.wire._readiness import ReadinessKind
-from trionet.server._loop_faults import LoopFaults
+from trionet.server._recorder import LoopFaults
 from trionet.server.quotas._connection_quotas import ConnectionQuotas
 
 

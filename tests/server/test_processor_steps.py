@@ -12,7 +12,7 @@ from support.serving import answer, echo, serving
 from support.wire import frame
 from trionet.metrics._request_times import TimedRequest
 from trionet.net._channel import Channel
-from trionet.net._poll_result import PollResult
+from trionet.net._channels import PollResult
 from trionet.net.wire._framing import Frame
 from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import _socket_server as socket_server

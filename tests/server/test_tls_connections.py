@@ -194,7 +194,7 @@ async def test_many_handshakes_at_once_are_stepped_one_by_one_if_each_takes_its_
     kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Old connections are served between them, whichever processor is theirs."""
-    monkeypatch.setattr("trionet.net._preparing_time.SECONDS_PER_PASS_MAX", 0.0)
+    monkeypatch.setattr("trionet.net._preparing.SECONDS_PER_PASS_MAX", 0.0)
     count = 30
     async with serving(kind, security=tls(), num_network_threads=3, num_io_threads=4) as rig:
         old = await rig.connect()

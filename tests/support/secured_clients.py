@@ -17,7 +17,7 @@ from trionet.client.network._open_client import open_network_client
 from trionet.client.network._settings import ClientSettings
 from trionet.client.security._settings import SaslClientSettings, SecuritySettings
 from trionet.net._network import SYSTEM, Network
-from trionet.net.tls._tls_client_context import ClientTlsSettings
+from trionet.net.tls._tls_context import ClientTlsSettings
 from trionet.net.wire._endpoint import SecurityProtocol
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
 

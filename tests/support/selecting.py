@@ -16,9 +16,8 @@ from support.tls import TlsClient, server_context, shake_hands
 from support.tls_peer import TlsPeer
 from support.wire import Peer, tcp_pair
 from trionet.net._channel import Channel
-from trionet.net._poll_result import PollResult
+from trionet.net._channels import PollResult, Shuffle
 from trionet.net._selector import Selector
-from trionet.net._starved import Shuffle
 from trionet.net.tls._tls_transport import TlsTransport
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._framing import Frame

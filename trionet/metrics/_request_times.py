@@ -84,17 +84,6 @@ class TimedRequest:
         sent_ns: the last byte was written, or there was nothing to write, or it failed.
     """
 
-    __slots__ = (
-        "answered_ns",
-        "handled_ns",
-        "picked_up_ns",
-        "received_ns",
-        "request_bytes",
-        "sent_ns",
-        "taken_ns",
-        "times",
-    )
-
     times: RequestTimes
     request_bytes: int
     received_ns: int
@@ -145,21 +134,6 @@ class RequestTimes:
         sizes: how many requests each bucket of sizes has.
         bytes: the sum of their sizes.
     """
-
-    __slots__ = (
-        "_local_ns",
-        "_remote_ns",
-        "_request_queue_ns",
-        "_response_queue_ns",
-        "_response_send_ns",
-        "_throttle_ns",
-        "_total_ns",
-        "buckets",
-        "bytes",
-        "names",
-        "requests",
-        "sizes",
-    )
 
     def __init__(self, *names: str) -> None:
         self.names: tuple[str, ...] = names

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from ._network import SYSTEM, Network
     from ._principal import Identity, Principal, PrincipalMapping
     from ._selector import Selector
-    from .tls._tls_client_context import ClientTlsSettings
-    from .tls._tls_context import TlsContexts, TlsSettings
+    from .tls._tls_context import ClientTlsSettings, TlsContexts, TlsSettings
     from .tls._tls_transport import TlsTransport
     from .wire._close_reason import CloseReason
     from .wire._endpoint import ConnectionId, Endpoint, SecurityProtocol
@@ -56,7 +55,7 @@ __all__ = [
 _HOMES = {
     "Authenticator": "_authenticator",
     "Channel": "_channel",
-    "ClientTlsSettings": "tls._tls_client_context",
+    "ClientTlsSettings": "tls._tls_context",
     "CloseReason": "wire._close_reason",
     "ConnectionId": "wire._endpoint",
     "Decoder": "wire._framing",

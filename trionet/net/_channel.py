@@ -91,41 +91,6 @@ class Channel:
         attachment: data of the channel's owner.
     """
 
-    __slots__ = (
-        "_decoder",
-        "_file",
-        "_frame_bytes_max",
-        "_frame_decoder",
-        "_read_bytes",
-        "attachment",
-        "authenticator",
-        "bytes_received",
-        "bytes_sent",
-        "close_detail",
-        "close_reason",
-        "failure",
-        "fd",
-        "has_staged",
-        "held_send",
-        "id",
-        "identify",
-        "initiator",
-        "interest",
-        "last_used_at",
-        "lease",
-        "limit_names",
-        "muting",
-        "network_thread_ns",
-        "pool",
-        "principal",
-        "reached",
-        "send",
-        "staged",
-        "state",
-        "tls",
-        "transport",
-    )
-
     def __init__(
         self,
         id: str,

@@ -14,26 +14,55 @@ collects the outcome in :attr:`ChannelSteps.result`. Two rules are implemented h
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from typing import Final
 
-from ..errors import LocalProtocolError
+from ..errors import AuthenticationError, InvalidReceiveError, LocalProtocolError
 from ._channel import Channel
 from ._channel_state import ChannelState
-from ._channels import Channels
-from ._faults import fault_of
+from ._channels import Channels, PollResult, Shuffle, Starved
 from ._idle_expiry import IdleExpiry
 from ._mute_state import Unread
-from ._poll_result import PollResult
 from ._preparing import REQUEST, Decision, Preparing
 from ._selector_counters import SelectorCounters
-from ._starved import Shuffle, Starved
+from .tls._tls_transport import TlsError
 from .wire._close_reason import CloseReason
+from .wire._connecting import reason_of
 from .wire._framing import Frame
 from .wire._memory_pool import MemoryPool
 from .wire._readiness import HANGUP, READ, WRITE, Readiness
 from .wire._transmission import Outgoing, Send
+
+logger = logging.getLogger("trionet.net.selector")
+
+
+def log_unexpected(channel: Channel, error: Exception) -> None:
+    """Log what only a bug can have raised; for an owner that does not."""
+    logger.warning("unexpected error on %s; closing it", channel.id, exc_info=error)
+
+
+def fault_of(channel: Channel, error: Exception) -> tuple[CloseReason, str]:
+    """The reason and its detail, for the log; ERROR is what only a bug can have raised."""
+    match error:
+        case EOFError():
+            return channel.end_of_stream_reason, ""
+        case AuthenticationError():
+            return CloseReason.AUTHENTICATION_FAILED, str(error)
+        case TlsError():
+            return error.close_reason, str(error)
+        case InvalidReceiveError():
+            return CloseReason.INVALID_RECEIVE, str(error)
+        case OSError() if channel.state is ChannelState.CONNECTING:
+            return CloseReason.NOT_CONNECTED, reason_of(error)
+        case OSError() if channel.send is not None:
+            return CloseReason.SEND_FAILED, str(error)
+        case OSError():
+            return CloseReason.PEER_RESET, str(error)
+        case _:
+            return CloseReason.ERROR, repr(error)
+
 
 _CONNECTING: Final = ChannelState.CONNECTING
 _HANDSHAKING: Final = ChannelState.HANDSHAKING

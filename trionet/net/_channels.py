@@ -1,12 +1,16 @@
-"""The open channels of one Selector, and the bytes transferred by all it has ever had."""
+"""The channels of one Selector: the open ones, those short of memory, those of a poll."""
 
 # Compiled by mypyc.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ._channel import Channel
+from .wire._framing import Frame
+from .wire._memory_pool import MemoryPool
 
 
 class Channels:
@@ -54,3 +58,80 @@ class Channels:
         self._sent_before += channel.bytes_sent
         del self._by_id[channel.id]
         del self.by_fd[channel.fd]
+
+
+class PollResult:
+    """What one poll achieved; valid until the next poll.
+
+    Attributes:
+        connected: outgoing connections that were made; their TLS and authentication may still be
+            to be done.
+        completed_receives: ``(channel, frame)``, at most one per channel.
+        completed_sends: channels whose Send was written to its last byte during the poll.
+        disconnected: channels that ended since the last poll, each once, except those that their
+            owner closed with :meth:`Selector.close`.
+    """
+
+    __slots__ = ("completed_receives", "completed_sends", "connected", "disconnected")
+
+    def __init__(self) -> None:
+        self.connected: list[Channel] = []
+        self.completed_receives: list[tuple[Channel, Frame]] = []
+        self.completed_sends: list[Channel] = []
+        self.disconnected: list[Channel] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.completed_receives or self.completed_sends or self.disconnected or self.connected
+        )
+
+
+Shuffle = Callable[[list[Any]], None]
+"""Shuffles a list in place."""
+
+
+class Starved:
+    """Keeps the channels that got no memory from a pool until there is some.
+
+    Args:
+        pool: provides the memory; None for no limit.
+        wake: called when there may be memory again.
+        shuffle: decides which channel is first; None for any order.
+
+    Attributes:
+        channels: the waiting channels.
+    """
+
+    __slots__ = ("_pool", "_wake", "channels", "shuffle")
+
+    def __init__(
+        self, pool: MemoryPool | None, wake: Callable[[], None], shuffle: Shuffle | None
+    ) -> None:
+        self.shuffle = shuffle or random.shuffle
+        self._pool = pool
+        self._wake = wake
+        self.channels: dict[Channel, None] = {}
+
+    def add(self, channel: Channel) -> None:
+        """Keep a channel whose frame found no memory."""
+        assert self._pool is not None
+        self.channels[channel] = None
+        self._pool.wake_when_available(self._wake)
+
+    def take(self) -> list[Channel]:
+        """The channels that may try again now, in an order that favours none of them."""
+        assert self._pool is not None
+        if self._pool.is_depleted:
+            self._pool.wake_when_available(self._wake)
+            return []
+        channels = list(self.channels)
+        self.shuffle(channels)  # there may not be enough for all, and not always for the same
+        self.channels.clear()
+        return channels
+
+    def release(self, channel: Channel, now: float) -> None:
+        """Give back what a channel holds; it has ended, or its frame was no request."""
+        lease = channel.take_lease()
+        if lease is not None and self._pool is not None:
+            self._pool.release(lease, now)

@@ -20,11 +20,9 @@ from .tls import _wall_clock as wall_clock
 from .tls._tls_client import ClientTlsTransport
 from .tls._tls_transport import TlsTransport
 from .wire import _connecting as connecting
-from .wire._connecting import Address
-from .wire._endpoint import Endpoint
-from .wire._listening import bind
+from .wire._connecting import Address, ListeningSocket, Socket
+from .wire._endpoint import Endpoint, bind
 from .wire._readiness import Readiness, ReadinessKind, open_readiness
-from .wire._sockets import ListeningSocket, Socket
 from .wire._transport import PlaintextTransport, TransportLayer
 
 
@@ -48,7 +46,7 @@ class Network(Protocol):
     def listen(
         self, endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int
     ) -> ListeningSocket:
-        """See :func:`trionet.net.wire._listening.bind`."""
+        """See :func:`trionet.net.wire._endpoint.bind`."""
 
     async def wait_acceptable(self, listening: Any) -> None:
         """Wait until a listening socket of this network may have a connection."""

@@ -5,29 +5,110 @@ connect, TLS handshake or authentication and returns a :class:`Decision`, which
 :meth:`.ChannelSteps.carry_out` applies. Nothing here modifies a channel or knows of the Selector.
 
 Three limits protect against peers that only pretend to authenticate: each has a timeout, only a
-limited number may be in progress, and each pass of the loop spends a limited time on them (see
-:mod:`._preparing_time`).
+limited number may be in progress, and each pass of the loop spends a limited time on them.
+
+That time is shared by all selectors of a loop, since the steps of one hold up the others, too. A
+step of a handshake costs as much as a hundred requests, with a long RSA key as a thousand, and
+cannot be cut short: so time is limited, not the number of steps. What a step takes beyond the time
+of its pass is missing in the next ones, up to a limit: a request takes several passes from its
+arrival to its response, and should meet one long step, not one in each pass. A pass ends when a
+selector comes again that has come before. Channels that had to wait in one pass are first in the
+next, or the first selector could take all of each.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
 from typing import Final
 
 import attrs
+from trio.lowlevel import RunVar
 
 from ._authenticator import Authenticator, Gate, Progress, Step
 from ._channel import Channel
 from ._channel_state import ChannelState
-from ._delayed_closes import DelayedCloses
-from ._preparing_time import preparing_time
+from ._idle_expiry import DelayedCloses
 from ._principal import Principal
 from ._selector_counters import SelectorCounters
 from .wire._close_reason import CloseReason
 from .wire._framing import Frame, invalid_size, size_limit
 from .wire._readiness import READ
 from .wire._transmission import Send
+
+# What a request waits for at most because of strangers, beside the step that goes beyond it.
+SECONDS_PER_PASS_MAX = 0.002
+# How much of a long step is made up for, in passes; after these there is time for another.
+PASSES_OWED_MAX = 4
+
+
+class PreparingTime:
+    """Decides who may make the next step; pure but for its clock.
+
+    Args:
+        seconds_max: for all steps of one pass.
+        clock: seconds, of any origin.
+    """
+
+    def __init__(self, seconds_max: float, clock: Callable[[], float] = perf_counter) -> None:
+        self._seconds_max = seconds_max
+        self._clock = clock
+        self._spent = 0.0
+        self._turns: dict[object, int] = {}  # of this pass, by who came in it
+        self._served: set[object] = set()  # in this pass
+        self._waiting: dict[object, None] = {}  # who waits for longest comes first
+
+    def may_work(self, worker: object, turn: int) -> bool:
+        """Whether a worker may make a step; if not, it asks again in its next turn.
+
+        Args:
+            worker: who asks.
+            turn: changes from one pass of the loop to the next.
+        """
+        if self._turns.get(worker, turn) != turn:
+            self._begin_pass()
+        self._turns[worker] = turn
+        has_time = self._spent <= self._seconds_max
+        if has_time and worker is next(iter(self._waiting), worker):
+            self._served.add(worker)
+            return True
+        self._waiting[worker] = None
+        return False
+
+    def _begin_pass(self) -> None:
+        # Who waited and did not come has nothing to do any more.
+        waiting = [each for each in self._waiting if each in self._turns]
+        self._waiting = dict.fromkeys(each for each in waiting if each not in self._served)
+        self._turns.clear()
+        self._served.clear()
+        owed = max(0.0, self._spent - self._seconds_max)
+        self._spent = min(owed, PASSES_OWED_MAX * self._seconds_max)
+
+    @contextmanager
+    def spending(self) -> Iterator[None]:
+        """Count the time of a step."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._spent += self._clock() - began
+
+
+_of_loop: RunVar[PreparingTime] = RunVar("trionet.net._preparing")
+
+
+def preparing_time() -> PreparingTime:
+    """That of the loop that runs."""
+    try:
+        return _of_loop.get()
+    except LookupError:
+        found = PreparingTime(SECONDS_PER_PASS_MAX)
+        _of_loop.set(found)
+        return found
+
 
 # The maximum number of channels of one Selector that are becoming ready, of those delayed after a
 # failure, and of those lingering. One more expires the first of its kind.

@@ -35,16 +35,13 @@ from ..metrics._request_times import now_ns
 from ._alarm import Alarm
 from ._channel import Channel
 from ._channel_state import ChannelState
-from ._channel_steps import ChannelSteps
-from ._faults import log_unexpected
+from ._channel_steps import ChannelSteps, log_unexpected
+from ._channels import PollResult, Shuffle
 from ._mute_state import MuteState, Unread
-from ._poll_result import PollResult
-from ._starved import Shuffle
 from .wire._close_reason import CloseReason
-from .wire._connecting import Address, begin_connect
+from .wire._connecting import Address, Socket, begin_connect
 from .wire._memory_pool import MemoryPool
 from .wire._readiness import EVENTS_MAX, READ, WRITE, Readiness
-from .wire._sockets import Socket
 from .wire._transmission import Outgoing
 
 # The handlers run during the first of them. With two, a busy connection's next request finds the

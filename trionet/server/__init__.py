@@ -11,6 +11,7 @@ from ..net.wire._transmission import FileRange, Send
 from ._channel_builder import ListenerSecurity
 from ._closed_connections import ClosedConnection
 from ._dialect import SIZE_PREFIXED, Dialect
+from ._recorder import Recorder
 from ._request_channel import NO_OP, CloseConnection, NoOp, Request, RequestChannel, Response
 from ._serve import Served, serve
 from ._server_config import ServerConfig
@@ -30,6 +31,7 @@ __all__ = [
     "ListenerLimits",
     "ListenerSecurity",
     "NoOp",
+    "Recorder",
     "Request",
     "RequestChannel",
     "Response",

@@ -18,12 +18,11 @@ from contextlib import closing
 import attrs
 import trio
 
-from ..net._delayed_closes import DelayedCloses
+from ..net._idle_expiry import DelayedCloses
 from ..net._network import Network
-from ..net.wire._connecting import Address
+from ..net.wire._connecting import Address, ListeningSocket, Socket
 from ..net.wire._endpoint import Endpoint
-from ..net.wire._sockets import ListeningSocket, Socket
-from ._accepted import Accepted
+from ._connection import Accepted
 from ._processor import Processor
 from ._server_config import ServerConfig
 from ._shared import Shared

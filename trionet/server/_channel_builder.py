@@ -16,10 +16,10 @@ from ..net._network import SYSTEM, Network
 from ..net._principal import Identity, Principal, PrincipalBuilder, PrincipalMapping
 from ..net.tls._certificate import distinguished_name
 from ..net.tls._tls_transport import TlsTransport
+from ..net.wire._connecting import Socket
 from ..net.wire._endpoint import Endpoint, SecurityProtocol
 from ..net.wire._framing import LimitNames
 from ..net.wire._memory_pool import MemoryPool
-from ..net.wire._sockets import Socket
 from ._dialect import SIZE_PREFIXED, Dialect
 
 _LIMIT_NAMES: Final = LimitNames("socket.request.max.bytes", "sasl.server.max.receive.size")

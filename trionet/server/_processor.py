@@ -30,17 +30,16 @@ from .._util._cancellation import Checkpoint
 from ..errors import LocalProtocolError
 from ..metrics._request_times import TimedRequest, now_ns
 from ..net._channel import Channel
+from ..net._channels import PollResult
 from ..net._mute_state import MuteEvent
-from ..net._poll_result import PollResult
 from ..net._selector import Selector
 from ..net.wire._close_reason import BY_PEER, CloseReason
 from ..net.wire._endpoint import ConnectionId, Endpoint
 from ..net.wire._framing import Frame
 from ..net.wire._transmission import Send
-from ._accepted import Accepted, NewConnections, drop
 from ._channel_builder import ChannelBuilder
 from ._closed_connections import ClosedConnection
-from ._connection import Connection
+from ._connection import Accepted, Connection, NewConnections, drop
 from ._handler_pool import NeverWaits, handle_waiting, has_lone
 from ._processor_counts import ProcessorCounts
 from ._request_channel import CloseConnection, NoOp, Request, Response, ResponseQueue

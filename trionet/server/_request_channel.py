@@ -82,21 +82,6 @@ class Request(TimedRequest):
             networkThreadTimeNanos).
     """
 
-    __slots__ = (
-        "channel",
-        "client_id",
-        "error_code",
-        "is_answered",
-        "is_left_out",
-        "kind",
-        "lease",
-        "network_thread_ns",
-        "payload",
-        "response",
-        "responses",
-        "throttle_ns",
-    )
-
     def __init__(
         self,
         responses: ResponseQueue,

@@ -10,8 +10,7 @@ from ..metrics._request_times import RequestTimes
 from ..net._channel import Channel
 from ._closed_connections import ClosedConnections
 from ._handler_pool import Handler, NeverWaits
-from ._loop_faults import LoopFaults
-from ._recorder import Recording
+from ._recorder import LoopFaults, Recording
 from ._request_channel import RequestChannel
 from .quotas._connection_quotas import ConnectionQuotas
 

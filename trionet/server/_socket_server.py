@@ -21,17 +21,16 @@ from ..metrics._request_times import RequestTimes
 from ..net._network import SYSTEM, Network
 from ..net._selector import Selector
 from ..net.wire._close_reason import CloseReason
+from ..net.wire._connecting import ListeningSocket
 from ..net.wire._endpoint import Endpoint
 from ..net.wire._memory_pool import MemoryPool
-from ..net.wire._sockets import ListeningSocket
 from ._acceptor import Acceptor
 from ._channel_builder import PLAINTEXT, ChannelBuilder, ListenerSecurity
 from ._closed_connections import ClosedConnections
 from ._dialect import SIZE_PREFIXED, Dialect
 from ._handler_pool import Handler, HandlerPool, NeverWaits
-from ._loop_faults import LoopFaults
 from ._processor import Processor
-from ._recorder import Recorder, Recording
+from ._recorder import LoopFaults, Recorder, Recording
 from ._request_channel import RequestChannel
 from ._server_config import ServerConfig
 from ._server_statistics import ServerStatistics, combined

@@ -21,8 +21,7 @@ from support.tls import certificate, client_context, write_pem
 from support.wire import Peer
 from trionet import Broker, ConfigError, open_broker
 from trionet.broker.telemetry._broker_metrics import KAFKA_METRICS, BrokerMetrics
-from trionet.metrics._kafka_names import SERVER_METRICS
-from trionet.metrics._selector_names import SELECTOR_METRICS
+from trionet.metrics._kafka_names import SELECTOR_METRICS, SERVER_METRICS
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 
 

@@ -18,7 +18,7 @@ from trionet.client.security._settings import (
     TokenProvider,
 )
 from trionet.errors import ConfigError
-from trionet.net.tls._tls_client_context import ClientTlsSettings
+from trionet.net.tls._tls_context import ClientTlsSettings
 from trionet.net.wire._endpoint import SecurityProtocol
 
 PACKAGE = "org.apache.kafka.common.security"

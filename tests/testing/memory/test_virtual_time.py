@@ -29,7 +29,7 @@ from support.virtual import Digest, connect_in_memory
 from support.wire import open_sockets
 from trionet import ConfigError, LocalProtocolError, open_broker
 from trionet.net._channel import Channel
-from trionet.net._poll_result import PollResult
+from trionet.net._channels import PollResult
 from trionet.net._selector import Selector
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._endpoint import Endpoint

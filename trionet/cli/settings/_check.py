@@ -133,7 +133,7 @@ def _conflicts(own: Mapping[str, Mapping[str, str]]) -> list[Finding]:
     from trionet.client.admin.calls._settings import admin_settings
     from trionet.client.consumer._config import consumer_settings
     from trionet.client.producer._config import producer_settings
-    from trionet.net.tls._tls_client_context import client_context
+    from trionet.net.tls._tls_context import client_context
 
     readers: dict[str, Callable[[Mapping[str, str]], ClientSettings]] = {
         "producer": lambda settings: producer_settings(settings, {}).client,

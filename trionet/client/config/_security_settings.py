@@ -11,7 +11,7 @@ from ...errors import ConfigError
 from ...net.sasl import _oauthbearer as oauthbearer
 from ...net.sasl._jaas import LoginModule, parse_jaas
 from ...net.tls._key_stores import STORE_BYTES_MAX
-from ...net.tls._tls_client_context import ClientTlsSettings
+from ...net.tls._tls_context import ClientTlsSettings
 from ...net.wire._endpoint import SecurityProtocol
 from ..security._settings import (
     MECHANISMS,

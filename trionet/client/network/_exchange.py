@@ -38,7 +38,7 @@ from ...errors import (
     WireFormatError,
 )
 from ...net._channel import Channel
-from ...net._poll_result import PollResult
+from ...net._channels import PollResult
 from ...net._selector import Selector
 from ...net.wire._close_reason import CloseReason
 from ...net.wire._framing import Frame

@@ -18,7 +18,7 @@ from ...net.sasl._oauthbearer import OAuthBearerClient
 from ...net.sasl._plain import PlainClient
 from ...net.sasl._scram import ScramClient, ScramPassword
 from ...net.tls._store_threads import in_store_thread
-from ...net.tls._tls_client_context import client_context
+from ...net.tls._tls_context import client_context
 from ...net.wire._endpoint import SecurityProtocol
 from ...net.wire._transport import TransportLayer
 from ._login import TokenLogin

@@ -11,7 +11,7 @@ from ...errors import ConfigError
 from ...net.sasl import _oauthbearer as oauthbearer
 from ...net.sasl import _plain as plain
 from ...net.sasl import _scram as scram
-from ...net.tls._tls_client_context import ClientTlsSettings
+from ...net.tls._tls_context import ClientTlsSettings
 from ...net.wire._endpoint import SecurityProtocol
 from .._backoff import ExponentialBackoff
 

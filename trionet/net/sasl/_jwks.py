@@ -20,7 +20,7 @@ import trio
 
 from ..._util._regular_file import read_regular_file
 from ...errors import ConfigError
-from ..tls._tls_errors import describe
+from ..tls._tls_transport import describe
 from ._jwt_validation import Key, KeySet
 
 logger = logging.getLogger("trionet.net.sasl")

@@ -11,8 +11,7 @@ import socket
 import ssl
 
 from ...errors import AuthenticationError
-from ._tls_errors import describe
-from ._tls_transport import READ_BYTES_FIRST, TlsTransport
+from ._tls_transport import READ_BYTES_FIRST, TlsTransport, describe
 
 
 class ClientTlsTransport(TlsTransport):
@@ -20,7 +19,7 @@ class ClientTlsTransport(TlsTransport):
 
     Args:
         sock: owned from here on; connected before the first step of the handshake.
-        context: from :mod:`._tls_client_context`.
+        context: from :mod:`._tls_context`.
         server_name: the name to request (SNI), which the certificate must contain.
     """
 

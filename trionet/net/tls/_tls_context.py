@@ -1,4 +1,4 @@
-"""Creates and reloads the TLS context of a listener from its ``ssl.*`` settings.
+"""Creates and reloads the TLS contexts of listeners and clients from their ``ssl.*`` settings.
 
 Keys are passed to OpenSSL in an anonymous in-memory file where the system supports it (Linux),
 otherwise in a temporary file that only its owner can read, encrypted if it was written here.
@@ -307,3 +307,45 @@ def _private_file(content: bytes) -> Iterator[str]:
         yield path
     finally:
         os.unlink(path)
+
+
+# "https" is the rule of RFC 2818, by the name that Java has for it.
+_IDENTIFICATIONS = ("https", "")
+
+
+@attrs.frozen
+class ClientTlsSettings(StoreSettings):
+    """The ``ssl.*`` settings of a client; see Kafka's keys of the same names.
+
+    A key store is only needed for brokers that require a client certificate. Without a trust store,
+    the system's certificates are trusted.
+
+    Attributes:
+        endpoint_identification_algorithm: ``https`` to compare the name connected to with those in
+            the broker's certificate, or empty for no comparison: then the owner of any certificate
+            of the authority can impersonate the broker.
+    """
+
+    endpoint_identification_algorithm: str = "https"
+
+
+def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
+    """Read the stores and make a client's context; blocks, so call it in a thread.
+
+    Raises:
+        ConfigError: a store cannot be read or opened with its password, key and certificate do not
+            belong together, or a setting is not allowed; never quotes a password or a key.
+    """
+    algorithm = settings.endpoint_identification_algorithm.lower()
+    if algorithm not in _IDENTIFICATIONS:
+        raise ConfigError(
+            f"ssl.endpoint.identification.algorithm = {algorithm!r} is not allowed; allowed: https,"
+            " or an empty text for no check of the broker's name"
+        )
+    context = new_context(ssl.PROTOCOL_TLS_CLIENT, settings)
+    context.check_hostname = bool(algorithm)
+    store = (settings.keystore_location, settings.keystore_key, settings.keystore_certificate_chain)
+    if any(each is not None for each in store):
+        load_key(context, read_key_store(settings))
+    load_trust(context, settings, ssl.Purpose.SERVER_AUTH)
+    return context

@@ -16,16 +16,39 @@ chunks, one per turn of the loop, and a peer that sends nothing else is disconne
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from typing import cast
 
 from ...errors import AuthenticationError
+from ..wire._close_reason import CloseReason
 from ..wire._connecting import finish_connect
 from ..wire._readiness import READ, WRITE
 from ..wire._transmission import GATHER_BUFFERS_MAX, WRITE_BYTES_MAX, Buffer, FileRange
 from ..wire._transport import has_ended, has_unread
-from ._tls_errors import TlsError, describe
+
+# What Python puts around the text of an error: "[SSL] internal error (_ssl.c:2580)".
+_PLACE = re.compile(r"^\[[^\]]*\] | \(_ssl\.c:\d+\)$")
+
+
+class TlsError(OSError):
+    """Raised when the peer violates TLS after the handshake; the connection is unusable.
+
+    Attributes:
+        close_reason: the reason to close its channel with.
+    """
+
+    close_reason = CloseReason.TLS_FAILED
+
+
+def describe(error: ssl.SSLError) -> str:
+    """Return the reason of an error, without Python's file names and line numbers."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the peer's certificate is not accepted: {error.verify_message}"
+    text = error.reason or _PLACE.sub("", str(error))
+    return text.replace("_", " ").lower()
+
 
 # How much plaintext is encrypted before it is sent: what a peer that reads slowly can make each of
 # its connections keep in memory, once encrypted.

@@ -1,15 +1,42 @@
-"""Outgoing connections: names to addresses, and sockets that connect without waiting."""
+"""Sockets, and outgoing connections: names to addresses, and connecting without waiting."""
 
 from __future__ import annotations
 
 import errno
 import os
 import socket
-from typing import cast
+from typing import Any, Protocol, cast
 
 import trio
 
-from ._sockets import Socket
+
+class Socket(Protocol):
+    """The socket of a connection, as far as it is not the business of its transport."""
+
+    def fileno(self) -> int: ...
+
+    def getsockname(self) -> Any: ...
+
+    def getpeername(self) -> Any: ...
+
+    def getsockopt(self, level: int, option: int, /) -> int: ...
+
+    def setsockopt(self, level: int, option: int, value: int, /) -> None: ...
+
+    def connect_ex(self, address: Any, /) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class ListeningSocket(Protocol):
+    """A socket that connections are accepted from; accepting never waits."""
+
+    def accept(self) -> tuple[Socket, Any]: ...
+
+    def getsockname(self) -> Any: ...
+
+    def close(self) -> None: ...
+
 
 Address = tuple[str, int] | tuple[str, int, int, int]
 """An IP address and a port, and what IPv6 adds to them."""

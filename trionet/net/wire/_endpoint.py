@@ -1,4 +1,4 @@
-"""Endpoints of listeners and ids of connections: plain, frozen values.
+"""Endpoints of listeners and their sockets, and ids of connections: plain, frozen values.
 
 ``PLAINTEXT://127.0.0.1:9092`` is an :class:`Endpoint`, ``127.0.0.1:9092-127.0.0.1:50123-0-7`` a
 :class:`ConnectionId` (Kafka: Endpoint, ListenerName, SecurityProtocol, ServerConnectionId).
@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 import re
+import socket
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
 
 import attrs
 
 from ...errors import ConfigError
-from ._connecting import Address
-from ._sockets import Socket
+from ._connecting import Address, Socket
 
 PORT_MAX = 65535
 
@@ -175,3 +176,37 @@ def _host(text: str) -> str | None:
 def _port(text: str) -> int | None:
     is_number = text and len(text) <= 10 and _DIGITS.issuperset(text)
     return int(text) if is_number and int(text) <= PORT_MAX else None
+
+
+def bind(endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int) -> socket.socket:
+    """A listening socket for an endpoint; the wildcard is dual-stack where the system allows.
+
+    Args:
+        endpoint: host ``""`` is the wildcard; port 0 takes a free one.
+        backlog: ``socket.listen.backlog.size``.
+        receive_buffer_bytes: ``socket.receive.buffer.bytes``; -1 leaves the system's.
+
+    Raises:
+        OSError: the address cannot be bound; says which and why.
+    """
+    host = endpoint.host
+    is_ipv6 = ":" in host or (not host and socket.has_dualstack_ipv6())
+    family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":  # where it would let a second server take the port
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not host else 1)
+        if receive_buffer_bytes != -1:
+            # Before bind, so that accepted sockets inherit a fitting window scale.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        sock.bind((host, endpoint.port))
+        sock.listen(backlog)
+        sock.setblocking(False)
+    except OSError as error:
+        sock.close()
+        raise OSError(
+            error.errno, f"cannot listen on {endpoint}: {error.strerror or error}"
+        ) from error
+    return sock

@@ -120,19 +120,6 @@ class FrameDecoder:
         limit_name: as above; changes with ``frame_bytes_max``.
     """
 
-    __slots__ = (
-        "_filled",
-        "_head",
-        "_payload",
-        "_size",
-        "error",
-        "frame_bytes_max",
-        "frames",
-        "is_inside_frame",
-        "limit_name",
-        "oversized_bytes",
-    )
-
     def __init__(self, frame_bytes_max: int, limit_name: str = NO_SETTING) -> None:
         self.frame_bytes_max: int = size_limit(frame_bytes_max)
         self.frames: deque[Frame] = deque()

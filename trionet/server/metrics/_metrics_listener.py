@@ -19,8 +19,7 @@ from time import perf_counter
 import attrs
 import trio
 
-from ...net.wire._endpoint import Endpoint
-from ...net.wire._listening import bind
+from ...net.wire._endpoint import Endpoint, bind
 from .._acceptor import OUT_OF_RESOURCES, RESOURCE_PAUSE_SECONDS
 from ._http_exchange import HttpExchange, HttpRequest, HttpResponse, HttpRules, Refused
 

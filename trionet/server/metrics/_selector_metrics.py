@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
-from ...metrics import _selector_names as names
+from ...metrics import _kafka_names as names
 from ...metrics._families import Family, Metric
 from ...metrics._kafka_names import EXPIRED_CONNECTIONS_KILLED, EXPIRED_CONNECTIONS_KILLED_COUNT
 from ...metrics._loop import LoopStatistics
