@@ -68,14 +68,12 @@ async def test_without_a_token_nothing_is_closed() -> None:
             reader = MetricsListenerReader(client)
             [row] = (await reader.rows("connections"))[0]
 
-            with pytest.raises(
-                MetricsPagesError, match="POST needs a server that asks for a token"
-            ):
+            with pytest.raises(MetricsPagesError, match="POST needs a listener with a token"):
                 await reader.close_connection(row["id"])
             assert 1 == broker.statistics().server.connections
 
 
-async def test_a_wrong_token_is_told() -> None:
+async def test_a_wrong_token_is_rejected() -> None:
     async with open_broker(metrics_listener=HERE, metrics_listener_token=TOKEN) as broker:
         assert broker.metrics is not None
         async with HttpClient(f"{broker.metrics.url}", token="another") as client:
