@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import trio
 
 from .tls import _wall_clock as wall_clock
-from .tls._tls_client import ClientTlsTransport
 from .tls._tls_transport import TlsTransport
 from .wire import _connecting as connecting
 from .wire._connecting import Address, ListeningSocket, Socket
@@ -101,9 +100,7 @@ class SystemNetwork:
     ) -> TransportLayer:
         if tls_context is None:
             return PlaintextTransport(sock)
-        if server_name is None:
-            return TlsTransport(sock, tls_context)
-        return ClientTlsTransport(sock, tls_context, server_name)
+        return TlsTransport(sock, tls_context, server_name)
 
 
 SYSTEM = SystemNetwork()
