@@ -62,7 +62,7 @@ def read(data: bytes, method: str = "GET") -> tuple[h11.Response, bytes]:
 
 
 def test_a_request_is_a_path_and_parameters() -> None:
-    assert HttpRequest("/snapshot/log", {"limit": "5", "before": "7"}, False) == ask(
+    assert HttpRequest("/snapshot/log", {"limit": "5", "before": "7"}) == ask(
         get("/snapshot/log?limit=5&before=7")
     )
 
@@ -77,7 +77,7 @@ def test_it_may_come_in_any_pieces() -> None:
         assert exchange.has_begun
     exchange.receive(data[-1:])
 
-    assert HttpRequest("/metrics", {}, False) == exchange.next_request()
+    assert HttpRequest("/metrics", {}) == exchange.next_request()
 
 
 def test_a_request_may_follow_another() -> None:
@@ -85,7 +85,7 @@ def test_a_request_may_follow_another() -> None:
     exchange.receive(get("/a") + get("/b"))
 
     for path in ("/a", "/b"):
-        assert HttpRequest(path, {}, False) == exchange.next_request()
+        assert HttpRequest(path, {}) == exchange.next_request()
         exchange.send(HttpResponse(b"x"))
     assert (None, False, False) == (
         exchange.next_request(),
@@ -116,7 +116,7 @@ def test_head_is_get_without_the_body() -> None:
     exchange = HttpExchange(RULES)
     exchange.receive(get(method="HEAD"))
 
-    assert HttpRequest("/", {}, True) == exchange.next_request()
+    assert HttpRequest("/", {}) == exchange.next_request()
     response, body = read(exchange.send(HttpResponse(b"numbers")), method="HEAD")
 
     assert (b"7", b"") == (dict(response.headers)[b"content-length"], body)
@@ -203,7 +203,7 @@ def test_after_another_refusal_the_next_request_is_heard() -> None:
     response, _ = read(exchange.send(refused.value.response))
 
     assert (405, b"GET, HEAD") == (response.status_code, dict(response.headers)[b"allow"])
-    assert HttpRequest("/", {}, False) == exchange.next_request()
+    assert HttpRequest("/", {}) == exchange.next_request()
 
 
 def test_who_takes_too_long_is_told_so() -> None:
@@ -337,7 +337,7 @@ def order(target: str = "/", token: str = "sixteen-characters") -> bytes:
 
 
 def test_who_has_the_token_may_ask_for_something_to_be_done() -> None:
-    wanted = HttpRequest("/connections/close", {"id": "7"}, is_head=False, is_order=True)
+    wanted = HttpRequest("/connections/close", {"id": "7"}, is_order=True)
 
     assert wanted == ask(order("/connections/close?id=7"), TOKEN)
 

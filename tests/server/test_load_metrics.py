@@ -13,6 +13,7 @@ from trionet.metrics._families import Snapshot
 from trionet.metrics._loop import LoopStatistics
 from trionet.metrics._registry import Registry
 from trionet.metrics._request_times import RequestTimes, TimedRequest, count_finished
+from trionet.metrics._sensors import Sampling
 from trionet.net.wire._close_reason import CloseReason
 from trionet.server._processor_counts import ProcessorCounts
 from trionet.server._socket_server import SocketServer
@@ -52,6 +53,7 @@ class Rig:
             lambda: self.loop,
             cast(SocketServer, self),
             lambda: [self.times],
+            Sampling(),
         )
         self.registry.register(metrics.collect)
         self.registry.snapshot(0)

@@ -62,7 +62,7 @@ async def serving(
         yield Serving(listener, bound.port, opened)
         nursery.cancel_scope.cancel()
     assert before == open_sockets()
-    assert 0 == listener.connection_count
+    assert 0 == len(listener._connections)
 
 
 async def read(peer: Peer) -> tuple[int, bytes]:
@@ -326,10 +326,10 @@ async def test_who_does_not_read_its_answer_is_closed(autojump_clock: MockClock)
         await peer.send(GET.replace(b"/numbers", b"/large"))
 
         await trio.sleep(EAGER.write_seconds_max - 1)
-        assert 1 == rig.listener.connection_count
+        assert 1 == len(rig.listener._connections)
         await trio.sleep(1 + EAGER.linger_seconds_max + 1)
 
-        assert 0 == rig.listener.connection_count
+        assert 0 == len(rig.listener._connections)
 
 
 async def test_the_connection_that_was_unused_longest_makes_room() -> None:
@@ -344,7 +344,7 @@ async def test_the_connection_that_was_unused_longest_makes_room() -> None:
         assert b"" == await peers[1].receive_to_end()
         for peer in (peers[0], *peers[2:]):
             assert 200 == (await get(peer))[0]
-        assert 4 == rig.listener.connection_count
+        assert 4 == len(rig.listener._connections)
 
 
 async def test_many_connections_that_say_nothing_keep_nobody_out() -> None:
@@ -355,7 +355,7 @@ async def test_many_connections_that_say_nothing_keep_nobody_out() -> None:
         assert 200 == (await get(await rig.connect()))[0]
 
         await wait_all_tasks_blocked()
-        assert 8 == rig.listener.connection_count
+        assert 8 == len(rig.listener._connections)
         assert b"" == await silent[0].receive_to_end()
 
 

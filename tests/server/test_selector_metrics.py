@@ -16,6 +16,7 @@ from trionet.metrics._kafka_names import (
 )
 from trionet.metrics._loop import LoopStatistics
 from trionet.metrics._registry import Registry
+from trionet.metrics._sensors import Sampling
 from trionet.net.wire._close_reason import CloseReason
 from trionet.server._processor_counts import ProcessorCounts
 from trionet.server.metrics._selector_metrics import SelectorMetrics
@@ -30,7 +31,7 @@ class Rig:
         self.processors = list(processors)
         self.loop = LoopStatistics(0, 0, 0, 0, 0, 0.0, 0.0)
         self.registry = Registry()
-        metrics = SelectorMetrics(self._counts, lambda: self.loop)
+        metrics = SelectorMetrics(self._counts, lambda: self.loop, Sampling())
         self.registry.register(metrics.collect)
         self.registry.snapshot(0)
 

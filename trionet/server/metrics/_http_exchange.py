@@ -30,13 +30,11 @@ class HttpRequest:
     Attributes:
         path: as it was sent, from its slash on.
         parameters: the query parameters; of a repeated name, the last one.
-        is_head: whether the response is sent without its body.
         is_order: whether it requests an action (POST); only requests with the token may do so.
     """
 
     path: str
     parameters: Mapping[str, str]
-    is_head: bool
     is_order: bool = False
 
 
@@ -173,7 +171,11 @@ class HttpExchange:
     # Validation.
 
     def _check(self, request: h11.Request) -> HttpRequest:
-        self._check_version(request)
+        if request.http_version not in (b"1.0", b"1.1"):
+            self.must_close = True
+            raise Refused(
+                HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "unsupported HTTP version; use HTTP/1.1"
+            )
         self._check_host([value for name, value in request.headers if name == b"host"])
         self._check_token([value for name, value in request.headers if name == b"authorization"])
         self._check_method(request.method)
@@ -190,7 +192,7 @@ class HttpExchange:
                 HTTPStatus.BAD_REQUEST,
                 f"too many query parameters; allowed: at most {_PARAMETERS_MAX}",
             ) from None
-        return HttpRequest(path, parameters, self._is_head, request.method == b"POST")
+        return HttpRequest(path, parameters, request.method == b"POST")
 
     def _check_method(self, method: bytes) -> None:
         allowed, text = "GET, HEAD", "method not allowed; allowed: GET and HEAD"
@@ -201,13 +203,6 @@ class HttpExchange:
         if method == b"POST":
             text += "; POST needs a listener with a token"
         raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, text, (("Allow", allowed),))
-
-    def _check_version(self, request: h11.Request) -> None:
-        if request.http_version not in (b"1.0", b"1.1"):
-            self.must_close = True
-            raise Refused(
-                HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "unsupported HTTP version; use HTTP/1.1"
-            )
 
     def _check_host(self, hosts: list[bytes]) -> None:
         """Accept only this server's own names and addresses in the Host header.

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 
 from ...metrics import _kafka_names as names
 from ...metrics._families import Family, Kind, Metric, single
-from ...metrics._sensors import Labels, gauges
+from ...metrics._sensors import Derived, Labels, Sampling, gauges, ratio, share
 from ...net.wire._memory_pool import MemoryPool
 from ..quotas._connection_limits import UNLIMITED
 from ..quotas._connection_quotas import ConnectionQuotas, ListenerQuota
-from ._selector_metrics import DEFAULT_SAMPLING, Sampling
 
 CONNECTIONS_REFUSED = Metric(
     "trionet_connections_refused_total",
@@ -38,23 +37,21 @@ class QuotaMetrics:
         sampling: the windows of the averages.
     """
 
-    def __init__(self, quotas: ConnectionQuotas, sampling: Sampling = DEFAULT_SAMPLING) -> None:
+    def __init__(self, quotas: ConnectionQuotas, sampling: Sampling) -> None:
         self._quotas = quotas
-        self._delay = sampling.share(names.CONNECTION_ACCEPT_THROTTLE_TIME)
-        self._throttle = sampling.share(names.IP_CONNECTION_ACCEPT_THROTTLE_TIME)
-        self._blocked = sampling.share(names.ACCEPTOR_BLOCKED_PERCENT, 1.0)
+        self._delay = Derived(names.CONNECTION_ACCEPT_THROTTLE_TIME, share, sampling)
+        self._throttle = Derived(names.IP_CONNECTION_ACCEPT_THROTTLE_TIME, share, sampling)
+        self._blocked = Derived(names.ACCEPTOR_BLOCKED_PERCENT, ratio, sampling)
 
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         quotas = self._quotas
-        listeners: dict[Labels, ListenerQuota] = {
-            (quota.name,): quota for quota in quotas.listeners
-        }
+        listeners: dict[Labels, ListenerQuota] = {(q.name,): q for q in quotas.listeners}
         yield single(names.BROKER_CONNECTION_ACCEPT_RATE, quotas.rate.per_second(now))
         rates: dict[Labels, float] = {
             (q.name, ""): q.rate.per_second(now) for q in quotas.listeners
         }
-        addresses = quotas.address_rates(now, ADDRESSES_MAX)
+        addresses = quotas.addresses.all_per_second(now, ADDRESSES_MAX)
         rates |= {("", address): rate for address, rate in addresses.items()}
         yield gauges(names.CONNECTION_ACCEPT_RATE, rates)
         delays = {key: (q.delayed_seconds * _MS, q.delayed) for key, q in listeners.items()}
@@ -78,9 +75,9 @@ class MemoryPoolMetrics:
         sampling: the windows of the ratio.
     """
 
-    def __init__(self, pool: MemoryPool | None, sampling: Sampling = DEFAULT_SAMPLING) -> None:
+    def __init__(self, pool: MemoryPool | None, sampling: Sampling) -> None:
         self._pool = pool
-        self._depleted = sampling.share(names.MEMORY_POOL_AVG_DEPLETED_PERCENT, 1.0)
+        self._depleted = Derived(names.MEMORY_POOL_AVG_DEPLETED_PERCENT, ratio, sampling)
 
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
@@ -112,7 +109,7 @@ def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, objec
     yield _row("broker", _RATE, limits.connections_per_second_max, quotas.rate.per_second(now))
     for each in quotas.listeners:
         entity = f"listener {each.name}"
-        total = quotas.listener_total(each.name)
+        total = quotas.counts.by_listener[each.name]
         yield _row(entity, _NUMBER, each.limits.connections_max, total)
         yield _row(
             entity,
@@ -129,10 +126,10 @@ def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, objec
         )
     yield _row("any address", "max.connections.per.ip", limits.connections_per_ip_max)
     for address, limit in limits.overrides.items():
-        number = quotas.address_total(address)
+        number = quotas.counts.by_address[address]
         yield _row(f"address {address}", "max.connections.per.ip", limit, number)
-    for address, rate in quotas.address_rates(now, ADDRESSES_MAX).items():
-        limit = quotas.address_rate_limit(address)
+    for address, rate in quotas.addresses.all_per_second(now, ADDRESSES_MAX).items():
+        limit = quotas.addresses.limit_of(address)
         yield _row(f"address {address}", "connection_creation_rate", limit, rate)
 
 
