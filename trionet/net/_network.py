@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import trio
 
-from .tls import _wall_clock as wall_clock
+from .._util import _wall_clock as wall_clock
 from .tls._tls_transport import TlsTransport
 from .wire import _connecting as connecting
 from .wire._connecting import Address, ListeningSocket, Socket

@@ -171,11 +171,12 @@ class Jwks:
     def _read(self) -> KeySet:
         parts = urlsplit(self.url)
         if parts.scheme == "file":
-            path = urllib.request.url2pathname(parts.path)
-            return KeySet.parse(read_regular_file(path, BYTES_MAX))
-        return self._fetch()
+            data = read_regular_file(urllib.request.url2pathname(parts.path), BYTES_MAX)
+        else:
+            data = self._fetch()
+        return KeySet.parse(data)
 
-    def _fetch(self) -> KeySet:
+    def _fetch(self) -> bytes:
         handlers: list[Any] = [_NoRedirects]
         if not self.url.startswith("https:"):
             # A proxy would take the request off this machine and could replace the keys.
@@ -183,19 +184,18 @@ class Jwks:
         opener = urllib.request.build_opener(*handlers)
         try:
             with opener.open(self.url, timeout=FETCH_SECONDS_MAX) as response:
-                data = response.read(BYTES_MAX + 1)
-        except urllib.error.HTTPError as error:
-            error.close()  # the error keeps the connection open
+                data: bytes = response.read(BYTES_MAX + 1)
+        except OSError as error:  # before ValueError, which an ssl.SSLError is as well
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()  # it keeps the connection open
             raise
-        except OSError:
-            raise  # ssl.SSLError is a ValueError as well
         except (http.client.HTTPException, ValueError) as error:
             raise ConfigError(
                 f"not a valid HTTP response: {error!r:.{_QUOTED_CHARS_MAX}}"
             ) from None
         if len(data) > BYTES_MAX:
             raise ConfigError(f"the key set is too large; allowed: at most {BYTES_MAX} bytes")
-        return KeySet.parse(data)
+        return data
 
 
 def _why(error: OSError | ConfigError) -> str:

@@ -162,7 +162,6 @@ class SignedTokens:
                     "verify_nbf": False,
                     "verify_iat": False,
                     "verify_aud": bool(rules.audiences),
-                    "verify_iss": rules.issuer is not None,
                     "require": ["exp", "iat"],
                 },
             )

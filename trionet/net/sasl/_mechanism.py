@@ -67,8 +67,6 @@ class SaslServer:
         expires_ms: when its credential expires, in ms since the epoch; None for never.
     """
 
-    __slots__ = ("authorization_id", "expires_ms", "is_complete")
-
     def __init__(self) -> None:
         self.is_complete = False
         self.authorization_id = ""

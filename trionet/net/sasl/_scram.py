@@ -127,8 +127,6 @@ class ScramServer(SaslServer):
         ConfigError: the library is not installed.
     """
 
-    __slots__ = ("_lookup", "_mechanism", "_secret", "_server")
-
     def __init__(self, mechanism: str, lookup: Lookup, secret: bytes = _SECRET) -> None:
         super().__init__()
         self._mechanism = mechanism
@@ -205,8 +203,6 @@ class ScramPassword:
         is_delegation_token: whether they are a delegation token's id and HMAC (KIP-48).
     """
 
-    __slots__ = ("_password", "_salted", "_salted_with", "digest", "extensions", "user_name")
-
     def __init__(
         self, mechanism: str, user_name: str, password: str, *, is_delegation_token: bool = False
     ) -> None:
@@ -231,8 +227,6 @@ class ScramClient:
     Args:
         password: the user name and the password.
     """
-
-    __slots__ = ("_bare", "_nonce", "_password", "_signature", "is_complete")
 
     def __init__(self, password: ScramPassword) -> None:
         self._password = password

@@ -10,7 +10,6 @@ import errno
 import os
 import secrets
 import ssl
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +22,6 @@ from ._certificate import alternative_names, distinguished_name, validity
 from ._key_derivation import KEY_ROUNDS_MAX, rounds_of_key, rounds_of_pkcs12, too_many_rounds
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.serialization import Encoding
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
 
 STORE_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -134,7 +132,7 @@ def read_key_store(settings: StoreSettings) -> KeyMaterial:
     return _key_of_pkcs12(store, location)
 
 
-def read_trust_store(settings: StoreSettings) -> list[str] | None:
+def read_trust_store(settings: StoreSettings) -> list[bytes] | None:
     """Read trusted certificates from a file or from the settings, as PEM; None without a store.
 
     Raises:
@@ -152,7 +150,7 @@ def read_trust_store(settings: StoreSettings) -> list[str] | None:
             )
         key = "ssl.truststore.certificates"
         _check_size(key, certificates, bytes_max)
-        return _texts(_certificates(certificates.encode(), key))
+        return _certificates(certificates.encode(), key)
     if location is None:
         return None
     if kind == "PEM":
@@ -162,15 +160,15 @@ def read_trust_store(settings: StoreSettings) -> list[str] | None:
                 " nothing secret in it"
             )
         if os.path.isdir(location):
-            return _texts(_certificates_of_folder(location, bytes_max))
+            return _certificates_of_folder(location, bytes_max)
     data = _read("ssl.truststore.location", location, bytes_max)
     if kind == "PEM":
-        return _texts(_certificates(data, location))
+        return _certificates(data, location)
     store = _open_pkcs12("ssl.truststore", kind, location, data, password)
-    found = [entry.certificate for entry in (store.cert, *store.additional_certs) if entry]
+    found = _certificates_of_pkcs12(store)
     if not found:
         raise ConfigError(f"{location} holds no certificates")
-    return _texts(entry.public_bytes(_pem_encoding()) for entry in found)
+    return found
 
 
 def _check_type(key: str, kind: str) -> None:
@@ -193,10 +191,6 @@ def _read(key: str, location: str, bytes_max: int) -> bytes:
         raise ConfigError(
             f"{key}: cannot read {location[:_PATH_CHARS_MAX]}: {error.strerror}{limit}"
         ) from error
-
-
-def _texts(certificates: Iterable[bytes]) -> list[str]:
-    return [each.decode("ascii", "replace") for each in certificates]
 
 
 def _key_in_settings(settings: StoreSettings) -> KeyMaterial:
@@ -278,14 +272,13 @@ def _files_of(key: str, location: str) -> list[str]:
 
 def _material(key: bytes, chain: bytes, password: str | None, source: str) -> KeyMaterial:
     certificates = _certificates(chain, source)
+    text = b"\n".join((key, *certificates, b""))
     try:
         first = ssl.PEM_cert_to_DER_cert(certificates[0].decode())
-        subject, names = distinguished_name(first), alternative_names(first)
-        valid = validity(first)
+        about = distinguished_name(first), alternative_names(first), validity(first)
     except ValueError as error:
         raise ConfigError(f"the certificate in {source} cannot be read ({error})") from None
-    text = b"\n".join((key, *certificates, b""))
-    return KeyMaterial(text, password, source, subject, names, valid)
+    return KeyMaterial(text, password, source, *about)
 
 
 def _javas_own(location: str) -> ConfigError:
@@ -322,20 +315,22 @@ def _open_pkcs12(
 
 
 def _key_of_pkcs12(store: PKCS12KeyAndCertificates, location: str) -> KeyMaterial:
-    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, PrivateFormat
+    from cryptography.hazmat.primitives import serialization
 
     if store.key is None or store.cert is None:
         raise ConfigError(f"{location} holds no private key with its certificate")
     password = secrets.token_urlsafe()
     key = store.key.private_bytes(
-        _pem_encoding(), PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(password.encode()),
     )
-    chain = [entry.certificate for entry in (store.cert, *store.additional_certs)]
-    certificates = b"".join(each.public_bytes(_pem_encoding()) for each in chain)
-    return _material(key, certificates, password, location)
+    return _material(key, b"".join(_certificates_of_pkcs12(store)), password, location)
 
 
-def _pem_encoding() -> Encoding:
+def _certificates_of_pkcs12(store: PKCS12KeyAndCertificates) -> list[bytes]:
+    """Return the certificates as PEM, that of the key first."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    return Encoding.PEM
+    entries = (store.cert, *store.additional_certs)
+    return [entry.certificate.public_bytes(Encoding.PEM) for entry in entries if entry]

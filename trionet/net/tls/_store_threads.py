@@ -12,6 +12,7 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
+from ..._util._off_loop import limiter_of_run
 from ...errors import ConfigError
 
 #: How long reading a store may take if a client named it.
@@ -37,9 +38,8 @@ async def in_store_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
 
     Cancellation: at once; the thread is left to itself.
     """
-    return await trio.to_thread.run_sync(
-        function, *args, abandon_on_cancel=True, limiter=_threads()
-    )
+    limiter = limiter_of_run(_limiter, STORE_THREADS_MAX)
+    return await trio.to_thread.run_sync(function, *args, abandon_on_cancel=True, limiter=limiter)
 
 
 async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -56,12 +56,3 @@ async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
         f"the key and trust stores could not be read within {STORE_SECONDS_MAX:.0f} s; allowed:"
         " files on a disk that responds, and keys that are decrypted in less"
     )
-
-
-def _threads() -> trio.CapacityLimiter:
-    try:
-        return _limiter.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(STORE_THREADS_MAX)
-        _limiter.set(limiter)
-        return limiter

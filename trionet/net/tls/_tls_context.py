@@ -19,6 +19,7 @@ import attrs
 from ...errors import ConfigError
 from . import _pem as pem
 from ._key_stores import KeyMaterial, StoreSettings, read_key_store, read_trust_store
+from ._tls_transport import describe
 
 _HAS_MEMFD = hasattr(os, "memfd_create")
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -249,7 +250,7 @@ def load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
             # Without a password to give, OpenSSL would ask for one on the terminal.
             context.load_cert_chain(path, password=material.password or "")
     except (ssl.SSLError, ValueError) as error:
-        raise ConfigError(_why_unusable(material, _reason(error))) from None
+        raise ConfigError(_why_unusable(material, describe(error))) from None
     except OSError as error:  # no descriptor is left, or no memory
         raise ConfigError(
             f"the key of {material.source} cannot be handed to OpenSSL: {error.strerror}"
@@ -279,16 +280,12 @@ def load_trust(
     try:
         for certificate in certificates:
             # Each alone: OpenSSL keeps the GIL, and a thousand at once would stop the loop.
-            context.load_verify_locations(cadata=certificate)
+            context.load_verify_locations(cadata=certificate.decode("ascii", "replace"))
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(
             f"the trust store {settings.truststore_location or 'in the settings'} holds no"
-            f" certificates that can be read ({_reason(error)})"
+            f" certificates that can be read ({describe(error)})"
         ) from None
-
-
-def _reason(error: Exception) -> str:
-    return (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
 
 
 @contextmanager
@@ -307,10 +304,6 @@ def _private_file(content: bytes) -> Iterator[str]:
         yield path
     finally:
         os.unlink(path)
-
-
-# "https" is the rule of RFC 2818, by the name that Java has for it.
-_IDENTIFICATIONS = ("https", "")
 
 
 @attrs.frozen
@@ -337,7 +330,7 @@ def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
             belong together, or a setting is not allowed; never quotes a password or a key.
     """
     algorithm = settings.endpoint_identification_algorithm.lower()
-    if algorithm not in _IDENTIFICATIONS:
+    if algorithm not in ("https", ""):  # Java's name for the rule of RFC 2818, or none
         raise ConfigError(
             f"ssl.endpoint.identification.algorithm = {algorithm!r} is not allowed; allowed: https,"
             " or an empty text for no check of the broker's name"
@@ -345,7 +338,7 @@ def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
     context = new_context(ssl.PROTOCOL_TLS_CLIENT, settings)
     context.check_hostname = bool(algorithm)
     store = (settings.keystore_location, settings.keystore_key, settings.keystore_certificate_chain)
-    if any(each is not None for each in store):
+    if store != (None, None, None):
         load_key(context, read_key_store(settings))
     load_trust(context, settings, ssl.Purpose.SERVER_AUTH)
     return context

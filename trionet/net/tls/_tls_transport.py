@@ -46,11 +46,11 @@ class TlsError(OSError):
     close_reason = CloseReason.TLS_FAILED
 
 
-def describe(error: ssl.SSLError) -> str:
-    """Return the reason of an error, without Python's file names and line numbers."""
+def describe(error: Exception) -> str:
+    """Return the reason of an error of ``ssl``, without Python's file names and line numbers."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the peer's certificate is not accepted: {error.verify_message}"
-    text = error.reason or _PLACE.sub("", str(error))
+    text: str = getattr(error, "reason", None) or _PLACE.sub("", str(error))
     return text.replace("_", " ").lower()
 
 

@@ -58,7 +58,9 @@ def idle_of_processor(grown: Grown) -> float:
             own I/O.
     """
     idle, elapsed, io = grown
-    return _room(idle, elapsed, io)
+    if idle <= 0 or elapsed <= 0:
+        return 0.0
+    return idle / (idle + max(0.0, io)) * min(1.0, idle / (SATURATED_BELOW * elapsed))
 
 
 def idle_of_handlers(grown: Grown) -> float:
@@ -74,15 +76,8 @@ def idle_of_handlers(grown: Grown) -> float:
     idle, elapsed, handled, available = grown
     if available <= 0:
         return 0.0
-    of_loop = _room(idle, elapsed, min(handled, elapsed - idle))
+    of_loop = idle_of_processor((idle, elapsed, min(handled, elapsed - idle)))
     return max(0.0, min(of_loop, 1 - handled / available))
-
-
-def _room(idle: float, elapsed: float, worked: float) -> float:
-    """Return the share of ``idle`` in ``idle + worked``; 0 if the loop is saturated."""
-    if idle <= 0 or elapsed <= 0:
-        return 0.0
-    return idle / (idle + max(0.0, worked)) * min(1.0, idle / (SATURATED_BELOW * elapsed))
 
 
 @attrs.define(eq=False, slots=False)

@@ -91,6 +91,8 @@ class MemoryPoolMetrics:
 
 _NUMBER = "max.connections"
 _RATE = "max.connection.creation.rate"
+_PER_IP = "max.connections.per.ip"
+_NOT_MEASURED = dict.fromkeys(("value", "throttle_ms", "refused"))
 
 
 def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, object]]:
@@ -104,48 +106,30 @@ def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, objec
         quotas: those of a server.
         now: in seconds of the loop's clock.
     """
-    limits = quotas.limits
-    yield _row("broker", _NUMBER, limits.connections_max, quotas.total)
-    yield _row("broker", _RATE, limits.connections_per_second_max, quotas.rate.per_second(now))
+    limits, rate = quotas.limits, quotas.rate.per_second(now)
+    yield _row("broker", _NUMBER, limits.connections_max, value=quotas.total)
+    yield _row("broker", _RATE, limits.connections_per_second_max, value=rate)
     for each in quotas.listeners:
-        entity = f"listener {each.name}"
-        total = quotas.counts.by_listener[each.name]
-        yield _row(entity, _NUMBER, each.limits.connections_max, total)
-        yield _row(
-            entity,
-            _RATE,
-            each.limits.connections_per_second_max,
-            each.rate.per_second(now),
-            each.delayed_seconds * _MS / each.delayed if each.delayed else None,
-        )
-        by_number, by_rate = each.rejected, each.throttled
-        yield _row(entity, "refused by max.connections.per.ip", refused=by_number)
-        mean_ms = each.throttled_seconds * _MS / by_rate if by_rate else None
-        yield _row(
-            entity, "refused by the rate of an address", throttle_ms=mean_ms, refused=by_rate
-        )
-    yield _row("any address", "max.connections.per.ip", limits.connections_per_ip_max)
+        entity, of_listener = f"listener {each.name}", each.limits
+        number, rate = quotas.counts.by_listener[each.name], each.rate.per_second(now)
+        yield _row(entity, _NUMBER, of_listener.connections_max, value=number)
+        mean_ms = each.delayed_seconds * _MS / each.delayed if each.delayed else None
+        per_second_max = of_listener.connections_per_second_max
+        yield _row(entity, _RATE, per_second_max, value=rate, throttle_ms=mean_ms)
+        yield _row(entity, "refused by max.connections.per.ip", refused=each.rejected)
+        mean_ms = each.throttled_seconds * _MS / each.throttled if each.throttled else None
+        key = "refused by the rate of an address"
+        yield _row(entity, key, throttle_ms=mean_ms, refused=each.throttled)
+    yield _row("any address", _PER_IP, limits.connections_per_ip_max)
     for address, limit in limits.overrides.items():
-        number = quotas.counts.by_address[address]
-        yield _row(f"address {address}", "max.connections.per.ip", limit, number)
+        yield _row(f"address {address}", _PER_IP, limit, value=quotas.counts.by_address[address])
     for address, rate in quotas.addresses.all_per_second(now, ADDRESSES_MAX).items():
         limit = quotas.addresses.limit_of(address)
-        yield _row(f"address {address}", "connection_creation_rate", limit, rate)
+        yield _row(f"address {address}", "connection_creation_rate", limit, value=rate)
 
 
 def _row(
-    entity: str,
-    key: str,
-    limit: int = UNLIMITED,
-    value: float | None = None,
-    throttle_ms: float | None = None,
-    refused: int | None = None,
+    entity: str, key: str, limit: int = UNLIMITED, **measured: float | None
 ) -> dict[str, object]:
-    return {
-        "entity": entity,
-        "key": key,
-        "limit": None if limit >= UNLIMITED else limit,
-        "value": value,
-        "throttle_ms": throttle_ms,
-        "refused": refused,
-    }
+    limited = None if limit >= UNLIMITED else limit
+    return {"entity": entity, "key": key, "limit": limited, **_NOT_MEASURED, **measured}

@@ -135,14 +135,10 @@ class ConnectionKinds:
         software: Counter[Labels] = Counter()
         ciphers: Counter[Labels] = Counter()
         for processor in self._processors():
-            of_software: Counter[tuple[str, str]] = Counter()
-            of_cipher: Counter[tuple[str, str]] = Counter()
-            for channel in processor.selector.channels:
-                of_software[software_of(channel)] += 1
-                if channel.tls is not None and channel.is_ready:
-                    of_cipher[channel.tls.cipher] += 1
+            channels = list(processor.selector.channels)
+            of_cipher = Counter(c.tls.cipher for c in channels if c.tls is not None and c.is_ready)
             labels = (processor.endpoint.listener_name, str(processor.id))
-            _add(software, of_software, labels)
+            _add(software, Counter(map(software_of, channels)), labels)
             _add(ciphers, of_cipher, labels)
         yield gauges(names.CONNECTIONS_SOFTWARE, software)
         yield gauges(names.CONNECTIONS_TLS_INFO, ciphers)
