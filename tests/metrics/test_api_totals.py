@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from trionet.metrics._families import Labels
 from trionet.metrics._request_metrics import api_totals
 from trionet.metrics._request_times import (
     LOCAL,
@@ -14,7 +15,6 @@ from trionet.metrics._request_times import (
     TimedRequest,
     count_finished,
 )
-from trionet.metrics._sensors import Labels
 
 
 class Requests:

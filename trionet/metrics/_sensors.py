@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import nan
 from typing import Final, NamedTuple, cast
 
-from ._families import QUANTILES, Family, Metric, Sample
+from ._families import QUANTILES, Family, Labels, Metric, Sample
 from ._histogram import quantiles_of
 from ._rates import SAMPLE_SECONDS, SAMPLES, ByKey, MovingRate, RollingMaximum, Window
-
-Labels = tuple[str, ...]
 
 
 class HistogramSource(NamedTuple):

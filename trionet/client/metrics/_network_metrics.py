@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...metrics._families import Family
+from ...metrics._families import Family, Labels
 from ...metrics._group import MetricGroup
-from ...metrics._sensors import Labels, Sampling, gauges
+from ...metrics._sensors import Sampling, gauges
 from ...net._channel_state import ChannelState
 from ...net._selector import Selector
 from ...net.wire._framing import SIZE_BYTES

@@ -137,13 +137,16 @@ class Jwks:
         schedule = self._schedule
         assert schedule is not None
         while True:
-            await self._wait_until_due(schedule)
+            await trio.lowlevel.checkpoint()
+            while trio.current_time() < schedule.next_at:
+                with trio.move_on_at(schedule.next_at):
+                    await self._hurried.wait()
+                self._hurried = trio.Event()
             try:
                 keys = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
             except (OSError, ConfigError) as error:
-                why = _why(error)
                 logger.warning(
-                    "cannot read the keys of %s: %s; keeping the old keys", self.url, why
+                    "cannot read the keys of %s: %s; keeping the old keys", self.url, _why(error)
                 )
                 schedule.failed(trio.current_time())
             else:
@@ -151,21 +154,12 @@ class Jwks:
                 schedule.succeeded(trio.current_time())
             self.readings += 1
 
-    async def _wait_until_due(self, schedule: RefreshSchedule) -> None:
-        await trio.lowlevel.checkpoint()
-        while trio.current_time() < schedule.next_at:
-            with trio.move_on_at(schedule.next_at):
-                await self._hurried.wait()
-            self._hurried = trio.Event()
-
     def find(self, key_id: str | None, algorithm: str) -> Key | None:
         """As :meth:`._jwt_validation.KeySet.find`; a missing key triggers an earlier refresh."""
         key = self._keys.find(key_id, algorithm)
         if key is None and self._schedule is not None:
-            before = self._schedule.next_at
             self._schedule.hurry()
-            if self._schedule.next_at < before:
-                self._hurried.set()
+            self._hurried.set()
         return key
 
     def _read(self) -> KeySet:

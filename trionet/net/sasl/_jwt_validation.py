@@ -55,15 +55,11 @@ class Key:
     key: Any = attrs.field(repr=False)
 
 
+@attrs.frozen
 class KeySet:
-    """The keys of an issuer.
+    """The keys of an issuer, in any order."""
 
-    Args:
-        keys: in any order.
-    """
-
-    def __init__(self, keys: tuple[Key, ...] = ()) -> None:
-        self.keys = keys
+    keys: tuple[Key, ...] = ()
 
     @classmethod
     def parse(cls, text: str | bytes) -> KeySet:

@@ -78,7 +78,6 @@ class OAuthBearerServer(SaslServer):
     """
 
     def __init__(self, validate: Validate) -> None:
-        super().__init__()
         self._validate = validate
         self._error = ""
         self._refused: TokenError | None = None

@@ -26,7 +26,6 @@ class PlainServer(SaslServer):
     """
 
     def __init__(self, verify: Verify) -> None:
-        super().__init__()
         self._verify = verify
 
     def respond(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002 - PLAIN has no time

@@ -25,6 +25,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -128,7 +129,6 @@ class ScramServer(SaslServer):
     """
 
     def __init__(self, mechanism: str, lookup: Lookup, secret: bytes = _SECRET) -> None:
-        super().__init__()
         self._mechanism = mechanism
         self._lookup = lookup
         self._secret = secret
@@ -206,19 +206,17 @@ class ScramPassword:
     def __init__(
         self, mechanism: str, user_name: str, password: str, *, is_delegation_token: bool = False
     ) -> None:
-        self.digest = HASHES[mechanism]
+        self.mechanism = mechanism
         self.user_name = user_name
         self.extensions = ",tokenauth=true" if is_delegation_token else ""
-        self._password = password.encode()
-        self._salted_with: tuple[bytes, int] | None = None
-        self._salted = b""
+        secret = password.encode()
 
-    def salted(self, salt: bytes, iterations: int) -> bytes:
-        """Return the password, salted with the server's parameters."""
-        if self._salted_with != (salt, iterations):
-            self._salted = hashlib.pbkdf2_hmac(self.digest, self._password, salt, iterations)
-            self._salted_with = (salt, iterations)
-        return self._salted
+        @lru_cache(maxsize=1)
+        def salted(salt: bytes, iterations: int) -> bytes:
+            """Return the password, salted with the server's parameters."""
+            return hashlib.pbkdf2_hmac(HASHES[mechanism], secret, salt, iterations)
+
+        self.salted = salted
 
 
 class ScramClient:
@@ -264,17 +262,16 @@ class ScramClient:
                 f"the broker asks for {iterations} iterations of SCRAM; allowed: {ITERATIONS_MIN}"
                 f" to {ITERATIONS_MAX}"
             )
-        digest = self._password.digest
-        salted = self._password.salted(_decoded(found["salt"]), iterations)
+        mechanism, salt = self._password.mechanism, _decoded(found["salt"])
+        digest, salted = HASHES[mechanism], self._password.salted(salt, iterations)
+        credential = from_salted_password(mechanism, salted, salt, iterations)
         binding = base64.b64encode(_NO_BINDING.encode()).decode()
         without_proof = f"c={binding},r={found['nonce']}"
         message = f"{self._bare},{server_first},{without_proof}".encode()
         client_key = hmac.digest(salted, b"Client Key", digest)
-        stored_key = hashlib.new(digest, client_key).digest()
-        signature = hmac.digest(stored_key, message, digest)
+        signature = hmac.digest(credential.stored_key, message, digest)
         proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-        server_key = hmac.digest(salted, b"Server Key", digest)
-        self._signature = hmac.digest(server_key, message, digest)
+        self._signature = hmac.digest(credential.server_key, message, digest)
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _check_server(self, server_final: str) -> None:

@@ -211,7 +211,8 @@ def _pem_key(data: bytes, source: str) -> bytes:
     found = pem.private_key(data)
     if found is None:
         raise ConfigError(f"{source} holds no private key in PEM form")
-    return _affordable(found, source) if pem.is_encrypted_pkcs8(found) else found
+    # Only PKCS8 lets a key choose how it is derived from the password.
+    return _affordable(found, source) if found.startswith(b"-----BEGIN ENCRYPTED ") else found
 
 
 def _affordable(key: bytes, source: str) -> bytes:

@@ -48,11 +48,6 @@ def is_encrypted(data: bytes) -> bool:
     return b"-----BEGIN ENCRYPTED " in data or b"\nProc-Type: 4,ENCRYPTED" in data
 
 
-def is_encrypted_pkcs8(text: bytes) -> bool:
-    """Whether a block is a key that PKCS8 encrypts, with a key derivation of its own choice."""
-    return text.startswith(_BEGIN + b"ENCRYPTED ")
-
-
 def content(text: bytes) -> bytes:
     """Decode the content of a block without headers.
 

@@ -102,7 +102,7 @@ class TlsContexts:
 
     def __init__(self, settings: TlsSettings) -> None:
         self.settings: TlsSettings = settings
-        self._seen = _fingerprint(settings.files)
+        self._seen = [_fingerprint(path) for path in settings.files]
         self.context, self._material = server_context(settings)
         self._replacing = Lock()  # a reload in a thread, and other settings from the loop
 
@@ -124,7 +124,7 @@ class TlsContexts:
                 the settings do not allow it (Kafka: SslFactory); the old context stays.
         """
         settings = self.settings
-        seen = _fingerprint(settings.files)
+        seen = [_fingerprint(path) for path in settings.files]
         if seen == self._seen:
             return False
         try:
@@ -171,17 +171,13 @@ class TlsContexts:
             )
 
 
-def _fingerprint(paths: Sequence[str]) -> tuple[tuple[int, int, int] | None, ...]:
+def _fingerprint(path: str) -> tuple[int, int, int] | None:
     """Return a value that changes when a file is written or replaced; None if unreadable."""
-    found: list[tuple[int, int, int] | None] = []
-    for path in paths:
-        try:
-            status = os.stat(path)
-        except (OSError, ValueError):  # or it is no path
-            found.append(None)
-        else:
-            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
-    return tuple(found)
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):  # or it is no path
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 # Shared by the contexts of clients and servers: key and trust stores, versions and suites.

@@ -22,6 +22,8 @@ import h11
 _PARAMETERS_MAX = 16
 _TEXT = "text/plain; charset=utf-8"
 
+Headers = tuple[tuple[str, str], ...]
+
 
 @attrs.frozen
 class HttpRequest:
@@ -52,15 +54,13 @@ class HttpResponse:
     body: bytes
     content_type: str = _TEXT
     status: HTTPStatus = HTTPStatus.OK
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Headers = ()
 
 
 class Refused(Exception):
     """Raised when a request is rejected; ``response`` is the error response to send."""
 
-    def __init__(
-        self, status: HTTPStatus, why: str, headers: tuple[tuple[str, str], ...] = ()
-    ) -> None:
+    def __init__(self, status: HTTPStatus, why: str, headers: Headers = ()) -> None:
         super().__init__(why)
         self.response = HttpResponse(f"{why}\n".encode(), _TEXT, status, headers)
 
@@ -93,9 +93,7 @@ class HttpExchange:
 
     def __init__(self, rules: HttpRules) -> None:
         self._rules = rules
-        self._connection = h11.Connection(
-            h11.SERVER, max_incomplete_event_size=rules.header_bytes_max
-        )
+        self._connection = h11.Connection(h11.SERVER, rules.header_bytes_max)
         self._is_head = False
         self.must_close = False
         self.responses = 0

@@ -14,14 +14,15 @@ from typing import Final
 import attrs
 
 from ...metrics import _kafka_names as names
-from ...metrics._families import Family, Kind, Metric, single
+from ...metrics._families import Family, Kind, Labels, Metric, single
 from ...metrics._loop import LoopStatistics
 from ...metrics._request_times import LOCAL, RequestTimes
-from ...metrics._sensors import Derived, Grown, Labels, Sampling, gauges
+from ...metrics._sensors import Derived, Grown, Sampling, gauges
 from ...net.wire._close_reason import CloseReason
 from .._processor_counts import ProcessorCounts
 from .._socket_server import SocketServer
-from ._selector_metrics import NS, Processors
+from ._selector_metrics import Processors
+from ._snapshot_sections import NS
 
 CONNECTIONS_CLOSED = Metric(
     "trionet_connections_closed_total",

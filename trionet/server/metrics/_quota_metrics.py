@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...metrics import _kafka_names as names
-from ...metrics._families import Family, Kind, Metric, single
-from ...metrics._sensors import Derived, Labels, Sampling, gauges, ratio, share
+from ...metrics._families import Family, Kind, Labels, Metric, single
+from ...metrics._sensors import Derived, Sampling, gauges, ratio, share
 from ...net.wire._memory_pool import MemoryPool
 from ..quotas._connection_limits import UNLIMITED
 from ..quotas._connection_quotas import ConnectionQuotas, ListenerQuota
+from ._snapshot_sections import NS
 
 CONNECTIONS_REFUSED = Metric(
     "trionet_connections_refused_total",
@@ -26,7 +27,6 @@ ADDRESSES_MAX = 500
 # Kafka's value for no limit: the largest int64.
 _UNLIMITED = 2**63 - 1
 _MS = 1e3
-_NS = 1e9
 
 
 class QuotaMetrics:
@@ -46,24 +46,21 @@ class QuotaMetrics:
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         quotas = self._quotas
-        listeners: dict[Labels, ListenerQuota] = {(q.name,): q for q in quotas.listeners}
+        listeners = quotas.listeners
+        by_name: dict[Labels, ListenerQuota] = {(q.name,): q for q in listeners}
         yield single(names.BROKER_CONNECTION_ACCEPT_RATE, quotas.rate.per_second(now))
-        rates: dict[Labels, float] = {
-            (q.name, ""): q.rate.per_second(now) for q in quotas.listeners
-        }
+        rates: dict[Labels, float] = {(q.name, ""): q.rate.per_second(now) for q in listeners}
         addresses = quotas.addresses.all_per_second(now, ADDRESSES_MAX)
         rates |= {("", address): rate for address, rate in addresses.items()}
         yield gauges(names.CONNECTION_ACCEPT_RATE, rates)
-        delays = {key: (q.delayed_seconds * _MS, q.delayed) for key, q in listeners.items()}
+        delays = {key: (q.delayed_seconds * _MS, q.delayed) for key, q in by_name.items()}
         yield from self._delay.families(delays, now)
-        throttles = {key: (q.throttled_seconds * _MS, q.throttled) for key, q in listeners.items()}
+        throttles = {key: (q.throttled_seconds * _MS, q.throttled) for key, q in by_name.items()}
         yield from self._throttle.families(throttles, now)
-        blocked = {key: (q.blocked_seconds, now) for key, q in listeners.items()}
+        blocked = {key: (q.blocked_seconds, now) for key, q in by_name.items()}
         yield from self._blocked.families(blocked, now)
-        refused: dict[Labels, float] = {
-            (q.name, "connections"): q.rejected for q in quotas.listeners
-        }
-        refused |= {(q.name, "rate"): q.throttled for q in quotas.listeners}
+        refused: dict[Labels, float] = {(q.name, "connections"): q.rejected for q in listeners}
+        refused |= {(q.name, "rate"): q.throttled for q in listeners}
         yield gauges(CONNECTIONS_REFUSED, refused)
 
 
@@ -86,7 +83,7 @@ class MemoryPoolMetrics:
         yield single(names.MEMORY_POOL_AVAILABLE, _UNLIMITED if pool is None else pool.available)
         yield single(names.MEMORY_POOL_USED, 0 if pool is None else pool.used)
         yield from self._depleted.families({(): (depleted, now)}, now)
-        yield single(names.MEMORY_POOL_DEPLETED_TIME_TOTAL, int(depleted * _NS))
+        yield single(names.MEMORY_POOL_DEPLETED_TIME_TOTAL, int(depleted * NS))
 
 
 _NUMBER = "max.connections"

@@ -11,27 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from ...metrics import _kafka_names as names
-from ...metrics._families import Family, Metric
-from ...metrics._kafka_names import EXPIRED_CONNECTIONS_KILLED, EXPIRED_CONNECTIONS_KILLED_COUNT
+from ...metrics._families import Family, Labels, Metric
 from ...metrics._loop import LoopStatistics
 from ...metrics._rates import RollingMaximum
-from ...metrics._sensors import (
-    Derived,
-    Grown,
-    Labels,
-    Largest,
-    RateAndTotal,
-    Sampling,
-    gauges,
-    ratio,
-    share,
-)
+from ...metrics._sensors import Derived, Largest, RateAndTotal, Sampling, gauges, ratio, share
 from ...net.wire._close_reason import CloseReason
 from .._processor import Processor
 from .._processor_counts import ProcessorCounts
-from ._snapshot_sections import software_of
+from ._snapshot_sections import NS, software_of
 
-NS = 1e9
 # Further kinds of connections are counted together: clients choose their software name freely.
 KINDS_MAX = 100
 OTHER = ("other", "other")
@@ -55,7 +43,7 @@ _COUNTS: Final[tuple[tuple[tuple[Metric, Metric], Callable[[ProcessorCounts], fl
 _GAUGES: Final[tuple[tuple[Metric, Callable[[ProcessorCounts], float]], ...]] = (
     (names.CONNECTION_COUNT, lambda p: p.connection_count),
     (names.SUCCESSFUL_AUTHENTICATION_NO_REAUTH, lambda p: p.counters.authenticated_for_good),
-    (EXPIRED_CONNECTIONS_KILLED, lambda p: p.closed[CloseReason.SESSION_EXPIRED]),
+    (names.EXPIRED_CONNECTIONS_KILLED, lambda p: p.closed[CloseReason.SESSION_EXPIRED]),
     (names.IO_TIME_NS_TOTAL, lambda p: p.counters.io_ns),
     (names.IOTIME_TOTAL, lambda p: p.counters.io_ns),
 )
@@ -65,7 +53,7 @@ _MAXIMA: Final[tuple[tuple[Metric, Callable[[ProcessorCounts], RollingMaximum]],
 )
 _Shares = Callable[[ProcessorCounts, LoopStatistics], tuple[float, float]]
 # Kafka's time in select is the loop's idle time: a poll that waits lets other tasks run.
-_SHARES: Final[tuple[tuple[Metric, Callable[[Grown], float], _Shares], ...]] = (
+_SHARES: Final[tuple[tuple[Metric, Callable[[Sequence[float]], float], _Shares], ...]] = (
     (names.REQUEST_SIZE_AVG, share, lambda p, _: (p.bytes_sent, p.responses_sent)),
     (
         names.REAUTHENTICATION_LATENCY_AVG,
@@ -114,7 +102,7 @@ class SelectorMetrics:
         for metric in (names.IO_WAIT_TIME_NS_TOTAL, names.IO_WAITTIME_TOTAL):
             yield gauges(metric, dict.fromkeys(processors, int(loop.idle_seconds * NS)))
         expired = sum(p.closed[CloseReason.SESSION_EXPIRED] for p in processors.values())
-        yield gauges(EXPIRED_CONNECTIONS_KILLED_COUNT, {(): expired})
+        yield gauges(names.EXPIRED_CONNECTIONS_KILLED_COUNT, {(): expired})
 
 
 class ConnectionKinds:

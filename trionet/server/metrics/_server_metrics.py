@@ -7,13 +7,14 @@ from functools import partial
 
 import trio
 
+from ...metrics._families import Labels
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopStatistics
 from ...metrics._rates import SAMPLE_SECONDS, SAMPLES
 from ...metrics._registry import Collect
 from ...metrics._request_metrics import RequestMetrics, RequestSource, api_totals
 from ...metrics._request_times import RequestTimes
-from ...metrics._sensors import Labels, Sampling
+from ...metrics._sensors import Sampling
 from .._processor_counts import ProcessorCounts
 from .._request_channel import Request
 from .._socket_server import SocketServer
