@@ -47,8 +47,8 @@ def request(
     found.received_ns = start
     found.taken_ns = found.received_ns + queue
     found.handled_ns = found.taken_ns + local
-    found.answered_ns = found.handled_ns + remote
-    found.picked_up_ns = found.answered_ns + response_queue
+    found.responded_ns = found.handled_ns + remote
+    found.picked_up_ns = found.responded_ns + response_queue
     found.sent_ns = found.picked_up_ns + send
     return found
 

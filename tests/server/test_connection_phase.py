@@ -123,7 +123,7 @@ async def test_a_request_goes_through_its_phases(rig: Selecting) -> None:
     found.append(phase_of(channel, selector))
     request.handled_ns = 1200
     found.append(phase_of(channel, selector))
-    request.response, request.answered_ns = NO_OP, 1300
+    request.response, request.responded_ns = NO_OP, 1300
     found.append(phase_of(channel, selector))
     request.picked_up_ns = 1400
     found.append(phase_of(channel, selector))

@@ -178,8 +178,8 @@ def handled(rig: Rig, seconds: int) -> None:
     request.times = rig.times
     request.request_bytes = 1
     request.received_ns = request.taken_ns = SECOND
-    request.handled_ns = request.answered_ns = (1 + seconds) * SECOND
-    request.picked_up_ns = request.sent_ns = request.answered_ns
+    request.handled_ns = request.responded_ns = (1 + seconds) * SECOND
+    request.picked_up_ns = request.sent_ns = request.responded_ns
     count_finished([request])
 
 

@@ -13,7 +13,7 @@ class MetricGroup:
     Args:
         client: the kind of client: ``producer``, ``consumer`` or ``admin-client``, for example.
         group: Kafka's name of the group.
-        labels: the names of the labels; empty values stand for the whole client.
+        labels: the names of the labels; an empty value means the whole client.
         sampling: the windows of rates, averages and ratios.
     """
 

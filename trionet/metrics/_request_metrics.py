@@ -1,6 +1,6 @@
 """Kafka's metrics of requests: how many, how long in which phase, how large, with which errors.
 
-(Kafka: RequestMetrics.) The router of the requests keeps the counts; this makes families of them.
+(Kafka: RequestMetrics.) The router of the requests keeps the counts; this module converts them to families.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class Request(TimedRequest):
         self.received_ns = received_ns
         self.taken_ns = received_ns
         self.handled_ns = 0
-        self.answered_ns = 0
+        self.responded_ns = 0
         self.picked_up_ns = 0
         self.sent_ns = 0
 
@@ -165,7 +165,7 @@ class Request(TimedRequest):
         if self.response is not None:
             raise LocalProtocolError(f"a request of {self.channel.id} already has a response")
         self.response = response
-        self.answered_ns = at_ns
+        self.responded_ns = at_ns
 
     def release(self) -> None:
         """Free the payload and return its lease, before the response is ready if need be."""

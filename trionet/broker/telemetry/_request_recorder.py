@@ -318,7 +318,7 @@ class RequestRecorder:
         received: i64 = request.received_ns
         taken: i64 = request.taken_ns
         handled: i64 = request.handled_ns
-        responded: i64 = request.answered_ns
+        responded: i64 = request.responded_ns
         picked_up: i64 = request.picked_up_ns
         sent: i64 = request.sent_ns
         if handled == 0 or handled > responded:

@@ -1,8 +1,8 @@
 r"""Parses the login module of a ``sasl.jaas.config`` (Kafka: JaasConfig, JaasContext).
 
 ``org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="her password";``: a
-class, a flag, options, and a semicolon. Values stand in quotes, where a backslash escapes as in
-Java, or are one bare word. Errors never quote the text, since there are passwords in it.
+class, a flag, options, and a semicolon. A value is quoted, with Java's backslash escapes, or is one
+bare word. Errors never quote the text, since it contains passwords.
 """
 
 from __future__ import annotations

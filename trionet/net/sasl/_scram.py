@@ -192,9 +192,9 @@ def require_scramp() -> Any:
 
 
 class ScramPassword:
-    """A user name and password, with the last salted password, which takes milliseconds to derive.
+    """A user name and a password, which caches the last salted password.
 
-    All brokers of a cluster have the same salt for a user, so one derivation serves all of them.
+    Salting takes milliseconds, and all brokers of a cluster have the same salt for a user.
 
     Args:
         mechanism: of :data:`HASHES`.
@@ -275,7 +275,7 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _check_server(self, server_final: str) -> None:
-        """Check that the server knows the password as well (RFC 5802, 3)."""
+        """Check that the server knows the password, too (RFC 5802, 3)."""
         found = _FINAL.fullmatch(server_final)
         if found is None:
             raise AuthenticationError("the broker's last SCRAM message is malformed")

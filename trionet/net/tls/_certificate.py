@@ -47,7 +47,7 @@ def distinguished_name(certificate: bytes) -> str:
         certificate: in DER.
 
     Raises:
-        ValueError: this is no certificate.
+        ValueError: the certificate is malformed.
     """
     subject = _fields(certificate)[4]
     relative_names = [
@@ -64,7 +64,7 @@ def validity(certificate: bytes) -> tuple[datetime, datetime]:
         certificate: in DER.
 
     Raises:
-        ValueError: this is no certificate.
+        ValueError: the certificate is malformed.
     """
     period = _fields(certificate)[3]
     begin, end, *_ = map(_time, elements(period.content))
@@ -78,7 +78,7 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
         certificate: in DER.
 
     Raises:
-        ValueError: this is no certificate.
+        ValueError: the certificate is malformed.
     """
     for field in _fields(certificate):
         if field.tag == _EXTENSIONS:

@@ -50,7 +50,7 @@ def rounds_of_key(data: bytes) -> int:
     """Return the rounds of an encrypted key in PKCS8 (RFC 5958, 3).
 
     Raises:
-        ValueError: this is no such key.
+        ValueError: the data is malformed, or not such a key.
     """
     (algorithm,) = _fields(first(data).content, 1)
     return _rounds_of(algorithm.content)
@@ -60,7 +60,7 @@ def rounds_of_pkcs12(data: bytes) -> int:
     """Return the rounds of all encrypted parts of a PKCS12 store and its MAC (RFC 7292, 4).
 
     Raises:
-        ValueError: this is no such store.
+        ValueError: the data is malformed, or not such a store.
     """
     _, safes, *mac = _fields(first(data).content, 3)
     _, wrapped = _fields(safes.content, 2)
@@ -110,7 +110,7 @@ def _rounds_of(algorithm: bytes) -> int:
         (derivation,) = _fields(parameters.content, 1)
         kind, parameters = _fields(derivation.content, 2)
     if kind.content == _SCRYPT:
-        # One of these takes about as long as a round of PBKDF2.
+        # Each step takes about as long as a round of PBKDF2.
         _, cost, block_size, parallelization = _fields(parameters.content, 4)
         return _number(cost) * _number(block_size) * _number(parallelization)
     if kind.content in (_PBKDF2, *_PBES1) or kind.content.startswith(_PKCS12_PBE):

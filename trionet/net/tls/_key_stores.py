@@ -43,7 +43,7 @@ class StoreSettings:
     """The ``ssl.*`` settings that clients and servers have in common; see Kafka's keys.
 
     Attributes:
-        keystore_type: ``PEM``, ``PKCS12``, or ``JKS`` for a file that is PKCS12 all the same.
+        keystore_type: ``PEM``, ``PKCS12``, or ``JKS`` for a file that is PKCS12 in fact.
         keystore_key: the private key as PEM text, in place of a file.
         keystore_certificate_chain: its certificates as PEM text.
         truststore_certificates: trusted certificates as PEM text, in place of a file.
@@ -72,13 +72,13 @@ class KeyMaterial:
     """A private key and its certificates, ready for OpenSSL.
 
     Attributes:
-        pem: key and certificates, one behind the other; the key is encrypted if it was, or if it
-            had to be written anew.
-        password: of the key, None for one in the clear.
-        source: where it comes from, for errors.
+        pem: the key, followed by the certificates. The key is encrypted if it was before, or if it
+            had to be converted.
+        password: of the key; None for an unencrypted one.
+        source: where the key comes from, for errors.
         subject: the distinguished name of the first certificate.
         names: its alternative names, encoded.
-        valid: from when on it is valid, and until when.
+        valid: the start and the end of its validity.
     """
 
     pem: bytes = attrs.field(repr=False)
@@ -104,7 +104,7 @@ def read_key_store(settings: StoreSettings) -> KeyMaterial:
     """Read a key and its certificates from a file or from the settings themselves.
 
     Raises:
-        ConfigError: the store cannot be read, or the settings do not fit each other.
+        ConfigError: the store cannot be read, or the settings contradict each other.
     """
     kind, location = settings.keystore_type, settings.keystore_location
     password, key_password = settings.keystore_password, settings.key_password
@@ -136,7 +136,7 @@ def read_trust_store(settings: StoreSettings) -> list[bytes] | None:
     """Read trusted certificates from a file or from the settings, as PEM; None without a store.
 
     Raises:
-        ConfigError: the store cannot be read, or the settings do not fit each other.
+        ConfigError: the store cannot be read, or the settings contradict each other.
     """
     kind, location = settings.truststore_type, settings.truststore_location
     password, certificates = settings.truststore_password, settings.truststore_certificates
@@ -216,7 +216,7 @@ def _pem_key(data: bytes, source: str) -> bytes:
 
 
 def _affordable(key: bytes, source: str) -> bytes:
-    """Check the rounds of an encrypted key, and encode it anew: OpenSSL gets what was checked."""
+    """Check the rounds of an encrypted key, and encode it again: OpenSSL gets what was checked."""
     try:
         data = pem.content(key)
         rounds = rounds_of_key(data)
@@ -239,7 +239,7 @@ def _certificates(data: bytes, source: str) -> list[bytes]:
 
 
 def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
-    """Return the certificates in the files of a folder, each once: hash names are links.
+    """Return the certificates in the files of a folder, each once: hashed names are links.
 
     ``bytes_max`` is for all files together.
     """

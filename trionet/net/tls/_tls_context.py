@@ -25,7 +25,7 @@ _HAS_MEMFD = hasattr(os, "memfd_create")
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 # OpenSSL's errors for a certificate of another key; the last is for a key of another type.
 _MISMATCHES = ("key values mismatch", "key type mismatch", "no certificate assigned")
-# By the names of the standard, which Java uses.
+# By their IANA names, which Java uses.
 _SUITES_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
 _SUITES_1_2 = {
     f"TLS_{exchange}_WITH_{standard}": f"{exchange.replace('_', '-')}-{openssl}"
@@ -50,7 +50,7 @@ class TlsSettings(StoreSettings):
     Attributes:
         client_auth: ``none``, ``requested`` or ``required``.
         allow_dn_changes: whether a reload may change the subject of the certificate.
-        allow_san_changes: whether it may take away one of its other names.
+        allow_san_changes: whether a reload may remove one of its other names.
     """
 
     client_auth: str = "none"
@@ -59,12 +59,12 @@ class TlsSettings(StoreSettings):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that a context is made from."""
+        """The files from which a context is created."""
         return tuple(path for path in (self.keystore_location, self.truststore_location) if path)
 
 
 def server_context(settings: TlsSettings) -> tuple[ssl.SSLContext, KeyMaterial]:
-    """Read the stores and make a server's context.
+    """Read the stores and create a server's context.
 
     Returns:
         The context, and the key and certificates that are in it.
@@ -88,7 +88,7 @@ def server_context(settings: TlsSettings) -> tuple[ssl.SSLContext, KeyMaterial]:
 
 
 class TlsContexts:
-    """The context of a listener: replaced when its files change, for connections made after that.
+    """The context of a listener, replaced for new connections when its files change.
 
     Args:
         settings: the listener's.
@@ -113,15 +113,15 @@ class TlsContexts:
     def reload_if_changed(self) -> bool:
         """Read the stores again if a file of theirs has changed; blocks, so call it in a thread.
 
-        Open connections keep what they began with. A change that was refused is not tried again
-        until a file changes again; one that the system could not read is.
+        Open connections keep their context. A change that was rejected is not tried again until a
+        file changes again; one that could not be read is.
 
         Returns:
             Whether there is a new context.
 
         Raises:
             ConfigError: as :func:`server_context`, or the certificate's names have changed although
-                the settings do not allow it (Kafka: SslFactory); the old context stays.
+                the settings do not allow it (Kafka: SslFactory); the old context stays in use.
         """
         settings = self.settings
         seen = [_fingerprint(path) for path in settings.files]
@@ -175,7 +175,7 @@ def _fingerprint(path: str) -> tuple[int, int, int] | None:
     """Return a value that changes when a file is written or replaced; None if unreadable."""
     try:
         status = os.stat(path)
-    except (OSError, ValueError):  # or it is no path
+    except (OSError, ValueError):  # ValueError: not a path
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
 
@@ -191,7 +191,7 @@ def new_context(protocol: ssl._SSLMethod, settings: StoreSettings) -> ssl.SSLCon
     """
     context = ssl.SSLContext(protocol)
     context.options |= ssl.OP_NO_RENEGOTIATION
-    # As in Java, what is in the trust store is trusted, be it an intermediate or a peer's own.
+    # As in Java, all certificates in the trust store are trusted, even intermediates and leaves.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _set_versions(context, settings.enabled_protocols)
     if settings.cipher_suites:
@@ -243,7 +243,7 @@ def load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
     """Use this certificate and key to authenticate to peers."""
     try:
         with _private_file(material.pem) as path:
-            # Without a password to give, OpenSSL would ask for one on the terminal.
+            # Without any password, OpenSSL would prompt for one on the terminal.
             context.load_cert_chain(path, password=material.password or "")
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(_why_unusable(material, describe(error))) from None
@@ -319,7 +319,7 @@ class ClientTlsSettings(StoreSettings):
 
 
 def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
-    """Read the stores and make a client's context; blocks, so call it in a thread.
+    """Read the stores and create a client's context; blocks, so call it in a thread.
 
     Raises:
         ConfigError: a store cannot be read or opened with its password, key and certificate do not

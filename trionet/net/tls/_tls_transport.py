@@ -32,7 +32,7 @@ from ..wire._readiness import READ, WRITE
 from ..wire._transmission import GATHER_BUFFERS_MAX, WRITE_BYTES_MAX, Buffer, FileRange
 from ..wire._transport import PlaintextTransport
 
-# What Python puts around the text of an error: "[SSL] internal error (_ssl.c:2580)".
+# What Python adds to the text of an error: "[SSL] internal error (_ssl.c:2580)".
 _PLACE = re.compile(r"^\[[^\]]*\] | \(_ssl\.c:\d+\)$")
 
 
@@ -61,20 +61,20 @@ WRITE_BYTES_PER_SEND = 256 * 1024
 READ_BYTES_FIRST = 8 * 1024
 READ_BYTES_MAX = 256 * 1024
 # How much passes through one of the engine's buffers at a time. Such a buffer grows to the most
-# that it ever held and never shrinks: an idle connection keeps it (KAFKA-7454).
+# that it ever held and never shrinks, even while the connection is idle (KAFKA-7454).
 ENGINE_BYTES_MAX = 64 * 1024
-# The most that it is given to decrypt behind what brought little data, or none.
+# The most that it gets to decrypt after input that brought little data, or none.
 SLOW_FEED_BYTES_MAX = 16 * 1024
-# How much of what was read may be no data: a record that is not complete, and some bytes around it.
-# Beyond that little is read at once (see above).
+# How much ciphertext may bring no data: an incomplete record, and some bytes around it. Beyond that
+# little is decrypted at once (see above).
 OVERHEAD_BYTES_MAX = 20 * 1024
-# How much may come without any data: no record is half as long.
+# How much ciphertext may arrive without any data: more than two records.
 SILENT_BYTES_MAX = 36 * 1024
 # How much the engine may respond to a peer that does not read its responses.
 RESPONSE_BYTES_MAX = 64 * 1024
 # A flight of the handshake is a few kilobytes. A peer that sends more waits for another turn.
 HANDSHAKE_READS_PER_STEP = 4
-# What is thrown away before a close, so that the alert before it is not overtaken by a reset.
+# How much is discarded before a close, so that no reset overtakes the alert.
 DRAIN_BYTES_MAX = 256 * 1024
 
 _ENDS = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
@@ -86,8 +86,8 @@ class TlsTransport:
     Args:
         sock: owned from here on; connected before the first step of the handshake.
         context: from :mod:`._tls_context`.
-        server_name: for the client's side: the name to request (SNI), which the server's
-            certificate must contain. None for the server's side.
+        server_name: on the client's side, the name to request (SNI), which the server's certificate
+            must contain; None on the server's side.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class TlsTransport:
         self._has_shaken_hands = False
         self._may_be_rejected = not is_server  # the server has not sent any data yet
         self._read_bytes = READ_BYTES_FIRST
-        self._unfed: bytes | memoryview = b""  # ciphertext that the engine has not asked for yet
-        self._unsent: list[Buffer] = []  # and that the socket has not taken yet
+        self._unfed: bytes | memoryview = b""  # ciphertext that the engine has not requested yet
+        self._unsent: list[Buffer] = []  # ciphertext that the socket has not accepted yet
         self._accepted = 0  # plaintext inside _unsent, counted as written when that has left
         self._responded = 0  # bytes inside _unsent that respond to records without data
         self._overhead = 0  # ciphertext less twice the data that it brought, at least 0
@@ -134,12 +134,12 @@ class TlsTransport:
 
         Returns:
             READ or WRITE: what the socket must be ready for before the next step; 0 when the
-            handshake is done and all of it has been sent. There may be data behind it: see
+            handshake is done and all of it has been sent. Data may have followed it: see
             :attr:`has_buffered` (KAFKA-2801).
 
         Raises:
             AuthenticationError: no common version or cipher suite, a certificate that one of the
-                sides does not trust, or no TLS at all. The peer has been sent the alert.
+                sides does not trust, or a peer without TLS. The alert has been sent.
             EOFError: the peer ended the connection, with a close_notify or without (KAFKA-7168);
                 that is not an authentication failure.
             OSError: the connection failed.
@@ -317,7 +317,7 @@ class TlsTransport:
                     pass  # the peer's own close_notify is not waited for
                 self._flush()
         except OSError:
-            pass  # the peer has gone already
+            pass  # the peer has disconnected already
         finally:
             self._socket.close()
 
@@ -348,7 +348,7 @@ class TlsTransport:
 
         Raises:
             BlockingIOError: nothing has arrived.
-            TlsError: the peer sends too much that is no data.
+            TlsError: the peer sends too many records without data.
         """
         if self._outgoing.pending:
             self._respond()
@@ -426,7 +426,7 @@ class TlsTransport:
             raise
 
     def _is_end(self, error: ssl.SSLError) -> bool:
-        """Whether the stream has ended; one without a close_notify ends as well (as in Kafka)."""
+        """Whether the stream has ended, with or without a close_notify (as in Kafka)."""
         return isinstance(error, _ENDS) or self._incoming.eof
 
     def _broken(self, error: ssl.SSLError) -> OSError | AuthenticationError:

@@ -206,7 +206,7 @@ class HttpExchange:
         """Accept only this server's own names and addresses in the Host header.
 
         Otherwise a page of another site could read everything here through its visitor's browser,
-        with a name of its own that resolves to 127.0.0.1 (DNS rebinding).
+        under a name that resolves to 127.0.0.1 (DNS rebinding).
         """
         if self._rules.token is not None or not hosts:
             return  # a foreign page does not know the token; browsers always send a Host

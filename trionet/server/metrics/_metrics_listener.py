@@ -184,7 +184,7 @@ class MetricsListener:
                             self._connections.move_to_end(scope)
                     await self._linger(stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the peer went away, or does not speak TLS
+            pass  # the peer has disconnected, or does not speak TLS
         except Exception:  # boundary: one connection
             logger.exception("unexpected error on a metrics connection; closing it")
         finally:
@@ -266,7 +266,7 @@ class MetricsListener:
     async def _linger(self, stream: trio.abc.Stream) -> None:
         """Let a peer that is still sending read its response; a close would reset the stream."""
         if not isinstance(stream, trio.SocketStream):
-            return  # TLS ends with a close_notify of its own
+            return  # TLS has its close_notify
         with trio.move_on_after(self._limits.linger_seconds_max):
             await stream.send_eof()
             left = _LINGER_BYTES

@@ -227,7 +227,7 @@ class ConnectionQuotas:
         (Kafka: the client quota ``connection_creation_rate`` of the entity ``ip``.)
 
         Args:
-            host: an address; None for the default of addresses without a limit of their own.
+            host: an address; None for the default of addresses without their own limit.
             per_second_max: 0 or more.
 
         Raises:
