@@ -1,6 +1,7 @@
 """Kafka's metrics of requests: how many, how long in which phase, how large, with which errors.
 
-(Kafka: RequestMetrics.) The router of the requests keeps the counts; this module converts them to families.
+(Kafka: RequestMetrics.) The router of the requests keeps the counts; this module converts them to
+families.
 """
 
 from __future__ import annotations

@@ -139,17 +139,16 @@ class ScramServer(SaslServer):
         check_message_size(self._mechanism, token)
         scramp = require_scramp()
         try:
+            text = token.decode()
             if self._server is None:
-                first = token.decode()
-                check_user_name_size(self._mechanism, _name_in(first))
+                check_user_name_size(self._mechanism, _name_in(text))
                 mechanism = scramp.ScramMechanism(self._mechanism)
                 self._server = mechanism.make_server(self._credential)
-                self._server.set_client_first(first)
+                self._server.set_client_first(text)
                 response: str = self._server.get_server_first()
             else:
-                final = token.decode()
-                self._allow_repeated_nonce(final)
-                self._server.set_client_final(final)
+                self._allow_repeated_nonce(text)
+                self._server.set_client_final(text)
                 response = self._server.get_server_final()
                 self.is_complete = True
         except (scramp.ScramException, ValueError) as error:

@@ -255,13 +255,21 @@ class MetricsListener:
             page = self._find_page(request)
         body = bytearray()
         async with self._share.turn():
-            is_whole = False
-            while not is_whole:
-                with self._share.spending():
-                    is_whole = _build_on(page, body)
-                if not is_whole:
-                    await trio.lowlevel.checkpoint()
+            while True:
+                if self._build_step(page, body):
+                    break
+                await trio.lowlevel.checkpoint()
         return HttpResponse(bytes(body), page.content_type)
+
+    def _build_step(self, page: Page, body: bytearray) -> bool:
+        """Build one step of a page. Returns whether the page is complete."""
+        with self._share.spending():
+            began = perf_counter()
+            for part in page.parts:
+                body += part.encode()
+                if perf_counter() - began >= _STEP_SECONDS:
+                    return False
+        return True
 
     async def _linger(self, stream: trio.abc.Stream) -> None:
         """Let a peer that is still sending read its response; a close would reset the stream."""
@@ -272,13 +280,3 @@ class MetricsListener:
             left = _LINGER_BYTES
             while left > 0 and (data := await stream.receive_some(_READ_BYTES)):
                 left -= len(data)
-
-
-def _build_on(page: Page, body: bytearray) -> bool:
-    """Build one step of a page. Returns whether the page is complete."""
-    began = perf_counter()
-    for part in page.parts:
-        body += part.encode()
-        if perf_counter() - began >= _STEP_SECONDS:
-            return False
-    return True
