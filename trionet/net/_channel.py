@@ -21,8 +21,15 @@ from ._mute_state import Muting
 from ._principal import ANONYMOUS, Principal
 from .tls._tls_transport import TlsTransport
 from .wire._close_reason import BY_PEER, CloseReason
-from .wire._framing import SIZE_BYTES, Decoder, Frame, FrameDecoder, LimitNames, size_limit
-from .wire._head_decoder import HeadDecoder
+from .wire._framing import (
+    SIZE_BYTES,
+    Decoder,
+    Frame,
+    FrameDecoder,
+    LargeFrameDecoder,
+    LimitNames,
+    size_limit,
+)
 from .wire._memory_pool import MemoryLease, MemoryPool
 from .wire._transmission import Outgoing, Send
 from .wire._transport import PlaintextTransport, TransportLayer
@@ -136,7 +143,7 @@ class Channel:
         self.fd: int = transport.fileno()
         if decoder is None:
             decoder = self._frame_decoder = FrameDecoder(frame_bytes_max, limit_names.frame)
-        elif isinstance(decoder, HeadDecoder):
+        elif isinstance(decoder, LargeFrameDecoder):
             decoder.limit_name = limit_names.frame
         self._decoder = decoder
         self.staged: deque[Frame] = self._decoder.frames
@@ -216,7 +223,7 @@ class Channel:
     def _limit_frames(self, frame_bytes_max: int, limit_name: str) -> None:
         decoder = self._decoder
         decoder.frame_bytes_max = frame_bytes_max
-        if isinstance(decoder, (FrameDecoder, HeadDecoder)):
+        if isinstance(decoder, LargeFrameDecoder):
             decoder.limit_name = limit_name
 
     def take_lease(self) -> MemoryLease | None:
