@@ -71,7 +71,7 @@ async def test_listeners_are_reported_with_their_bound_ports(kind: ReadinessKind
     [
         (["127.0.0.1:9092"], {}, "is not a listener; allowed: NAME://host:port"),
         ("PLAINTEXT://127.0.0.1:0", {}, "'P' is not a listener"),
-        (["ADMIN://127.0.0.1:0"], {}, "the listener name ADMIN stands for no security protocol"),
+        (["ADMIN://127.0.0.1:0"], {}, "listener name ADMIN has no security protocol"),
         ([ANYWHERE, ANYWHERE], {}, "PLAINTEXT, PLAINTEXT: each needs a unique name"),
         ([ANYWHERE], {"ADMIN": tls()}, "security is given for ADMIN, which is not one of the list"),
         (["SSL://127.0.0.1:0"], {}, "uses SSL, but .* amount to PLAINTEXT"),

@@ -58,9 +58,9 @@ _unpack_size: Final = Struct(">i").unpack_from
 
 Frame = bytes | bytearray
 
-# The buffer of a large frame grows when it is full: to four times the data that has arrived, so that
-# a peer that announces 100 MB without sending them occupies almost no memory; and by at most this
-# much at a time, because allocating 100 MB at once would block the loop for 60 ms.
+# The buffer of a large frame grows when it is full: to four times the data that has arrived, so
+# that a peer that announces 100 MB without sending them occupies almost no memory; and by at most
+# this much at a time, because allocating 100 MB at once would block the loop for 60 ms.
 BUFFER_STEP_BYTES = 1024 * 1024 + 64 * 1024
 BUFFER_STEP_BYTES_MIN = 16 * 1024
 _ZEROS = bytes(BUFFER_STEP_BYTES)

@@ -1,9 +1,9 @@
 """Splits a byte stream into frames that start with a head of any form, without I/O.
 
-:class:`~._framing.FrameDecoder` is for Kafka's size of four bytes; this is for other protocols, with
-sizes of two bytes, netstrings or header lines. A protocol only adds a function that reads a head.
-The size limit, frames that arrive in pieces, and reading large frames into place are the same for
-all of them.
+:class:`~._framing.FrameDecoder` is for Kafka's size of four bytes; this is for other protocols,
+with sizes of two bytes, netstrings or header lines. A protocol only adds a function that reads a
+head. The size limit, frames that arrive in pieces, and reading large frames into place are the
+same for all of them.
 """
 
 # Compiled by mypyc.
@@ -93,8 +93,8 @@ class HeadDecoder(LargeFrameDecoder):
             return None
         if head_bytes < 0 or not head_bytes + size + len(self._tail):
             raise LocalProtocolError(
-                f"read_head returned {found}; allowed: a head of 0 bytes or more, in a frame of 1 or"
-                " more"
+                f"read_head returned {found}; allowed: a head of 0 bytes or more, and a frame of 1"
+                " or more"
             )
         return found
 

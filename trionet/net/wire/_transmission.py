@@ -1,6 +1,6 @@
 """Outgoing data of a channel: a Send in progress, which may include ranges of files.
 
-(Kafka: NetworkSend, ByteBufferSend, RecordsSend.) A Send records its own progress, so that a partial
+(Kafka: NetworkSend, ByteBufferSend, RecordsSend.) A Send records its progress, so that a partial
 write continues where it stopped.
 """
 
@@ -16,8 +16,8 @@ Buffer = bytes | bytearray | memoryview
 
 # One gathering write takes at most this many buffers (IOV_MAX is 1024 on Linux and macOS).
 GATHER_BUFFERS_MAX = 512
-# The maximum number of bytes of a Send to write in one step. Without it, a peer that reads as fast as
-# we write would hold up the loop until its whole response has been written.
+# The maximum number of bytes of a Send to write in one step. Without it, a peer that reads as fast
+# as we write would hold up the loop until its whole response has been written.
 WRITE_BYTES_MAX = 1024 * 1024 + 64 * 1024
 
 
@@ -55,8 +55,8 @@ Chunk = Buffer | FileRange
 class WritableTransport(Protocol):
     """A transport that a Send can be written to.
 
-    Each method returns the number of bytes written, and raises BlockingIOError if the socket accepts
-    none now.
+    Each method returns the number of bytes written, and raises BlockingIOError if the socket
+    accepts none now.
     """
 
     def write(self, data: Buffer, /) -> int: ...
