@@ -339,7 +339,7 @@ class Channel:
         if is_request and self.pool is not None and self.lease is None:
             self.lease = self.pool.try_allocate(decoder.size, self.last_used_at)
             if self.lease is None:
-                self.muting.starve()
+                self.muting.is_out_of_memory = True
                 return
         budget = READ_BYTES_PER_POLL_MAX
         try:
