@@ -36,6 +36,7 @@ and its CloseReason *why* it ended.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 from ..errors import LocalProtocolError
 
@@ -64,16 +65,13 @@ class ChannelState(IntEnum):
 
 _S = ChannelState
 # The states that may follow each state, in addition to CLOSED.
-_FOLLOWING: tuple[frozenset[ChannelState], ...] = (
-    frozenset((_S.HANDSHAKING, _S.AUTHENTICATING, _S.READY)),
-    frozenset((_S.AUTHENTICATING, _S.READY)),
-    frozenset((_S.READY, _S.FAILED, _S.LINGERING)),
-    frozenset((_S.AUTHENTICATING, _S.CLOSING)),
-    frozenset((_S.LINGERING,)),
-    frozenset(),
-    frozenset(),
-    frozenset(),
-)
+_FOLLOWING: Final = {
+    _S.CONNECTING: (_S.HANDSHAKING, _S.AUTHENTICATING, _S.READY),
+    _S.HANDSHAKING: (_S.AUTHENTICATING, _S.READY),
+    _S.AUTHENTICATING: (_S.READY, _S.FAILED, _S.LINGERING),
+    _S.READY: (_S.AUTHENTICATING, _S.CLOSING),
+    _S.FAILED: (_S.LINGERING,),
+}
 
 
 def first_state(*, connects: bool, has_tls: bool, authenticates: bool) -> ChannelState:
@@ -97,6 +95,6 @@ def checked(old: ChannelState, new: ChannelState) -> ChannelState:
     Raises:
         LocalProtocolError: ``new`` cannot follow ``old``.
     """
-    if new in _FOLLOWING[old] or (new is ChannelState.CLOSED and old is not new):
+    if new in _FOLLOWING.get(old, ()) or (new is ChannelState.CLOSED and old is not new):
         return new
     raise LocalProtocolError(f"a channel cannot change from {old.name} to {new.name}")

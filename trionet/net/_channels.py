@@ -123,7 +123,7 @@ class Starved:
     def take(self) -> list[Channel]:
         """Remove and return the channels that may try again now, in random order; may be empty."""
         assert self._pool is not None
-        if self._pool.is_depleted:
+        if self._pool.available <= 0:
             self._pool.wake_when_available(self._wake)
             return []
         channels = list(self.channels)

@@ -72,19 +72,6 @@ async def handle_requests(
                 request_channel.looking_handlers -= 1
 
 
-def has_lone(
-    request_channel: RequestChannel,
-    never_waits: NeverWaits,
-    log: logging.LoggerAdapter[logging.Logger],
-) -> bool:
-    """Whether a single request waits that a processor may handle in its own turn."""
-    try:
-        return request_channel.has_lone(never_waits)
-    except Exception:  # boundary: one request, which then goes to a handler as usual
-        log.exception("could not determine whether a request has to wait")
-        return False
-
-
 async def handle_waiting(  # noqa: ASYNC910 -- callers have a checkpoint before and after it
     request_channel: RequestChannel, handler: Handler, log: logging.LoggerAdapter[logging.Logger]
 ) -> None:

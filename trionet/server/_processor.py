@@ -40,7 +40,7 @@ from ..net.wire._transmission import Send
 from ._channel_builder import ChannelBuilder
 from ._closed_connections import ClosedConnection
 from ._connection import Accepted, Connection, NewConnections, drop
-from ._handler_pool import NeverWaits, handle_waiting, has_lone
+from ._handler_pool import NeverWaits, handle_waiting
 from ._processor_counts import ProcessorCounts
 from ._request_channel import CloseConnection, NoOp, Request, Response, ResponseQueue
 from ._shared import Shared
@@ -206,7 +206,12 @@ class Processor:
         If several requests arrived, or every handler is busy, it goes to a handler as usual.
         """
         channel = self._request_channel
-        if not self._held and has_lone(channel, never_waits, self._log):
+        try:
+            is_lone = not self._held and channel.has_lone(never_waits)
+        except Exception:  # boundary: one request, which then goes to a handler as usual
+            self._log.exception("could not determine whether a request has to wait")
+            return
+        if is_lone:
             await handle_waiting(channel, self._shared.handler, self._log)
 
     async def poll(self) -> PollResult:

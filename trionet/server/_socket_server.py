@@ -1,8 +1,9 @@
-"""The server: listeners, processors, request channel and handlers under one nursery.
+"""The server: its listeners, processors, request channel and handlers, in one nursery.
 
-(Kafka: SocketServer.) A start binds every listener, runs the processors, then the acceptors, and
-then reports ``started``. A graceful stop ends accepting and reading, sends all pending responses,
-and closes the channels. Cancellation stops at once; it leaves no socket open either.
+(Kafka: SocketServer.) It starts in this order: bind every listener, start the handlers, the
+processors, and then the acceptors; so an accepted connection always has a processor. A graceful
+stop ends accepting and reading, sends all pending responses, and closes the channels. Cancellation
+closes everything at once.
 """
 
 from __future__ import annotations
@@ -158,7 +159,8 @@ class SocketServer:
             ConfigError: ``ready`` names an unknown listener.
             OSError: a listener cannot be bound.
         """
-        late = self._take_late(ready or {})
+        ready = ready or {}
+        late = self._take_late(ready)
         if self._stop_requested.is_set():
             await trio.lowlevel.checkpoint()
             task_status.started(self.endpoints)
@@ -166,15 +168,17 @@ class SocketServer:
         self._has_begun = True
         listening: list[ListeningSocket] = []
         try:
-            self._bind(listening)
+            for index, endpoint in enumerate(self.endpoints):
+                self.endpoints[index], sock = self._bind(endpoint)
+                listening.append(sock)
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 try:
                     await self._start(nursery, listening)
                     task_status.started(self.endpoints)
                     async with trio.open_nursery() as waiting:
-                        for endpoint, event in late:
-                            waiting.start_soon(self._add_when, event, endpoint)
+                        for name, endpoint in late.items():
+                            waiting.start_soon(self._add_when, ready[name], endpoint)
                         await self._stop_requested.wait()
                         waiting.cancel_scope.cancel(reason="the server is stopping")
                 finally:
@@ -280,7 +284,7 @@ class SocketServer:
             LocalProtocolError: the server is not running.
         """
         if self._handlers is None or self._nursery is None:
-            raise LocalProtocolError("the server does not run")
+            raise LocalProtocolError("the server is not running")
         check_resize("num.io.threads", len(self._handlers), count)
         self._handlers.resize(count)
 
@@ -303,8 +307,7 @@ class SocketServer:
             security.check(endpoint)
             if name in self._listeners:
                 raise LocalProtocolError(f"listener {name} already exists")
-            sock = self._bind_one(endpoint)
-            bound = endpoint.with_port(sock.getsockname()[1])
+            bound, sock = self._bind(endpoint)
             self._security[name] = security
             try:
                 listener = await self._start_listener(bound, sock)
@@ -338,33 +341,27 @@ class SocketServer:
 
     # Parts of the start and the stop.
 
-    def _take_late(self, ready: Mapping[str, trio.Event]) -> list[tuple[Endpoint, trio.Event]]:
-        """Remove from ``endpoints`` the listeners that wait for an event, and return these."""
-        names = [endpoint.listener_name for endpoint in self.endpoints]
-        for name in ready.keys() - names:
+    def _take_late(self, ready: Mapping[str, trio.Event]) -> dict[str, Endpoint]:
+        """Remove from ``endpoints`` the listeners that wait for an event, and return them."""
+        late = {each.listener_name: each for each in self.endpoints if each.listener_name in ready}
+        for name in ready.keys() - late:
             raise ConfigError(f"ready names {name}, which is not one of the listeners")
-        waiting = [each for each in self.endpoints if each.listener_name in ready]
-        self.endpoints = [each for each in self.endpoints if each not in waiting]
-        return [(endpoint, ready[endpoint.listener_name]) for endpoint in waiting]
+        self.endpoints = [each for each in self.endpoints if each.listener_name not in ready]
+        return late
 
     async def _add_when(self, event: trio.Event, endpoint: Endpoint) -> None:
         await event.wait()
         security = self._security.get(endpoint.listener_name, PLAINTEXT)
         await self.add_listener(endpoint, security)
 
-    def _bind(self, listening: list[ListeningSocket]) -> None:
-        """Bind every listener. If one fails, ``listening`` has the sockets bound before it."""
-        for index, endpoint in enumerate(self.endpoints):
-            sock = self._bind_one(endpoint)
-            listening.append(sock)
-            self.endpoints[index] = endpoint.with_port(sock.getsockname()[1])
-
-    def _bind_one(self, endpoint: Endpoint) -> ListeningSocket:
-        return self._network.listen(
+    def _bind(self, endpoint: Endpoint) -> tuple[Endpoint, ListeningSocket]:
+        """Bind a listener. Returns its endpoint with the bound port, and its socket."""
+        sock = self._network.listen(
             endpoint,
             backlog=self.config.socket_listen_backlog_size,
             receive_buffer_bytes=self.config.socket_receive_buffer_bytes,
         )
+        return endpoint.with_port(sock.getsockname()[1]), sock
 
     async def _start(self, nursery: trio.Nursery, listening: list[ListeningSocket]) -> None:
         """Start handlers, processors and then acceptors.
@@ -452,7 +449,7 @@ class SocketServer:
     def _running_nursery(self) -> trio.Nursery:
         """The server's nursery; raises once the server is stopping, as it may close any time."""
         if self._nursery is None:
-            raise LocalProtocolError("the server does not run")
+            raise LocalProtocolError("the server is not running")
         return self._nursery
 
     async def _drain(self) -> None:

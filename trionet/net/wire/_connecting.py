@@ -65,6 +65,18 @@ async def resolve(host: str, port: int) -> list[Address]:
     return [cast(Address, address) for *_, address in found]
 
 
+def set_options(
+    sock: Socket, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
+) -> None:
+    """Set Kafka's options of a connection's socket; -1 leaves a size at the system's default."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # KAFKA-2096
+    if send_buffer_bytes != -1:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    if receive_buffer_bytes != -1:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+
+
 def open_socket(
     address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
 ) -> socket.socket:
@@ -79,12 +91,9 @@ def open_socket(
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if send_buffer_bytes != -1:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-        if receive_buffer_bytes != -1:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        set_options(
+            sock, send_buffer_bytes=send_buffer_bytes, receive_buffer_bytes=receive_buffer_bytes
+        )
     except OSError:
         sock.close()
         raise

@@ -51,7 +51,8 @@ class MemoryPool:
         lease_bytes_max: the largest single lease, ``socket.request.max.bytes``.
 
     Attributes:
-        available: bytes that are left; negative after a lease larger than what was left.
+        available: bytes that are left; negative after a lease larger than what was left. A lease
+            is refused while it is not positive.
 
     Raises:
         ConfigError: a size is below 1, or the largest request would not fit.
@@ -83,11 +84,6 @@ class MemoryPool:
     def used(self) -> int:
         """Bytes that are leased."""
         return self.bytes_max - self.available
-
-    @property
-    def is_depleted(self) -> bool:
-        """Whether the pool is exhausted, so that every lease is refused."""
-        return self.available <= 0
 
     @property
     def is_low(self) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import select
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Final, Literal, Protocol
 
 import attrs
@@ -195,11 +195,8 @@ async def open_readiness(kind: ReadinessKind | None = None) -> AsyncIterator[Rea
     """
     kind = kind or default_readiness_kind()
     if kind == "poller" and sys.platform == "linux":
-        poller = PollerReadiness()
-        try:
+        with closing(PollerReadiness()) as poller:
             yield poller
-        finally:
-            poller.close()
     elif kind == "socket":
         async with trio.open_nursery() as nursery:
             yield SocketReadiness(nursery)
