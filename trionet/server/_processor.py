@@ -1,18 +1,27 @@
 """The network loop of one processor: reads requests and sends responses for its connections.
 
-(Kafka: SocketServer.Processor.) Each turn has six steps: configure new connections, process new
-responses, poll, process completed receives, completed sends and disconnections. The order matters:
+(Kafka: SocketServer.Processor.) Each turn has six steps, always in this order:
 
-* Responses are sent before the poll, so that a channel whose request is done is unmuted in time
-  for its next request.
-* Receives come before sends: new requests reach the handlers before time is spent on finished
-  ones.
-* Disconnections come last: in the poll in which a channel ended, it may still have delivered a
-  request or completed a Send. Both are accounted for before the channel is forgotten.
+1. ``configure_new_connections``: create a channel for each accepted socket, and register it. First,
+   so that the poll of this turn already reads it.
+2. ``process_new_responses``: send the responses that handlers have queued. Before the poll, so that
+   a channel whose response has been sent is unmuted, and its next request is read in this poll.
+3. ``poll``: read and write the sockets that are ready. The only step that waits. It returns the
+   channels for the next three steps.
+4. ``process_completed_receives``: turn each frame into a request, queue it, and mute its channel.
+   Before the completed sends, so that new requests reach the handlers before time is spent on
+   finished ones.
+5. ``process_completed_sends``: finish the requests whose responses were sent in the poll, and
+   unmute their channels. (Most responses are sent at once in step 2, and finished there.)
+6. ``process_disconnected``: account for closed channels, and forget them. Last, because a channel
+   that was closed in the poll may have returned a request or completed a Send in it before.
 
-A channel has at most one request in progress: a receive is handed over and the channel muted, until
-its Send is complete, or at once for a no-op. An error in one channel's step closes only that
-channel; only cancellation ends the loop.
+Between the second and the third step, a processor handles a lone request itself if its handler is
+certain not to wait (``serve_lone_request``).
+
+A channel has at most one request in progress: it is muted from the receive until its Send is
+complete, or until the handler's result if there is no response. An error in one channel's step
+closes only that channel; only cancellation ends the loop.
 """
 
 # Compiled by mypyc.
@@ -107,7 +116,7 @@ class Processor:
         self._finished: list[TimedRequest] = []
         self._polled_ns = 0
         self._looks_at_sockets = True
-        self._all_answered: trio.Event | None = None
+        self._drained: trio.Event | None = None
         self._scope = trio.CancelScope()
 
     async def run(self) -> None:
@@ -147,11 +156,11 @@ class Processor:
 
     async def drain(self) -> None:
         """Stop reading, and wait until every pending response has been sent."""
-        self._all_answered = trio.Event()
+        self._drained = trio.Event()
         if not self.counts.in_flight:
-            self._all_answered.set()
+            self._drained.set()
         self.selector.pause_reading()
-        await self._all_answered.wait()
+        await self._drained.wait()
 
     # The steps of a turn.
 
@@ -172,18 +181,18 @@ class Processor:
                 self._request_channel.wake_when_free(self.selector.wakeup)
                 return
             del self._held[0]
-        if self._all_answered is None:
+        if self._drained is None:
             self.selector.resume_reading()
 
     def send_new_responses(self) -> None:
         """Send the queued responses; handlers may call this between turns, too."""
-        answered = self.responses.take()
-        if not answered:
+        responded = self.responses.take()
+        if not responded:
             return
         if self.selector.is_parked:
             self.selector.look_at_clock()
         began_ns = at_ns = now_ns()
-        for request in answered:
+        for request in responded:
             request.picked_up_ns = at_ns
             try:
                 self._respond(request)
@@ -377,8 +386,8 @@ class Processor:
     def _end_request(self, connection: Connection) -> None:
         connection.request = None
         self.counts.in_flight -= 1
-        if self._all_answered is not None and not self.counts.in_flight:
-            self._all_answered.set()
+        if self._drained is not None and not self.counts.in_flight:
+            self._drained.set()
 
     def _fail(self, channel: Channel, error: Exception) -> None:
         self._shared.log_channel_error(channel, error)
