@@ -75,7 +75,7 @@ async def test_listeners_are_reported_with_their_bound_ports(kind: ReadinessKind
         ([ANYWHERE, ANYWHERE], {}, "PLAINTEXT, PLAINTEXT: each must be unique"),
         ([ANYWHERE], {"ADMIN": tls()}, "security names ADMIN, which is not one of the list"),
         (["SSL://127.0.0.1:0"], {}, "uses SSL, but .* are for PLAINTEXT"),
-        (["SASL_SSL://127.0.0.1:0"], {"SASL_SSL": tls()}, "uses SASL_SSL, but .* to SSL"),
+        (["SASL_SSL://127.0.0.1:0"], {"SASL_SSL": tls()}, "uses SASL_SSL, but .* are for SSL"),
         (
             [Endpoint("X", SecurityProtocol.SASL_SSL, LOOPBACK, 0)],
             {"X": tls()},
