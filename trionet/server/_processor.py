@@ -188,17 +188,16 @@ class Processor:
         one for every four requests.
 
         A lone response is not worth a poll, since its peer needs longer to send another request.
-        While requests are held or the server drains, only :meth:`run` polls. Should the handler be
-        held up by one of the new requests, the processor passes the others on: the responses have
-        unparked it.
+        Should the handler be held up by one of the new requests, the processor passes the others
+        on: the responses have unparked it.
         """
         is_busy = len(self.responses) > 1
         self.send_new_responses()
-        if not is_busy or self._held or self._all_answered is not None:
+        if not is_busy:
             return
         try:
             result = self.selector.poll_now(min(RECEIVES_PER_TURN_MAX, self._request_channel.room))
-        except Exception as error:  # boundary: a failing poll never ends the loop (KAFKA-5607)
+        except Exception as error:  # boundary: as in :meth:`poll`
             self._shared.faults.note(f"a poll of processor {self.id}", error)
             return
         self.process_completed_receives(result.completed_receives)
