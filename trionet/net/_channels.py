@@ -23,7 +23,7 @@ class Channels:
     __slots__ = ("_by_id", "_received_before", "_sent_before", "by_fd")
 
     def __init__(self) -> None:
-        self.by_fd: dict[int, Channel] = {}
+        self.by_fd: dict[Any, Channel] = {}  # an int as a key would be boxed at each lookup
         self._by_id: dict[str, Channel] = {}
         self._received_before = self._sent_before = 0
 

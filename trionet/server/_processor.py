@@ -16,8 +16,10 @@
 6. ``process_disconnected``: account for closed channels, and forget them. Last, because a channel
    that was closed in the poll may have returned a request or completed a Send in it before.
 
-Between the second and the third step, a processor handles a lone request itself if its handler is
-certain not to wait (``serve_lone_request``).
+Two shortcuts save passes of trio's scheduler. Between the second and the third step, a processor
+handles a lone request itself if its handler is certain not to wait (``serve_lone_request``). And a
+handler that has emptied the request channel runs the steps from the second on in its own task,
+without waiting (``run_turn``), so that it can continue with the requests that have arrived.
 
 A channel has at most one request in progress: it is muted from the receive until its Send is
 complete, or until the handler's result if there is no response. An error in one channel's step
@@ -59,6 +61,10 @@ _INDEX_MAX = 2**31 - 1
 # still in the CPU's cache when it is handled, its socket included; reading from 500 connections
 # before the first is handled costs a request 4 % more than turns of this size do.
 RECEIVES_PER_TURN_MAX: Final = 128
+# Responses written one after the other share a timestamp, in groups of this size. Reading the clock
+# for each would cost 2 % of a small request; this overstates a response's send time by the writes
+# that follow it in its group, about 20 µs at most.
+RESPONSES_PER_TIMESTAMP: Final = 8
 # A lookup in an enum's class costs as much as three in a module.
 _REQUEST_RECEIVED: Final = MuteEvent.REQUEST_RECEIVED
 _RESPONSE_SENT: Final = MuteEvent.RESPONSE_SENT
@@ -106,7 +112,7 @@ class Processor:
             endpoint,
             selector,
             shared.recording,
-            self.send_new_responses,
+            self.run_turn,
         )
         self.counts = ProcessorCounts(id, endpoint, selector, self.responses)
         self._largest_send = selector.counters.largest_send
@@ -184,24 +190,52 @@ class Processor:
         if self._drained is None:
             self.selector.resume_reading()
 
+    def run_turn(self) -> None:
+        """Run a turn without waiting, for a handler that has emptied the request channel.
+
+        Its responses are sent. If there were several, the sockets are polled as well: under load
+        the next requests have arrived by then, and the handler continues with them. A pass of
+        trio's scheduler costs as much as three small requests; with eight connections there was
+        one for every four requests.
+
+        A lone response is not worth a poll, since its peer needs longer to send another request.
+        Should the handler be held up by one of the new requests, the processor passes the others
+        on: the responses have unparked it.
+        """
+        is_busy = len(self.responses) > 1
+        self.send_new_responses()
+        if not is_busy:
+            return
+        try:
+            result = self.selector.poll_now(min(RECEIVES_PER_TURN_MAX, self._request_channel.room))
+        except Exception as error:  # boundary: as in :meth:`poll`
+            self._shared.faults.note(f"a poll of processor {self.id}", error)
+            return
+        self.process_completed_receives(result.completed_receives)
+        self.process_completed_sends(result.completed_sends)
+        self.process_disconnected(result.disconnected)
+
     def send_new_responses(self) -> None:
-        """Send the queued responses; handlers may call this between turns, too."""
-        responded = self.responses.take()
-        if not responded:
+        """Send the queued responses."""
+        answered = self.responses.take()
+        if not answered:
             return
         if self.selector.is_parked:
             self.selector.look_at_clock()
         began_ns = at_ns = now_ns()
-        for request in responded:
-            request.picked_up_ns = at_ns
-            try:
-                self._respond(request)
-            except Exception as error:  # boundary: one channel's step (KAFKA-5790)
-                self._fail(request.channel, error)
+        for start in range(0, len(answered), RESPONSES_PER_TIMESTAMP):
+            group = answered[start : start + RESPONSES_PER_TIMESTAMP]
+            for request in group:
+                request.picked_up_ns = at_ns
+                try:
+                    self._respond(request)
+                except Exception as error:  # boundary: one channel's step (KAFKA-5790)
+                    self._fail(request.channel, error)
             at_ns = now_ns()
-            if request.channel.send is None:
-                request.sent_ns = at_ns
-                self._finished.append(request)
+            for request in group:
+                if request.channel.send is None:
+                    request.sent_ns = at_ns
+                    self._finished.append(request)
         self.selector.counters.io_ns += at_ns - began_ns
         # Not left to the end of a turn: the processor may already be waiting for its next event.
         self._recording.count(self._finished)

@@ -415,8 +415,9 @@ class RequestChannel:
     def send_responses(self) -> None:
         """Make the processors send all queued responses now rather than in their next turns.
 
-        A handler calls this when it has drained the queue. The responses are sent one scheduler
-        pass earlier, which saves 6 of the 45 µs that a lone request takes.
+        A handler calls this when it has drained the queue; afterwards it may hold new requests
+        (see :meth:`.Processor.run_turn`). The responses are sent one scheduler pass earlier, which
+        saves 6 of the 45 µs that a lone request takes.
         """
         answered = self._answered
         while answered:
