@@ -4,7 +4,7 @@
 response has been sent. If it is throttled, the response is still sent at once, but reading resumes
 only when the throttle has ended: the channel is unmuted after the later of the two.
 
-In this table of the transitions, ``..`` stands for the prefix ``MUTED_AND``::
+In this table of the transitions, ``..`` is the prefix ``MUTED_AND``::
 
     From                               Event             To
     NOT_MUTED                          mute()            MUTED

@@ -18,8 +18,9 @@
 
 Two shortcuts save passes of trio's scheduler. Between the second and the third step, a processor
 handles a lone request itself if its handler is certain not to wait (``serve_lone_request``). And a
-handler that has emptied the request channel runs the steps from the second on in its own task,
-without waiting (``run_turn``), so that it can continue with the requests that have arrived.
+handler that has emptied the request channel sends the responses itself and, if there were several,
+runs the steps from the third on as well, without waiting (``run_turn``); then it continues with the
+requests that have arrived.
 
 A channel has at most one request in progress: it is muted from the receive until its Send is
 complete, or until the handler's result if there is no response. An error in one channel's step
