@@ -177,7 +177,7 @@ class Disturbed:
             "held": self._held(),
             "tasks": trio.lowlevel.current_statistics().tasks_living,
             "channels": sum(isinstance(each, Channel) for each in gc.get_objects()),
-            "refused memory": 0 if pool is None else pool.refused,
+            "depleted seconds": 0 if pool is None else pool.depleted_seconds(trio.current_time()),
             "connections made": statistics.connections_created,
             "requests": statistics.requests,
             "received": statistics.bytes_received,

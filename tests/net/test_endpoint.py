@@ -40,7 +40,7 @@ def test_a_named_listener_has_the_protocol_of_the_map() -> None:
 
 
 def test_a_name_without_protocol_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"INSIDE stands for no .* SSL, .*protocol\.map"):
+    with pytest.raises(ConfigError, match=r"INSIDE has no .* SSL, .*protocol\.map"):
         Endpoint.parse("INSIDE://h:1")
 
 

@@ -261,7 +261,7 @@ def test_finished_receive_takes_no_more_bytes() -> None:
     """F2: a Receive is finished once."""
     decoder = decoder_with(frame(b"abc"))
 
-    with pytest.raises(LocalProtocolError, match="complete"):
+    with pytest.raises(LocalProtocolError, match="no large frame"):
         decoder.fill(reader_of(b"x"))
 
 

@@ -42,7 +42,7 @@ def test_one_idle_connection_a_poll_expires_the_least_recently_used_first() -> N
         expired.append(connection)
 
     assert [early, middle, late] == expired
-    assert 0 == len(idle)
+    assert math.inf == idle.next_check_at
 
 
 def test_without_a_limit_nothing_expires() -> None:
@@ -111,7 +111,7 @@ def test_a_connection_is_watched_once_and_forgotten_once() -> None:
     idle.remove(connection)
     idle.remove(connection)
 
-    assert 0 == len(idle)
+    assert math.inf == idle.next_check_at
     assert idle.poll(now=100) is None
 
 

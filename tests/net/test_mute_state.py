@@ -117,9 +117,9 @@ def test_a_mute_state_says_why_the_channel_is_not_read(
     """Want of memory is the reason only where there is no other: it ends by itself."""
     channel = muting(state)
     assert why is channel.why
-    channel.starve()
+    channel.is_out_of_memory = True
     assert (why or Unread.NO_MEMORY) is channel.why
-    channel.feed()
+    channel.is_out_of_memory = False
     assert why is channel.why
 
 

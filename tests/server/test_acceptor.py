@@ -270,7 +270,7 @@ async def test_connection_that_is_aborted_while_it_waits_is_passed_over(
     kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     errors: list[OSError] = [ConnectionAbortedError(errno.ECONNABORTED, "aborted")] * 3
-    monkeypatch.setattr("trionet.net._network.bind", failing(errors, socket.socket))
+    monkeypatch.setattr(SYSTEM, "listen", failing(errors, socket.socket))
     async with serving(kind) as rig:
         await rig.exchange(await rig.connect(), b"a")
 
@@ -292,7 +292,7 @@ async def test_socket_that_cannot_be_configured_is_closed(
                 raise OSError("option refused")
             super().setsockopt(*arguments)  # type: ignore[call-overload]
 
-    monkeypatch.setattr("trionet.net._network.bind", failing([], FailsOnce))
+    monkeypatch.setattr(SYSTEM, "listen", failing([], FailsOnce))
     async with serving(kind) as rig:
         unlucky = await rig.connect()
         assert b"" == await unlucky.receive_to_end()
@@ -307,7 +307,7 @@ async def test_broken_listening_socket_does_not_end_the_server(
 ) -> None:
     """Its connections go on; a line each second and a metric say that no other gets in."""
     errors = [OSError(errno.ENOTSOCK, "not a socket")] * 3
-    monkeypatch.setattr("trionet.net._network.bind", failing(errors, socket.socket))
+    monkeypatch.setattr(SYSTEM, "listen", failing(errors, socket.socket))
     async with serving(kind) as rig:
         await rig.exchange(await rig.connect(), b"when it works again")
 

@@ -236,24 +236,24 @@ async def test_what_has_stopped_cannot_be_changed(kind: ReadinessKind) -> None:
             await nursery.start(server.run)
             await server.stop()
 
-        with pytest.raises(LocalProtocolError, match="does not run"):
+        with pytest.raises(LocalProtocolError, match="is not running"):
             server.resize_handlers(9)
-        with pytest.raises(LocalProtocolError, match="does not run"):
+        with pytest.raises(LocalProtocolError, match="is not running"):
             await server.add_listener(listener(name="B"))
-        with pytest.raises(LocalProtocolError, match="does not run"):
+        with pytest.raises(LocalProtocolError, match="is not running"):
             await server.resize_processors(4)
 
 
 async def test_what_does_not_run_cannot_be_changed() -> None:
     server = SocketServer(echo, [listener()])
 
-    with pytest.raises(LocalProtocolError, match="does not run"):
+    with pytest.raises(LocalProtocolError, match="is not running"):
         server.resize_handlers(4)
-    with pytest.raises(LocalProtocolError, match="does not run"):
+    with pytest.raises(LocalProtocolError, match="is not running"):
         await server.add_listener(listener(name="B"))
     with pytest.raises(LocalProtocolError, match="there is no listener B"):
         await server.remove_listener("B")
-    with pytest.raises(LocalProtocolError, match="does not run"):
+    with pytest.raises(LocalProtocolError, match="is not running"):
         await server.resize_processors(4)
 
 
@@ -456,7 +456,7 @@ async def keep_changing(server: SocketServer) -> None:
             await server.remove_listener("B")
         except LocalProtocolError as error:
             refused = str(error)
-    assert refused in {"the server does not run", "there is no listener B"}
+    assert refused in {"the server is not running", "there is no listener B"}
 
 
 async def stop_after(passes: int, server: SocketServer) -> None:

@@ -66,7 +66,7 @@ async def test_a_frame_that_is_there_is_staged(rig: Selecting) -> None:
 
 async def test_a_connection_without_memory_waits_for_it(rig: Selecting) -> None:
     channel = connected(rig)
-    channel.muting.starve()
+    channel.muting.is_out_of_memory = True
 
     assert ConnectionPhase.NO_MEMORY is phase_of(channel, rig.selector)
 

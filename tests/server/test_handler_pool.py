@@ -74,6 +74,59 @@ async def test_handler_takes_many_requests_in_one_pass_of_the_scheduler(
     assert max(seen.values()) >= REQUESTS_PER_WAKEUP_MAX
 
 
+async def test_handler_continues_with_what_arrived_while_it_handled_several_requests() -> None:
+    """A pass of the scheduler between the two would cost as much as three small requests."""
+    clock = 0
+    seen: dict[bytes, int] = {}
+
+    async def count() -> None:
+        nonlocal clock
+        while True:
+            await trio.lowlevel.checkpoint()
+            clock += 1
+
+    async def handle(request: Request) -> Response:
+        seen[bytes(request.payload)] = clock
+        if len(seen) == 2:
+            later.send_now(frame(b"later"))
+        return answer(b"response")
+
+    # The epoll is polled at once; with a trio wait for each socket it takes a pass to see data.
+    async with serving("poller", handler=handle, num_io_threads=1) as rig:
+        later, *peers = [await rig.connect() for _ in range(3)]
+        await wait_all_tasks_blocked()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count)
+            for number, peer in enumerate(peers):
+                peer.send_now(frame(b"%d" % number))
+            for peer in [*peers, later]:
+                assert b"response" == await peer.receive_frame()
+            nursery.cancel_scope.cancel()
+
+    assert seen[b"later"] == seen[b"1"]
+
+
+async def test_requests_that_a_held_up_handler_has_read_go_to_another(kind: ReadinessKind) -> None:
+    """Its processor may be parked, and the sockets have nothing more to report."""
+
+    async def handle(request: Request) -> Response:
+        if request.payload == b"blocks":
+            await trio.sleep_forever()
+        elif request.payload == b"second":
+            for peer, payload in zip(late, [b"blocks", b"waits"], strict=True):
+                peer.send_now(frame(payload))
+        return answer(b"response")
+
+    async with serving(kind, handler=handle, num_io_threads=2) as rig:
+        first, second, *late = [await rig.connect() for _ in range(4)]
+        await wait_all_tasks_blocked()
+        first.send_now(frame(b"first"))
+        second.send_now(frame(b"second"))
+
+        for peer in (first, second, late[1]):
+            assert b"response" == await peer.receive_frame()
+
+
 async def test_others_have_their_turn_between_requests_that_take_long(
     kind: ReadinessKind,
 ) -> None:

@@ -41,6 +41,29 @@ def counted(rig: Serving) -> CountingReadiness:
     return counting
 
 
+async def test_failing_poll_of_a_handlers_turn_ends_neither_handler_nor_server(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Responses that have been sent are not affected; the processor polls again by itself."""
+
+    async def handle(request: Request) -> Response:
+        if request.payload == b"second":
+            counting.fail_once(OSError("no memory"))
+        return answer(b"response")
+
+    async with serving("poller", handler=handle, num_io_threads=1) as rig:
+        counting = counted(rig)
+        peers = [await rig.connect() for _ in range(2)]
+        await wait_all_tasks_blocked()
+        for _ in range(2):
+            peers[0].send_now(frame(b"first"))
+            peers[1].send_now(frame(b"second"))
+            for peer in peers:
+                assert b"response" == await peer.receive_frame()
+
+    assert "a poll of processor 0 failed" in caplog.text
+
+
 async def requested(rig: Serving, payload: bytes = b"a") -> tuple[Peer, Request]:
     """A new connection with a request that waits for its answer."""
     peer = await rig.connect()

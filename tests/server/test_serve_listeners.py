@@ -71,20 +71,20 @@ async def test_listeners_are_reported_with_their_bound_ports(kind: ReadinessKind
     [
         (["127.0.0.1:9092"], {}, "is not a listener; allowed: NAME://host:port"),
         ("PLAINTEXT://127.0.0.1:0", {}, "'P' is not a listener"),
-        (["ADMIN://127.0.0.1:0"], {}, "the listener name ADMIN stands for no security protocol"),
-        ([ANYWHERE, ANYWHERE], {}, "PLAINTEXT, PLAINTEXT: each needs a unique name"),
-        ([ANYWHERE], {"ADMIN": tls()}, "security is given for ADMIN, which is not one of the list"),
-        (["SSL://127.0.0.1:0"], {}, "uses SSL, but .* amount to PLAINTEXT"),
-        (["SASL_SSL://127.0.0.1:0"], {"SASL_SSL": tls()}, "uses SASL_SSL, but .* to SSL"),
+        (["ADMIN://127.0.0.1:0"], {}, "listener name ADMIN has no security protocol"),
+        ([ANYWHERE, ANYWHERE], {}, "PLAINTEXT, PLAINTEXT: each must be unique"),
+        ([ANYWHERE], {"ADMIN": tls()}, "security names ADMIN, which is not one of the list"),
+        (["SSL://127.0.0.1:0"], {}, "uses SSL, but .* are for PLAINTEXT"),
+        (["SASL_SSL://127.0.0.1:0"], {"SASL_SSL": tls()}, "uses SASL_SSL, but .* are for SSL"),
         (
             [Endpoint("X", SecurityProtocol.SASL_SSL, LOOPBACK, 0)],
             {"X": tls()},
-            "X://.* uses SASL_SSL, but .* amount to SSL",
+            "X://.* uses SASL_SSL, but .* are for SSL",
         ),
         (
             [Endpoint("X", SecurityProtocol.PLAINTEXT, LOOPBACK, 0)],
             {"X": tls()},
-            "X://.* uses PLAINTEXT, but .* amount to SSL",
+            "X://.* uses PLAINTEXT, but .* are for SSL",
         ),
     ],
 )

@@ -114,10 +114,13 @@ class Counts:
 
     def add(self, bucket: int) -> None:
         """Count a value of this bucket."""
-        if bucket != self._bucket:
-            self._counts[self._bucket] += self._repeats
-            self._bucket, self._repeats = bucket, 0
-        self._repeats += 1
+        if bucket == self._bucket:
+            self._repeats += 1
+            return
+        counts, last = self._counts, self._bucket
+        # Not `+=`: compiled, that adds objects instead of machine integers.
+        counts[last] = counts[last] + self._repeats
+        self._bucket, self._repeats = bucket, 1
 
     def copy(self) -> list[int]:
         """Return the counts of all buckets."""

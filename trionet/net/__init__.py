@@ -1,6 +1,6 @@
-"""Connections: framing, Send and Receive, transports, channels, readiness, the Selector.
+"""Connections: frames, transports, channels, readiness, and the Selector that polls them.
 
-Independent of API keys and Kafka messages: frames are opaque bytes after an int32 size.
+It does not depend on Kafka's messages: the contents of a frame are opaque bytes.
 """
 
 from __future__ import annotations

@@ -18,20 +18,20 @@ from .wire._transmission import Send
 
 
 class Progress(Enum):
-    """Where an authentication stands after a frame."""
+    """The progress of an authentication after a frame."""
 
-    GOES_ON = "another frame is awaited"
-    AUTHENTICATED = "the peer has proved who it is"
-    REAUTHENTICATED = "the peer has proved once more who it is"
-    FAILED = "the connection is to be closed"
+    GOES_ON = "another frame is expected"
+    AUTHENTICATED = "the peer is authenticated"
+    REAUTHENTICATED = "the peer is authenticated again"
+    FAILED = "the connection must be closed"
 
 
 class Gate(Enum):
     """What to do with a frame of an authenticated peer."""
 
     PASS = "it is a request"  # noqa: S105 - no password
-    AUTHENTICATE = "it begins a re-authentication: give it to the authenticator"
-    EXPIRED = "the session is over: close the connection"
+    AUTHENTICATE = "it starts a re-authentication: pass it to the authenticator"
+    EXPIRED = "the session has expired: close the connection"
 
 
 @attrs.frozen
@@ -39,15 +39,15 @@ class Step:
     """The result of one frame of an authentication.
 
     Attributes:
-        progress: where the authentication stands.
+        progress: the progress of the authentication.
         send: the response; None for none. After a failure it is sent before the close.
         delay_seconds: how long to delay the response and the close (KIP-306: an instant response
-            would invite the next attempt). What the peer sends meanwhile is ignored; if it
+            would invite the next attempt). Data that the peer sends meanwhile is ignored; if it
             disconnects, the connection is closed at once.
         linger_seconds: how long the connection stays open after the response to a failure, so that
-            the peer can read it and disconnect first. An end of stream directly after the response
-            makes some clients lose it (kafka-python 3), and with unread bytes the close becomes a
-            reset, which any client may notice before the response.
+            the peer can read it and disconnect first. Some clients lose the response if the end of
+            the stream follows at once (kafka-python 3), and closing a socket with unread data
+            resets the connection, which any client may notice before the response.
         close_reason: why to close the connection, after a failure.
         detail: what failed, for the log; not for the peer.
     """

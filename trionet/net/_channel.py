@@ -21,8 +21,15 @@ from ._mute_state import Muting
 from ._principal import ANONYMOUS, Principal
 from .tls._tls_transport import TlsTransport
 from .wire._close_reason import BY_PEER, CloseReason
-from .wire._framing import SIZE_BYTES, Decoder, Frame, FrameDecoder, LimitNames, size_limit
-from .wire._head_decoder import HeadDecoder
+from .wire._framing import (
+    SIZE_BYTES,
+    Decoder,
+    Frame,
+    FrameDecoder,
+    LargeFrameDecoder,
+    LimitNames,
+    size_limit,
+)
 from .wire._memory_pool import MemoryLease, MemoryPool
 from .wire._transmission import Outgoing, Send
 from .wire._transport import PlaintextTransport, TransportLayer
@@ -107,10 +114,11 @@ class Channel:
     ) -> None:
         # The attributes that every request uses come first: a compiled channel is a struct of 300
         # bytes in this order, and with hundreds of channels each extra cache line counts.
-        # The socket, if it can be read and written without the transport; else -1.
+        # The descriptor, if the socket can be read and written without the transport; else None.
+        # Both are objects, because compiled an int becomes one anew at each call of os.read().
         is_plain = _SOCKETS_ARE_FILES and type(transport) is PlaintextTransport
-        self._file = transport.fileno() if is_plain else -1
-        self._read_bytes = READ_BYTES
+        self._file: Any = transport.fileno() if is_plain else None
+        self._read_bytes: Any = READ_BYTES
         # Set if the decoder is Kafka's: receive() then handles most frames without calling it.
         self._frame_decoder: FrameDecoder | None = None
         self.tls: TlsTransport | None = transport if isinstance(transport, TlsTransport) else None
@@ -136,7 +144,7 @@ class Channel:
         self.fd: int = transport.fileno()
         if decoder is None:
             decoder = self._frame_decoder = FrameDecoder(frame_bytes_max, limit_names.frame)
-        elif isinstance(decoder, HeadDecoder):
+        elif isinstance(decoder, LargeFrameDecoder):
             decoder.limit_name = limit_names.frame
         self._decoder = decoder
         self.staged: deque[Frame] = self._decoder.frames
@@ -216,7 +224,7 @@ class Channel:
     def _limit_frames(self, frame_bytes_max: int, limit_name: str) -> None:
         decoder = self._decoder
         decoder.frame_bytes_max = frame_bytes_max
-        if isinstance(decoder, (FrameDecoder, HeadDecoder)):
+        if isinstance(decoder, LargeFrameDecoder):
             decoder.limit_name = limit_name
 
     def take_lease(self) -> MemoryLease | None:
@@ -246,7 +254,7 @@ class Channel:
             return self.write()
         file = self._file
         try:
-            count = _write_file(file, send) if file >= 0 else self.transport.write(send)
+            count = self.transport.write(send) if file is None else _write_file(file, send)
         except BlockingIOError:
             count = 0
         self.bytes_sent += count
@@ -291,7 +299,10 @@ class Channel:
         if not count:
             raise EOFError
         size = count - SIZE_BYTES
-        self._read_bytes = SMALL_READ_BYTES if count < SMALL_READ_BYTES else READ_BYTES
+        if count < SMALL_READ_BYTES:
+            self._read_bytes = SMALL_READ_BYTES
+        else:
+            self._read_bytes = READ_BYTES
         if (
             frame_decoder is not None
             and 0 < size <= frame_decoder.frame_bytes_max
@@ -310,9 +321,9 @@ class Channel:
             self._fill_large_frame()
         return self.take_staged()
 
-    def _read(self, bytes_max: int) -> bytes:
+    def _read(self, bytes_max: Any) -> bytes:
         file = self._file
-        return _read_file(file, bytes_max) if file >= 0 else self.transport.read(bytes_max)
+        return self.transport.read(bytes_max) if file is None else _read_file(file, bytes_max)
 
     def _receive_more(self) -> None:
         decoder = self._decoder
@@ -332,7 +343,7 @@ class Channel:
         if is_request and self.pool is not None and self.lease is None:
             self.lease = self.pool.try_allocate(decoder.size, self.last_used_at)
             if self.lease is None:
-                self.muting.starve()
+                self.muting.is_out_of_memory = True
                 return
         budget = READ_BYTES_PER_POLL_MAX
         try:
@@ -384,7 +395,7 @@ class Channel:
         ):
             self.close_reason, self.close_detail = reason, detail
         self.move(_CLOSED)
-        self._file = -1  # the descriptor may be another file's from here on
+        self._file = None  # the descriptor may be another file's from here on
         self.staged.clear()
 
     @property

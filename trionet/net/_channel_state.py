@@ -4,18 +4,31 @@
 
 ::
 
-    CONNECTING -> HANDSHAKING -> AUTHENTICATING -> READY -> CLOSING
-                                   |         ^______|
-                                   v
-                                 FAILED -> LINGERING
+    CONNECTING -> HANDSHAKING -> AUTHENTICATING <-> READY -> CLOSING
+                                   |        |
+                                   v        v
+                                FAILED -> LINGERING
 
-A channel starts in the first state that applies to it: an accepted plaintext connection without
-SASL is READY at once. READY returns to AUTHENTICATING when a session is renewed (KIP-368). CLOSED
-may follow every other state, and is final.
+    From            To              When
+    CONNECTING      HANDSHAKING     the connection is established, and uses TLS
+    CONNECTING      AUTHENTICATING  the connection is established; no TLS, but SASL
+    CONNECTING      READY           the connection is established; neither TLS nor SASL
+    HANDSHAKING     AUTHENTICATING  the handshake is complete; SASL follows
+    HANDSHAKING     READY           the handshake is complete; no SASL
+    AUTHENTICATING  READY           the authentication or re-authentication is complete
+    READY           AUTHENTICATING  the session is renewed (KIP-368)
+    AUTHENTICATING  FAILED          the authentication failed; the response is delayed (KIP-306)
+    AUTHENTICATING  LINGERING       the authentication failed; the response is sent at once
+    FAILED          LINGERING       the delay has ended; the response is sent
+    READY           CLOSING         the peer has disconnected; frames that it sent before remain
+    any             CLOSED          the socket is closed, with a CloseReason; final
+
+A channel starts in the first state in which it has something to do: an accepted connection without
+TLS and SASL is READY at once.
 
 Kafka spreads this over ``ready()``, ``isConnected()``, two maps of the Selector and a ChannelState
-that only describes how a channel ended. Here a CloseReason holds *why* a channel ended, and its
-state *when* in its life cycle.
+that only describes how a channel ended. Here the state is *where* in its life cycle a channel is,
+and its CloseReason *why* it ended.
 """
 
 # Compiled by mypyc.
@@ -23,6 +36,7 @@ state *when* in its life cycle.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 from ..errors import LocalProtocolError
 
@@ -41,8 +55,8 @@ class ChannelState(IntEnum):
     FAILED = 4
     """The authentication failed; the response with the error is delayed (KIP-306)."""
     LINGERING = 5
-    """The response to a failed authentication is being sent; the peer has some time to read it and
-    to disconnect first."""
+    """The response to a failed authentication is being sent; then the peer has some time to read it
+    and to disconnect first."""
     CLOSING = 6
     """The peer has disconnected; what it had sent is returned, one frame per poll."""
     CLOSED = 7
@@ -51,20 +65,17 @@ class ChannelState(IntEnum):
 
 _S = ChannelState
 # The states that may follow each state, in addition to CLOSED.
-_FOLLOWING: tuple[frozenset[ChannelState], ...] = (
-    frozenset((_S.HANDSHAKING, _S.AUTHENTICATING, _S.READY)),
-    frozenset((_S.AUTHENTICATING, _S.READY)),
-    frozenset((_S.READY, _S.FAILED, _S.LINGERING)),
-    frozenset((_S.AUTHENTICATING, _S.CLOSING)),
-    frozenset((_S.LINGERING,)),
-    frozenset(),
-    frozenset(),
-    frozenset(),
-)
+_FOLLOWING: Final = {
+    _S.CONNECTING: (_S.HANDSHAKING, _S.AUTHENTICATING, _S.READY),
+    _S.HANDSHAKING: (_S.AUTHENTICATING, _S.READY),
+    _S.AUTHENTICATING: (_S.READY, _S.FAILED, _S.LINGERING),
+    _S.READY: (_S.AUTHENTICATING, _S.CLOSING),
+    _S.FAILED: (_S.LINGERING,),
+}
 
 
 def first_state(*, connects: bool, has_tls: bool, authenticates: bool) -> ChannelState:
-    """Return the first state in which a channel has something left to do.
+    """Return the first state in which a channel has something to do.
 
     Args:
         connects: whether an outgoing connection must be established.
@@ -84,6 +95,6 @@ def checked(old: ChannelState, new: ChannelState) -> ChannelState:
     Raises:
         LocalProtocolError: ``new`` cannot follow ``old``.
     """
-    if new in _FOLLOWING[old] or (new is ChannelState.CLOSED and old is not new):
+    if new in _FOLLOWING.get(old, ()) or (new is ChannelState.CLOSED and old is not new):
         return new
     raise LocalProtocolError(f"a channel cannot change from {old.name} to {new.name}")

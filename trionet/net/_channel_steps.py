@@ -39,12 +39,15 @@ logger = logging.getLogger("trionet.net.selector")
 
 
 def log_unexpected(channel: Channel, error: Exception) -> None:
-    """Log what only a bug can have raised; for an owner that does not."""
+    """Log an error that only a bug can have caused; for a Selector without ``on_error``."""
     logger.warning("unexpected error on %s; closing it", channel.id, exc_info=error)
 
 
 def fault_of(channel: Channel, error: Exception) -> tuple[CloseReason, str]:
-    """The reason and its detail, for the log; ERROR is what only a bug can have raised."""
+    """Return the close reason for an exception in a channel's step, and its detail for the log.
+
+    ERROR means that the exception was unexpected: only a bug can have caused it.
+    """
     match error:
         case EOFError():
             return channel.end_of_stream_reason, ""
@@ -82,7 +85,7 @@ class ChannelSteps:
         authentication_seconds_max: the limit for a handshake plus an authentication.
         pool: provides the memory of large frames; None for no limit.
         shuffle: shuffles a list in place.
-        wake: makes the next poll return at once.
+        wake: makes the current poll, or the next one, return without waiting.
 
     Attributes:
         channels: the open channels.
@@ -93,7 +96,7 @@ class ChannelSteps:
         is_paused: whether reading is paused for all channels (see
             :meth:`.Selector.pause_reading`).
         next_check_at: when timeouts must be checked again, in seconds of the loop's clock.
-        now: when the current turn began, in seconds of the loop's clock.
+        now: the time of the current turn, in seconds of the loop's clock.
         paused: channels that received data while reading was paused, and whose sockets are no
             longer watched for reads.
         preparing: decides the steps of channels that are not ready.
@@ -240,7 +243,7 @@ class ChannelSteps:
     def feed(self) -> None:
         """If memory is available again, resume reading the channels that were waiting for it."""
         for channel in self.starved.take():
-            channel.muting.feed()
+            channel.muting.is_out_of_memory = False
             self.read_again(channel)
 
     def _complete(self, channel: Channel, frame: Frame) -> None:
@@ -327,7 +330,7 @@ class ChannelSteps:
         elif decision.then is not None:
             self.carry_out(channel, decision.then)
 
-    # Ending.
+    # Closing.
 
     def fail(self, channel: Channel, error: Exception) -> None:
         """Close a channel because of an exception in its step."""

@@ -1,4 +1,4 @@
-"""The channels of one Selector: the open ones, those short of memory, those of a poll."""
+"""The channels of one Selector: the open ones, those in a poll's result, those without memory."""
 
 # Compiled by mypyc.
 
@@ -23,7 +23,7 @@ class Channels:
     __slots__ = ("_by_id", "_received_before", "_sent_before", "by_fd")
 
     def __init__(self) -> None:
-        self.by_fd: dict[int, Channel] = {}
+        self.by_fd: dict[Any, Channel] = {}  # an int as a key would be boxed at each lookup
         self._by_id: dict[str, Channel] = {}
         self._received_before = self._sent_before = 0
 
@@ -61,15 +61,15 @@ class Channels:
 
 
 class PollResult:
-    """What one poll achieved; valid until the next poll.
+    """The result of one poll; valid until the next poll.
 
     Attributes:
-        connected: outgoing connections that were made; their TLS and authentication may still be
-            to be done.
+        connected: channels whose outgoing connection was established; their TLS handshake and
+            authentication may still be incomplete.
         completed_receives: ``(channel, frame)``, at most one per channel.
-        completed_sends: channels whose Send was written to its last byte during the poll.
-        disconnected: channels that ended since the last poll, each once, except those that their
-            owner closed with :meth:`Selector.close`.
+        completed_sends: channels whose Send was completed during the poll.
+        disconnected: channels that were closed since the last poll, each once, except those that
+            their owner closed with :meth:`.Selector.close`.
     """
 
     __slots__ = ("completed_receives", "completed_sends", "connected", "disconnected")
@@ -92,15 +92,16 @@ Shuffle = Callable[[list[Any]], None]
 
 
 class Starved:
-    """Keeps the channels that got no memory from a pool until there is some.
+    """The channels that wait for memory from a pool.
 
     Args:
         pool: provides the memory; None for no limit.
-        wake: called when there may be memory again.
-        shuffle: decides which channel is first; None for any order.
+        wake: called when memory may be available again.
+        shuffle: shuffles a list in place; None for ``random.shuffle``.
 
     Attributes:
         channels: the waiting channels.
+        shuffle: as above.
     """
 
     __slots__ = ("_pool", "_wake", "channels", "shuffle")
@@ -114,24 +115,24 @@ class Starved:
         self.channels: dict[Channel, None] = {}
 
     def add(self, channel: Channel) -> None:
-        """Keep a channel whose frame found no memory."""
+        """Add a channel that got no memory for its frame."""
         assert self._pool is not None
         self.channels[channel] = None
         self._pool.wake_when_available(self._wake)
 
     def take(self) -> list[Channel]:
-        """The channels that may try again now, in an order that favours none of them."""
+        """Remove and return the channels that may try again now, in random order; may be empty."""
         assert self._pool is not None
-        if self._pool.is_depleted:
+        if self._pool.available <= 0:
             self._pool.wake_when_available(self._wake)
             return []
         channels = list(self.channels)
-        self.shuffle(channels)  # there may not be enough for all, and not always for the same
+        self.shuffle(channels)  # the memory may not be enough for all
         self.channels.clear()
         return channels
 
     def release(self, channel: Channel, now: float) -> None:
-        """Give back what a channel holds; it has ended, or its frame was no request."""
+        """Release the lease of a channel that was closed, or whose frame was not a request."""
         lease = channel.take_lease()
         if lease is not None and self._pool is not None:
             self._pool.release(lease, now)

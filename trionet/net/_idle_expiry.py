@@ -1,23 +1,22 @@
-"""What ends when: idle connections, and those whose close is delayed.
+"""When to close connections: idle ones, and those whose close is delayed. Pure; closes nothing.
 
 :class:`IdleExpiry` finds connections that have been idle for too long, and the least recently used
 one (Kafka: Selector.IdleExpiryManager). Kafka keeps a linked hash map in the order of last use, and
-moves an entry to its end at every read and write. In Python that costs each request a tenth of a
-microsecond, twice. So here a connection is touched by one store, ``connection.last_used_at = now``,
-and the order is made when it is asked for: a heap knows a time of each connection that is never
-later than the true one. A connection that comes to the top and was used meanwhile goes back with
-its true time: once in an idle period, not once per request. What that costs: the first call for the
-least recently used connection looks at every one that was used since it was last looked at.
-Reconsider if that is ever called per request.
+moves an entry to its end on every read and write. In Python that would cost each request 0.1 µs,
+twice. Here a read or write only stores ``connection.last_used_at = now``, and the heap has an
+earlier time for the connection until it is needed: when such a connection comes to the top of the
+heap, it is moved to its true time. So the heap changes once per connection and idle period, not per
+request. The price: the first search for the least recently used connection visits every connection
+that was used since the last search. Reconsider this if that search is ever needed per request.
 
-:class:`DelayedCloses` holds connections that stay open unserved for a while before they are closed:
-those of an address that connects too often (KIP-612), and those that failed to authenticate
-(KIP-306), since an instant close would invite the next attempt. Kafka keeps throttled sockets in a
-heap in reverse order, so that the earliest waits for the latest; here the earliest is first.
+:class:`DelayedCloses` keeps connections that are closed after a delay: those of an address that
+connects too often (KIP-612), and those that failed to authenticate (KIP-306), because an instant
+close would invite the next attempt. Kafka's heap of throttled sockets is in reverse order, so that
+the earliest close waits for the latest; here the earliest is first.
 
-Both rest on :class:`TimeHeap`, in which removed entries stay until they come to the top, or are
-more than half of it. So adding and removing costs a logarithm, on average, and memory is at most
-twice what is held. All of this is pure: ``now`` is a parameter.
+Both use :class:`TimeHeap`. A removed entry stays in the heap until it comes to the top, or until
+more than half of the entries are removed ones. So adding and removing take logarithmic time on
+average, and the heap has at most twice as many entries as items.
 """
 
 # Compiled by mypyc.
@@ -30,7 +29,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ..errors import LocalProtocolError
 
-# A heap this small is not worth cleaning.
+# The number of entries up to which a heap keeps removed ones.
 _ENTRIES_SMALL = 64
 
 T = TypeVar("T")
@@ -42,7 +41,7 @@ class TimeHeap(Generic[T]):
     __slots__ = ("_entries", "_items", "_next_number", "_numbers")
 
     def __init__(self) -> None:
-        # An entry whose number is not known is that of a removed item. The top is never one.
+        # If _items lacks the number of an entry, its item was removed. The top entry is never one.
         self._entries: list[tuple[float, int]] = []
         self._items: dict[int, T] = {}
         self._numbers: dict[T, int] = {}
@@ -51,17 +50,14 @@ class TimeHeap(Generic[T]):
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def __contains__(self, item: T) -> bool:
-        return item in self._numbers
-
     def add(self, item: T, time: float) -> None:
         """Add an item.
 
         Raises:
-            LocalProtocolError: it is there already.
+            LocalProtocolError: the item is already in the heap.
         """
         if item in self._numbers:
-            raise LocalProtocolError(f"{item!r} is in this heap already")
+            raise LocalProtocolError(f"{item!r} is already in the heap")
         number = self._next_number
         self._next_number += 1
         self._numbers[item] = number
@@ -69,7 +65,7 @@ class TimeHeap(Generic[T]):
         heappush(self._entries, (time, number))
 
     def discard(self, item: T) -> None:
-        """Remove an item; one that is not there is ignored."""
+        """Remove an item; does nothing if it is not in the heap."""
         number = self._numbers.pop(item, None)
         if number is None:
             return
@@ -80,14 +76,14 @@ class TimeHeap(Generic[T]):
         self._uncover_top()
 
     def first(self) -> tuple[float, T] | None:
-        """The earliest time and its item; None if the heap is empty."""
+        """Return the earliest time and its item; None if the heap is empty."""
         if not self._entries:
             return None
         time, number = self._entries[0]
         return time, self._items[number]
 
     def pop(self) -> T:
-        """Take the first item out.
+        """Remove and return the first item.
 
         Raises:
             IndexError: the heap is empty.
@@ -97,7 +93,7 @@ class TimeHeap(Generic[T]):
         return item
 
     def move_first(self, time: float) -> None:
-        """Give the first item another time.
+        """Change the time of the first item.
 
         Raises:
             IndexError: the heap is empty.
@@ -110,17 +106,18 @@ class TimeHeap(Generic[T]):
             heappop(self._entries)
 
 
-# Connections whose time is put right in one poll; the next poll goes on. Bounds a turn of the loop
-# to a fraction of a millisecond when thousands of connections were made in the same moment.
+# The maximum number of connections that one poll moves to their true time; the next poll continues.
+# When thousands of connections were opened at the same moment, this takes a fraction of a
+# millisecond.
 CORRECTIONS_PER_POLL_MAX = 256
 
 
 class Connection(Protocol):
-    """What is known here of a connection: it is hashable, and when it was last used.
+    """A hashable connection.
 
     Attributes:
-        last_used_at: when bytes were last read, written or handed out, in seconds of the loop's
-            clock. Whoever does so stores it; it never decreases.
+        last_used_at: when data was last read, written or returned, in seconds of the loop's clock;
+            set by the connection's owner, and never decreased.
     """
 
     last_used_at: float
@@ -130,11 +127,11 @@ C = TypeVar("C", bound=Connection)
 
 
 class IdleExpiry(Generic[C]):
-    """The connections of one Selector in the order of their last use.
+    """The connections of one Selector, by the time of their last use.
 
     Args:
-        idle_seconds_max: ``connections.max.idle.ms`` in seconds; ``math.inf``, which is Kafka's
-            -1, never expires anything.
+        idle_seconds_max: ``connections.max.idle.ms`` in seconds; ``math.inf`` (Kafka: -1) for no
+            limit.
     """
 
     __slots__ = ("_known", "idle_seconds_max")
@@ -145,28 +142,23 @@ class IdleExpiry(Generic[C]):
         self.idle_seconds_max: float = idle_seconds_max
         self._known: TimeHeap[C] = TimeHeap()
 
-    def __len__(self) -> int:
-        return len(self._known)
-
     def add(self, connection: C) -> None:
-        """Watch a connection from now on, also one that never becomes readable (KAFKA-7453).
-
-        Its ``last_used_at`` must be set.
+        """Add a connection whose ``last_used_at`` is set, even if it is never used (KAFKA-7453).
 
         Raises:
-            LocalProtocolError: it is watched already.
+            LocalProtocolError: the connection was already added.
         """
         self._known.add(connection, connection.last_used_at)
 
     def remove(self, connection: C) -> None:
-        """Forget a connection; one that is not watched is ignored."""
+        """Remove a connection; does nothing if it was not added."""
         self._known.discard(connection)
 
     def poll(self, now: float) -> C | None:
-        """The connection to close for idleness, if there is one; at most one per call.
+        """Return a connection to close for idleness; None if there is none.
 
-        It stays watched until it is removed. Idle means that the last use is strictly more than
-        ``idle_seconds_max`` ago, as in Kafka.
+        It is not removed. A connection is idle if its last use was more than ``idle_seconds_max``
+        ago; exactly that long is not idle, as in Kafka.
 
         Args:
             now: seconds of the loop's clock.
@@ -183,10 +175,10 @@ class IdleExpiry(Generic[C]):
 
     @property
     def next_check_at(self) -> float:
-        """From when on :meth:`poll` has something to do, in seconds of the loop's clock.
+        """When to call :meth:`poll` next, in seconds of the loop's clock; ``math.inf`` for never.
 
-        ``math.inf`` if never. A loop that waits until then and polls does not spin: a connection
-        that was not used meanwhile is idle at exactly this time.
+        It is the first moment at which a connection that is not used until then is idle, so a loop
+        that waits for it does not spin.
         """
         first = self._known.first()
         if first is None:
@@ -194,9 +186,9 @@ class IdleExpiry(Generic[C]):
         return math.nextafter(first[0] + self.idle_seconds_max, math.inf)
 
     def least_recently_used(self) -> C | None:
-        """The connection whose last use is the oldest (Kafka: Selector.lowestPriorityChannel).
+        """Return the least recently used connection; None if there are no connections.
 
-        None without connections.
+        (Kafka: Selector.lowestPriorityChannel.)
         """
         while (first := self._known.first()) is not None:
             known_at, connection = first
@@ -206,15 +198,15 @@ class IdleExpiry(Generic[C]):
         return None
 
 
-# The default maximum. Each entry holds a descriptor, and a storm must not exhaust them.
+# The default maximum. Each entry keeps a descriptor open, and a storm must not exhaust them.
 DELAYED_CLOSES_MAX = 1000
 
 
 class DelayedCloses(Generic[T]):
-    """What to close, and when; closes nothing itself.
+    """Items to close, such as channels or sockets, by the time at which to close them.
 
     Args:
-        count_max: the maximum number of entries; one more displaces the one due first.
+        count_max: the maximum number of items; one more displaces the earliest.
     """
 
     def __init__(self, count_max: int = DELAYED_CLOSES_MAX) -> None:
@@ -225,28 +217,29 @@ class DelayedCloses(Generic[T]):
         return len(self._waiting)
 
     def add(self, item: T, ends_at: float) -> T | None:
-        """Let something wait for its close.
+        """Add an item to be closed after ``ends_at``.
 
         Args:
-            item: what will be closed.
-            ends_at: the last moment at which it is still open, in seconds of the loop's clock.
+            item: the channel or socket.
+            ends_at: the last moment at which it is open, in seconds of the loop's clock.
 
         Returns:
-            What is to be closed at once to make room, which may be the item itself; None as long
-            as there is room.
+            If there are too many, the item to close at once, which may be the new one; else None.
 
         Raises:
-            LocalProtocolError: it waits already.
+            LocalProtocolError: the item was already added.
         """
         self._waiting.add(item, ends_at)
         return self._waiting.pop() if len(self._waiting) > self.count_max else None
 
     def discard(self, item: T) -> None:
-        """Forget what was closed otherwise, such as by its peer; unknown items are ignored."""
+        """Remove an item, for example because its peer disconnected; ignores unknown items."""
         self._waiting.discard(item)
 
     def pop_due(self, now: float) -> list[T]:
-        """What ended before ``now``, strictly as in Kafka, the earliest first.
+        """Remove and return the items whose ``ends_at`` is before ``now``, earliest first.
+
+        An item whose time is exactly ``now`` is not due yet, as in Kafka.
 
         Args:
             now: seconds of the loop's clock.
@@ -257,15 +250,15 @@ class DelayedCloses(Generic[T]):
         return due
 
     def pop_all(self) -> list[T]:
-        """Everything, for a server that stops; nothing waits afterwards."""
+        """Remove and return all items."""
         return self.pop_due(math.inf)
 
     @property
     def next_check_at(self) -> float:
-        """From when on :meth:`pop_due` returns something; ``math.inf`` if nothing waits.
+        """When :meth:`pop_due` will return an item; ``math.inf`` if there are none.
 
-        The first moment that is strictly later than the earliest end, so that a loop that waits
-        until then does not spin.
+        It is the first moment after the earliest ``ends_at``, so a loop that waits for it does not
+        spin.
         """
         first = self._waiting.first()
         return math.inf if first is None else math.nextafter(first[0], math.inf)

@@ -1,21 +1,27 @@
-"""The mute state of a channel, and whether it is short of memory: both keep it from being read.
+"""The mute state of a channel: why the channel is not being read.
 
 (Kafka: KafkaChannel.ChannelMuteState, KIP-219.) A channel is muted from a request until its
-response is sent. If it is throttled, the response is still sent at once, but reading resumes only
-when the throttle ends. The channel can be unmuted after the later of the two.
+response has been sent. If it is throttled, the response is still sent at once, but reading resumes
+only when the throttle has ended: the channel is unmuted after the later of the two.
 
-::
+In this table of the transitions, ``..`` is the prefix ``MUTED_AND``::
 
-    NOT_MUTED -mute-> MUTED -request received-> MUTED_AND_RESPONSE_PENDING
-    MUTED_AND_RESPONSE_PENDING -response sent-> MUTED -unmute-> NOT_MUTED
+    From                               Event             To
+    NOT_MUTED                          mute()            MUTED
+    MUTED                              unmute()          NOT_MUTED
+    MUTED                              REQUEST_RECEIVED  .._RESPONSE_PENDING
+    .._RESPONSE_PENDING                RESPONSE_SENT     MUTED
+    .._RESPONSE_PENDING                THROTTLE_STARTED  .._THROTTLED_AND_RESPONSE_PENDING
+    .._THROTTLED_AND_RESPONSE_PENDING  RESPONSE_SENT     .._THROTTLED
+    .._THROTTLED_AND_RESPONSE_PENDING  THROTTLE_ENDED    .._RESPONSE_PENDING
+    .._THROTTLED                       THROTTLE_ENDED    MUTED
 
-    MUTED_AND_RESPONSE_PENDING -throttle started-> MUTED_AND_THROTTLED_AND_RESPONSE_PENDING
-    MUTED_AND_THROTTLED_AND_RESPONSE_PENDING -response sent-> MUTED_AND_THROTTLED
-    MUTED_AND_THROTTLED_AND_RESPONSE_PENDING -throttle ended-> MUTED_AND_RESPONSE_PENDING
-    MUTED_AND_THROTTLED -throttle ended-> MUTED
+In every other state ``mute()`` and ``unmute()`` do nothing, and the other events are errors. A
+processor calls ``mute()`` and reports REQUEST_RECEIVED for each request. It reports RESPONSE_SENT
+and calls ``unmute()`` when the response has been sent, or if there is none (acks=0). The end of a
+throttle also calls ``unmute()``.
 
-A request without a response (acks=0) counts as responded to. A lack of memory is not a mute state:
-it ends independently of the state. Only this module modifies either.
+A lack of memory is not a mute state, because it ends independently of the state.
 """
 
 # Compiled by mypyc.
@@ -51,12 +57,12 @@ class Unread(StrEnum):
     """Why a channel is not being read; see :meth:`.ChannelSteps.why_unread`."""
 
     PREPARING = "it is not ready for requests yet"
-    CLOSING = "its peer has gone"
-    RESPONSE_PENDING = "a request of it is being handled"
+    CLOSING = "its peer has disconnected"
+    RESPONSE_PENDING = "its request is being handled"
     THROTTLED = "its client is throttled"
     MUTED = "its owner has muted it"
     NO_MEMORY = "queued.max.request.bytes are in use"
-    PAUSED = "queued.max.requests wait"
+    PAUSED = "queued.max.requests are waiting"
 
 
 _NOT_MUTED: Final = MuteState.NOT_MUTED
@@ -67,7 +73,8 @@ _BOTH: Final = MuteState.MUTED_AND_THROTTLED_AND_RESPONSE_PENDING
 _REQUEST_RECEIVED: Final = MuteEvent.REQUEST_RECEIVED
 _RESPONSE_SENT: Final = MuteEvent.RESPONSE_SENT
 
-# By event, then by state. Tuples instead of dicts: hashing an enum costs as much as three lookups.
+# The next state, by event and by state, in the order of their numbers; None for an error. Tuples
+# instead of dicts: hashing an enum costs as much as three lookups.
 _NEXT: Final[tuple[tuple[MuteState | None, ...], ...]] = (
     (None, _PENDING, None, None, None),
     (None, None, _MUTED, None, _THROTTLED),
@@ -84,11 +91,12 @@ _WHY: Final[tuple[Unread | None, ...]] = (
 
 
 class Muting:
-    """Tracks whether one channel may be read, apart from a pause of its whole Selector.
+    """Tracks whether one channel may be read; a pause of its whole Selector is not included.
 
     Attributes:
         state: the mute state; changed only by the methods below.
-        is_out_of_memory: whether the pool had no memory for the frame to read next.
+        is_out_of_memory: whether the channel waits for memory for its next frame; set by the
+            channel, and reset when memory may be available.
     """
 
     __slots__ = ("is_out_of_memory", "state")
@@ -106,14 +114,6 @@ class Muting:
         """Why the channel is not read; None if it may be read."""
         reason = _WHY[self.state]
         return Unread.NO_MEMORY if reason is None and self.is_out_of_memory else reason
-
-    def starve(self) -> None:
-        """Stop reading until there is memory for the next frame."""
-        self.is_out_of_memory = True
-
-    def feed(self) -> None:
-        """Resume reading, since memory may be available."""
-        self.is_out_of_memory = False
 
     def mute(self) -> None:
         """Stop reading; does nothing if the channel is muted in any way."""
@@ -140,7 +140,7 @@ class Muting:
             LocalProtocolError: the event is not valid in the current state, which is kept.
         """
         state = self.state
-        # Every request has these two events: compiled, checks cost a tenth of a table lookup.
+        # Every request has these two events. Compiled, the checks cost a tenth of a table lookup.
         if event is _RESPONSE_SENT and state is _PENDING:
             self.state = _MUTED
             return

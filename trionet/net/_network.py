@@ -1,9 +1,9 @@
-"""What a server and its clients need from the machine: connections, time of day, randomness.
+"""What servers and clients use of the operating system: connections, the time of day, randomness.
 
-:data:`SYSTEM` is the machine as it is. Another :class:`Network` takes its place where connections
-are memory and time is the loop's own, so that hours pass in milliseconds and nothing happens by
-accident: :class:`trionet.testing.MemoryNetwork`. The three belong together, because who lives in
-virtual time may not look at any clock or die but that of its network.
+:data:`SYSTEM` is the real system. :class:`trionet.testing.MemoryNetwork` has connections in memory
+and virtual time, so that hours pass in milliseconds and every run with one seed is the same. That
+requires all three from one object: code in virtual time must not use another clock, or random
+numbers from elsewhere.
 """
 
 from __future__ import annotations
@@ -19,28 +19,29 @@ import trio
 from .._util import _wall_clock as wall_clock
 from .tls._tls_transport import TlsTransport
 from .wire import _connecting as connecting
+from .wire import _readiness
 from .wire._connecting import Address, ListeningSocket, Socket
 from .wire._endpoint import Endpoint, bind
-from .wire._readiness import Readiness, ReadinessKind, open_readiness
+from .wire._readiness import Readiness, ReadinessKind
 from .wire._transport import PlaintextTransport, TransportLayer
 
 
 class Network(Protocol):
-    """Where connections come from, what time it is there, and what is drawn at random."""
+    """The source of connections, of the time of day, and of random numbers."""
 
     @property
     def is_virtual(self) -> bool:
-        """Nothing but the loop may do work or keep time: no thread, no real socket, no clock."""
+        """Whether time is virtual, so that code must not use threads, real sockets or clocks."""
 
     @property
     def rng(self) -> random.Random:
-        """What ids are drawn from."""
+        """The generator of ids."""
 
     def shuffle(self, items: list[Any], /) -> None:
-        """Put a list in any order, where nobody gains by guessing it."""
+        """Shuffle a list in place; the order need not be unpredictable to an attacker."""
 
     def now_ms(self) -> int:
-        """The time of day, in milliseconds since the epoch."""
+        """Return the time of day, in milliseconds since the epoch."""
 
     def listen(
         self, endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int
@@ -48,7 +49,7 @@ class Network(Protocol):
         """See :func:`trionet.net.wire._endpoint.bind`."""
 
     async def wait_acceptable(self, listening: Any) -> None:
-        """Wait until a listening socket of this network may have a connection."""
+        """Wait until a listening socket of this network may have a connection to accept."""
 
     def open_readiness(self, kind: ReadinessKind | None) -> AbstractAsyncContextManager[Readiness]:
         """See :func:`trionet.net.wire._readiness.open_readiness`."""
@@ -59,9 +60,12 @@ class Network(Protocol):
         tls_context: ssl.SSLContext | None = None,
         server_name: str | None = None,
     ) -> TransportLayer:
-        """The byte layer over a connection's socket of this network.
+        """Create the transport of a socket of this network.
 
-        Under TLS if there is a context, then as the client of ``server_name`` if there is one.
+        Args:
+            sock: the socket, accepted or connecting.
+            tls_context: the TLS context; None for plaintext.
+            server_name: for the client's side of TLS, the name of the server.
         """
 
     async def resolve(self, host: str, port: int) -> list[Address]:
@@ -74,23 +78,17 @@ class Network(Protocol):
 
 
 class SystemNetwork:
-    """The system's TCP, clock and randomness."""
+    """The TCP, clock and random numbers of the operating system."""
 
     is_virtual = False
     rng: random.Random = random.SystemRandom()
     shuffle = staticmethod(random.shuffle)
     now_ms = staticmethod(wall_clock.now_ms)
+    listen = staticmethod(bind)
     wait_acceptable = staticmethod(trio.lowlevel.wait_readable)
+    open_readiness = staticmethod(_readiness.open_readiness)
     resolve = staticmethod(connecting.resolve)
     open_socket = staticmethod(connecting.open_socket)
-
-    def listen(
-        self, endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int
-    ) -> socket.socket:
-        return bind(endpoint, backlog=backlog, receive_buffer_bytes=receive_buffer_bytes)
-
-    def open_readiness(self, kind: ReadinessKind | None) -> AbstractAsyncContextManager[Readiness]:
-        return open_readiness(kind)
 
     def transport(
         self,

@@ -1,19 +1,22 @@
 """Decides the next step of channels that are not ready yet, and when they have taken too long.
 
-(Kafka: KafkaChannel.prepare, Selector.delayedClosingChannels.) Each method takes an event of a
-connect, TLS handshake or authentication and returns a :class:`Decision`, which
-:meth:`.ChannelSteps.carry_out` applies. Nothing here modifies a channel or knows of the Selector.
+(Kafka: KafkaChannel.prepare, Selector.delayedClosingChannels.) :class:`Preparing` has a method for
+each event of a connect, TLS handshake or authentication. It returns a :class:`Decision`, which
+:meth:`.ChannelSteps.carry_out` applies. Nothing here modifies a channel or knows the Selector; so
+the rules of TLS and SASL can be read, and tested, without a socket.
 
-Three limits protect against peers that only pretend to authenticate: each has a timeout, only a
-limited number may be in progress, and each pass of the loop spends a limited time on them.
+Three limits protect against peers that only pretend to authenticate: each channel has a timeout,
+the number of channels in progress is limited, and so is the time that each pass of the loop spends
+on them. :class:`PreparingTime` is the last of these:
 
-That time is shared by all selectors of a loop, since the steps of one hold up the others, too. A
-step of a handshake costs as much as a hundred requests, with a long RSA key as a thousand, and
-cannot be cut short: so time is limited, not the number of steps. What a step takes beyond the time
-of its pass is missing in the next ones, up to a limit: a request takes several passes from its
-arrival to its response, and should meet one long step, not one in each pass. A pass ends when a
-selector comes again that has come before. Channels that had to wait in one pass are first in the
-next, or the first selector could take all of each.
+* All selectors of a loop share it, since a step in one of them holds up the others.
+* It limits time, not the number of steps: a step of a handshake costs as much as a hundred
+  requests, with a long RSA key as a thousand, and cannot be interrupted.
+* The time by which a step exceeds its pass is deducted from the next passes, up to a limit. A
+  request needs several passes from its arrival to its response, and should be held up by one long
+  step, not by one in each pass.
+* A pass ends when a selector asks that has already asked in it. Selectors that had to wait in one
+  pass are first in the next, otherwise the first selector could use all of the time in every pass.
 """
 
 from __future__ import annotations
@@ -39,34 +42,34 @@ from .wire._framing import Frame, invalid_size, size_limit
 from .wire._readiness import READ
 from .wire._transmission import Send
 
-# What a request waits for at most because of strangers, beside the step that goes beyond it.
+# The time for steps in one pass of the loop; the last step of a pass may exceed it.
 SECONDS_PER_PASS_MAX = 0.002
-# How much of a long step is made up for, in passes; after these there is time for another.
+# The maximum number of passes without any time for steps, after a step that took very long.
 PASSES_OWED_MAX = 4
 
 
 class PreparingTime:
-    """Decides who may make the next step; pure but for its clock.
+    """Decides which selector may take the next step; pure except for its clock.
 
     Args:
-        seconds_max: for all steps of one pass.
-        clock: seconds, of any origin.
+        seconds_max: the time for all steps of one pass.
+        clock: returns seconds since any moment.
     """
 
     def __init__(self, seconds_max: float, clock: Callable[[], float] = perf_counter) -> None:
         self._seconds_max = seconds_max
         self._clock = clock
         self._spent = 0.0
-        self._turns: dict[object, int] = {}  # of this pass, by who came in it
-        self._served: set[object] = set()  # in this pass
-        self._waiting: dict[object, None] = {}  # who waits for longest comes first
+        self._turns: dict[object, int] = {}  # the turn in which each selector asked in this pass
+        self._served: set[object] = set()  # those that took a step in this pass
+        self._waiting: dict[object, None] = {}  # those that had to wait, longest first
 
     def may_work(self, worker: object, turn: int) -> bool:
-        """Whether a worker may make a step; if not, it asks again in its next turn.
+        """Whether a selector may take a step now; if not, it should ask again in its next turn.
 
         Args:
-            worker: who asks.
-            turn: changes from one pass of the loop to the next.
+            worker: an object that identifies the selector.
+            turn: a number of the selector's turn, different from that of its last turn.
         """
         if self._turns.get(worker, turn) != turn:
             self._begin_pass()
@@ -79,7 +82,7 @@ class PreparingTime:
         return False
 
     def _begin_pass(self) -> None:
-        # Who waited and did not come has nothing to do any more.
+        # A selector that had to wait but did not ask again has no more steps to take.
         waiting = [each for each in self._waiting if each in self._turns]
         self._waiting = dict.fromkeys(each for each in waiting if each not in self._served)
         self._turns.clear()
@@ -89,7 +92,7 @@ class PreparingTime:
 
     @contextmanager
     def spending(self) -> Iterator[None]:
-        """Count the time of a step."""
+        """Deduct the time of the block from that of this pass."""
         began = self._clock()
         try:
             yield
@@ -101,7 +104,7 @@ _of_loop: RunVar[PreparingTime] = RunVar("trionet.net._preparing")
 
 
 def preparing_time() -> PreparingTime:
-    """That of the loop that runs."""
+    """Return the PreparingTime of the running loop."""
     try:
         return _of_loop.get()
     except LookupError:
@@ -110,8 +113,8 @@ def preparing_time() -> PreparingTime:
         return found
 
 
-# The maximum number of channels of one Selector that are becoming ready, of those delayed after a
-# failure, and of those lingering. One more expires the first of its kind.
+# The maximum number of channels of one Selector that are becoming ready; the same for those that
+# are FAILED and those that are LINGERING. One more closes the one whose time ends first.
 PREPARING_MAX = 1000
 
 
@@ -163,15 +166,15 @@ class Preparing:
     def __init__(self, seconds_max: float, counters: SelectorCounters) -> None:
         self._seconds_max = seconds_max
         self._counters = counters
-        # A shared limit would let failing peers displace those that are in progress.
+        # With a common limit, failing peers could displace those that are in progress.
         self._in_progress: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._failed: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._lingering: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._displaced: list[Channel] = []
-        self._worker = object()  # the loop may keep this longer than self exists
+        self._worker = object()  # the loop's PreparingTime may keep this after self is gone
 
     def begin(self, channel: Channel, now: float) -> None:
-        """Start the timeout for a channel to become ready."""
+        """Start the timeout within which a channel must become ready."""
         self._wait(self._in_progress, channel, now + self._seconds_max)
 
     def forget(self, channel: Channel) -> None:
@@ -181,19 +184,17 @@ class Preparing:
         self._lingering.discard(channel)
 
     def _leave(self, channel: Channel) -> None:
-        """Remove a channel from those in progress, even if it was already to be displaced."""
+        """Remove a channel from those in progress, even if it was about to be displaced."""
         self._in_progress.discard(channel)
         if channel in self._displaced:
             self._displaced.remove(channel)
 
     def may_step(self, channel: Channel) -> bool:
         """Whether this pass of the loop has time left for the next step of a channel."""
-        state = channel.state
-        if state is ChannelState.HANDSHAKING or (
-            state is ChannelState.AUTHENTICATING and channel.send is None
-        ):
-            return preparing_time().may_work(self._worker, self._counters.polls)
-        return True
+        takes_time = channel.state is ChannelState.HANDSHAKING or (
+            channel.state is ChannelState.AUTHENTICATING and channel.send is None
+        )
+        return not takes_time or preparing_time().may_work(self._worker, self._counters.polls)
 
     def _wait(self, among: DelayedCloses[Channel], channel: Channel, ends_at: float) -> None:
         displaced = among.add(channel, ends_at)
@@ -206,7 +207,7 @@ class Preparing:
         """Continue a connect or a TLS handshake.
 
         Raises:
-            AuthenticationError, EOFError, OSError: it failed.
+            AuthenticationError, EOFError, OSError: the connect or the handshake failed.
         """
         if channel.state is ChannelState.CONNECTING:
             if not channel.transport.finish_connect():
@@ -223,19 +224,21 @@ class Preparing:
         wanted = tls.handshake_step()
         if wanted:
             return Decision(interest=wanted)
-        found = None if channel.identify is None else channel.identify(tls)
-        asks = channel.authenticator if found is None or isinstance(found, Principal) else found
-        if asks is None:
+        identified = None if channel.identify is None else channel.identify(tls)
+        authenticator = channel.authenticator
+        if identified is not None and not isinstance(identified, Principal):
+            authenticator = identified
+        if authenticator is None:
             self._counters.authenticated += 1
-        decision = self._after_transport(channel, now, asks)
-        # Data may have come with the last record of the handshake (KAFKA-2801).
-        return attrs.evolve(decision, identified=found, again=tls.has_buffered)
+        decision = self._after_transport(channel, now, authenticator)
+        # Data may have arrived with the last record of the handshake (KAFKA-2801).
+        return attrs.evolve(decision, identified=identified, again=tls.has_buffered)
 
     def _after_transport(
-        self, channel: Channel, now: float, asks: Authenticator | None
+        self, channel: Channel, now: float, authenticator: Authenticator | None
     ) -> Decision:
         """Decide what follows the connect and, with TLS, the handshake."""
-        if asks is None:
+        if authenticator is None:
             self._leave(channel)
             return Decision(state=ChannelState.READY, interest=READ)
         if channel.initiator is None:
@@ -270,8 +273,8 @@ class Preparing:
             return REQUEST
         limit = size_limit(authenticator.frame_bytes_max)
         if len(frame) > limit:
-            # It arrived together with the handshake of a re-authentication, when the higher limit
-            # of requests still applied.
+            # It arrived together with the SaslHandshake of a re-authentication, while the higher
+            # limit of requests still applied.
             error = invalid_size(len(frame), limit, channel.limit_names.authentication)
             step = Step.failed(CloseReason.INVALID_RECEIVE, str(error))
             return self._fail(channel, step, now)
@@ -319,11 +322,11 @@ class Preparing:
     def count_fault(self, channel: Channel, reason: CloseReason) -> None:
         """Count a channel's error if it is an authentication failure.
 
-        A too large frame during the authentication is one (Kafka: SaslServerAuthenticator).
+        A frame that is too large is one during the authentication (Kafka: SaslServerAuthenticator).
         """
-        is_asked = channel.authenticator is not None and channel.state < ChannelState.READY
+        authenticates = channel.authenticator is not None and channel.state < ChannelState.READY
         if reason is CloseReason.AUTHENTICATION_FAILED or (
-            reason is CloseReason.INVALID_RECEIVE and is_asked
+            reason is CloseReason.INVALID_RECEIVE and authenticates
         ):
             self._count_failure(channel)
 

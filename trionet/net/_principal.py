@@ -1,4 +1,4 @@
-"""Who a peer is: the principal, and how its name is made from a certificate.
+"""The principal of a peer, and the mapping from a certificate's name to a principal's.
 
 (Kafka: KafkaPrincipal, SslPrincipalMapper, DefaultKafkaPrincipalBuilder.)
 """
@@ -18,47 +18,35 @@ USER = "User"
 
 @attrs.frozen
 class Principal:
-    """Who is at the other end of a connection.
+    """The identity of the peer of a connection, such as ``User:alice``.
 
     Args:
-        type: ``User`` for all that trionet makes itself.
-        name: as the mechanism, or the mapping of certificates, gives it.
+        type: ``User`` for every principal that trionet creates.
+        name: the name from the SASL mechanism or from the mapping of certificate names.
     """
 
     type: str
     name: str
-
-    @classmethod
-    def parse(cls, text: str) -> Principal:
-        """Read what ``str`` gives: ``User:alice``.
-
-        Raises:
-            ConfigError: the text has no type or no name.
-        """
-        kind, _, name = text.partition(":")
-        if not kind or not name:
-            raise ConfigError(f"{text!r} is not a principal; allowed: type:name, as in User:alice")
-        return cls(kind, name)
 
     def __str__(self) -> str:
         return f"{self.type}:{self.name}"
 
 
 ANONYMOUS = Principal(USER, "ANONYMOUS")
-"""Who a peer is that did not say, and was not asked to."""
+"""The principal of an unauthenticated peer, on a listener without authentication."""
 
 
 @attrs.frozen
 class Identity:
-    """What a peer has proved about itself, for a principal builder.
+    """The authenticated properties of a peer, from which a principal builder creates a principal.
 
     Attributes:
         security_protocol: ``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``.
         peer_address: the peer's IP address.
-        distinguished_name: the subject of its certificate, None without one.
-        certificate: its certificate in DER, None without one.
-        mechanism: the SASL mechanism, None without SASL.
-        authorization_id: the user name that SASL has proved, None without SASL.
+        distinguished_name: the subject of the peer's certificate; None without one.
+        certificate: the peer's certificate in DER; None without one.
+        mechanism: the SASL mechanism; None without SASL.
+        authorization_id: the user name authenticated by SASL; None without SASL.
     """
 
     security_protocol: str
@@ -70,21 +58,22 @@ class Identity:
 
 
 PrincipalBuilder = Callable[[Identity], Principal]
-"""Makes a principal of what was proved; an AuthenticationError from it refuses the peer."""
+"""Creates the principal of a peer; may raise AuthenticationError to reject the peer."""
 
 
 class PrincipalMapping:
-    """The names of principals from the names in certificates (``ssl.principal.mapping.rules``).
+    """Kafka's default principal builder, with ``ssl.principal.mapping.rules``.
 
-    The first rule that matches the whole name gives the result. ``DEFAULT`` gives the name as it
-    is; ``RULE:pattern/replacement/[LU]`` matches a regular expression and puts ``$1`` and so on
-    into the replacement, in lower or upper case if it says so.
+    The first rule that matches the whole distinguished name determines the principal's name.
+    ``DEFAULT`` uses the name unchanged. ``RULE:pattern/replacement/[LU]`` has a regular expression
+    and a replacement, in which ``$1`` is the first group; L or U converts the result to lower or
+    upper case.
 
     Args:
-        rules: separated by commas.
+        rules: the rules, separated by commas.
 
     Raises:
-        ConfigError: a rule has another form, or its expression is not valid.
+        ConfigError: a rule has another form, or its regular expression is invalid.
     """
 
     def __init__(self, rules: str = "DEFAULT") -> None:
@@ -93,7 +82,7 @@ class PrincipalMapping:
         self._rules = [_parse(rule, rules) for rule in found if rule]
 
     def name(self, distinguished_name: str) -> str:
-        """The name of the principal.
+        """Return the principal's name for a distinguished name.
 
         Raises:
             AuthenticationError: no rule matches (Kafka: NoMatchingRule).
@@ -107,7 +96,7 @@ class PrincipalMapping:
         )
 
     def __call__(self, identity: Identity) -> Principal:
-        """Kafka's builder: the user of SASL, else the mapped certificate, else anonymous."""
+        """Return the user of SASL, else the mapped name of the certificate, else ANONYMOUS."""
         if identity.authorization_id is not None:
             return Principal(USER, identity.authorization_id)
         if identity.distinguished_name is not None:
@@ -118,7 +107,7 @@ class PrincipalMapping:
         return f"PrincipalMapping({self._text!r})"
 
 
-# Kafka's own expressions: a slash or a backslash inside a part stands behind a backslash.
+# Kafka's own expressions: inside a part, a slash or a backslash is escaped with a backslash.
 _PART = r"(?:\\.|[^\\/])*"
 _RULE = rf"(?P<default>DEFAULT)|RULE:(?P<pattern>{_PART})/(?P<replacement>{_PART})/(?P<case>[LU]?)"
 _RULE_PARSER = re.compile(_RULE)
@@ -128,7 +117,7 @@ _REFERENCE = re.compile(r"\\(?P<literal>.)|\$(?P<number>[0-9]+)", re.DOTALL)
 
 @attrs.frozen
 class _Rule:
-    """One ``RULE:``."""
+    """A parsed rule; ``case`` is L, U or empty."""
 
     pattern: re.Pattern[str]
     replacement: str
@@ -146,10 +135,10 @@ _AS_IT_IS = _Rule(re.compile(r"(.*)", re.DOTALL), "$1", "")
 
 
 def _expand(found: re.Match[str], match: re.Match[str]) -> str:
-    """One reference of a replacement; one to a group that does not exist stands for itself."""
+    """Return the text of a reference in a replacement; unchanged if there is no such group."""
     if found["literal"] is not None:
         return found["literal"]
-    # As Java: as many digits as still name a group, the others are text.
+    # Like Java: the longest prefix of the digits that is the number of a group; the rest is text.
     digits = found["number"]
     number, used = 0, 0
     for digit in digits:
@@ -171,7 +160,7 @@ def _parse(rule: str, rules: str) -> _Rule:
         return _AS_IT_IS
     try:
         with warnings.catch_warnings():
-            # Of sets inside of sets, which mean something in Java and something else here.
+            # Warnings of nested sets, which have another meaning in Java.
             warnings.simplefilter("error", FutureWarning)
             pattern = re.compile(found["pattern"])
     except (re.error, OverflowError, RecursionError, FutureWarning) as error:

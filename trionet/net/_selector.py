@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import trio
 from trio.lowlevel import checkpoint
@@ -310,6 +310,18 @@ class Selector:
             self._step(events)
         return self.take_result()
 
+    def poll_now(self, events_max: int) -> PollResult:
+        """Read and write at most ``events_max`` channels that are ready, without waiting.
+
+        Other tasks than the one that polls may call it while :meth:`poll` waits, which does not
+        return because of it.
+        """
+        events = self._steps.readiness.poll(events_max)
+        self.counters.polls += 1
+        if events or self._steps.has_more:
+            self._step(events)
+        return self.take_result()
+
     def take_result(self) -> PollResult:
         """Return the results since the last completed poll, for example of one that failed."""
         steps = self._steps
@@ -337,7 +349,7 @@ class Selector:
         counters.network_io += len(events)
         counters.io_ns += now_ns() - began_ns
 
-    def _step_channels(self, events: list[tuple[int, int]]) -> None:
+    def _step_channels(self, events: list[tuple[Any, int]]) -> None:
         """Process each channel that has an event, then those that have staged data.
 
         A channel with both is processed with the latter: staged frames are older than the data in

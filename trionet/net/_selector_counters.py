@@ -1,7 +1,7 @@
-"""What a selector counts beside what its channels do: plain numbers, for whoever asks.
+"""Totals of one selector: polls, reads and writes, authentications.
 
-(Kafka: Selector.SelectorMetrics, without its sensors.) Rates and averages are made of them when a
-snapshot of the metrics is taken; a connection or a poll pays an addition.
+(Kafka: Selector.SelectorMetrics, without its sensors.) Counting is one addition; metrics compute
+rates and averages from the totals when a snapshot is taken.
 """
 
 # Compiled by mypyc.
@@ -12,22 +12,22 @@ from ..metrics._rates import RollingMaximum
 
 
 class SelectorCounters:
-    """The polls of a selector and the authentications of its connections, since the start.
+    """Totals since the start of the selector, unless noted.
 
     Attributes:
-        polls: polls that came back.
-        network_io: reads and writes of sockets that moved something.
-        io_ns: time of the steps between two polls and inside them, in nanoseconds; not the time in
-            which the loop waited or others ran.
-        connected: outgoing connections that were made.
-        largest_send: size of the largest frame that was sent whole, of late.
-        authenticated: connections that proved who they are.
-        authenticated_for_good: those of them whose client cannot authenticate again (KIP-368).
-        authentication_failures: connections that did not.
+        polls: completed polls.
+        network_io: channels processed because of an event, plus Sends started.
+        io_ns: the time spent on channels, in nanoseconds; without the time in which the loop waited
+            or other tasks ran.
+        connected: outgoing connections that were established.
+        largest_send: the size of the largest frame sent recently, in bytes.
+        authenticated: successful first authentications of connections.
+        authenticated_for_good: those of them that do not support re-authentication (KIP-368).
+        authentication_failures: failed first authentications.
         reauthenticated: successful re-authentications.
-        reauthentication_failures: failed ones, each the end of its connection.
-        reauthentication_ms: time from the begin to the end of the successful ones, in all.
-        longest_reauthentication_ms: the longest of them, of late.
+        reauthentication_failures: failed re-authentications, which close the connection.
+        reauthentication_ms: the total duration of the successful re-authentications.
+        longest_reauthentication_ms: the longest of those that ended recently.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class SelectorCounters:
         self.longest_reauthentication_ms: RollingMaximum = RollingMaximum()
 
     def note_reauthentication(self, duration_ms: int) -> None:
-        """Count a successful re-authentication that took so long."""
+        """Count a successful re-authentication."""
         self.reauthenticated += 1
         self.reauthentication_ms += duration_ms
         longest = self.longest_reauthentication_ms

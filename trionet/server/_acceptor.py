@@ -1,10 +1,13 @@
 """One listener of a running server: accepts connections and assigns them to processors.
 
-(Kafka: SocketServer.Acceptor, with addProcessors and removeProcessors.) Every connection is first
-checked against the quotas. It is admitted, or the listener waits until it can be, or it is closed
-unserved; this is delayed if its address connects too often (KIP-612). A connection that is not
-admitted is never assigned to a processor. When accept() fails for lack of descriptors or memory,
-the loop pauses. Errors that a peer caused are skipped; any other error is a bug, which is reported.
+(Kafka: SocketServer.Acceptor, with addProcessors and removeProcessors.) Every connection is checked
+against the quotas before it is assigned to a processor. It is admitted, or delayed (then the whole
+listener waits until it can be admitted), or rejected, which closes it: at once, or after a delay if
+its address connects too often (KIP-612).
+
+When accept() fails for lack of descriptors or memory, the loop pauses. An error caused by a peer
+affects only that connection. Any other error is a bug; it is counted and logged, and the loop
+continues.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import trio
 
 from ..net._idle_expiry import DelayedCloses
 from ..net._network import Network
-from ..net.wire._connecting import Address, ListeningSocket, Socket
+from ..net.wire._connecting import Address, ListeningSocket, Socket, set_options
 from ..net.wire._endpoint import Endpoint
 from ._connection import Accepted
 from ._processor import Processor
@@ -29,10 +32,11 @@ from ._shared import Shared
 from .quotas._connection_counts import ConnectionGuard
 from .quotas._connection_quotas import Delayed, Rejected
 
-# Accepts per wake-up, before other tasks run. Few, because every listener may accept this many in
-# one pass of the loop, each costs 60 µs until it is set up, and a request takes several passes.
+# The maximum number of connections accepted before other tasks run. It is low because every
+# listener may accept that many in one pass of the loop, setting up each takes 60 µs, and a request
+# needs several passes.
 ACCEPTS_PER_WAKEUP_MAX = 4
-# How long accepting pauses when the process or the system is out of descriptors or memory.
+# For how long accepting pauses when the process or the system is out of descriptors or memory.
 RESOURCE_PAUSE_SECONDS = 0.1
 # How long a surplus processor may take to send its pending responses.
 GRACE_SECONDS = 1.0
@@ -80,7 +84,6 @@ class Acceptor:
 
     def __attrs_post_init__(self) -> None:
         self._log = self._shared.log
-        self._quotas = self._shared.quotas
 
     def start_accepting(self) -> None:
         """Start accepting connections; requires at least one processor (KAFKA-6893).
@@ -134,17 +137,14 @@ class Acceptor:
 
     async def _serve(self, sock: Socket, remote: Address) -> None:
         """Assign a connection to a processor, if the quotas admit it."""
+        guard: ConnectionGuard | None = None
         try:
             guard = await self._admit(sock, str(remote[0]))
-        except BaseException:  # cancelled, or a fault of ours
-            sock.close()
-            raise
-        if guard is None:
-            return
-        try:
-            await self._hand_over(Accepted(sock, remote, guard))
-        except BaseException:  # cancelled, or a fault of ours
-            guard.release()
+            if guard is not None:
+                await self._hand_over(Accepted(sock, remote, guard))
+        except BaseException:  # cancelled, or a bug
+            if guard is not None:
+                guard.release()
             sock.close()
             raise
 
@@ -152,24 +152,18 @@ class Acceptor:
         """Return the next connection and its peer's address; None if there is none."""
         try:
             sock, address = self._listening.accept()
-        except (BlockingIOError, InterruptedError):
-            return None
         except OSError as error:
             if error.errno in (errno.EBADF, errno.EINVAL, errno.ENOTSOCK):
                 raise
             if error.errno in OUT_OF_RESOURCES:
                 self._log.error("cannot accept on %s: %s; waiting", self.endpoint, error)
                 await trio.sleep(RESOURCE_PAUSE_SECONDS)
-            return None  # otherwise only this peer is affected: it has disconnected
+            return None  # no connection is waiting, or its peer has disconnected
         return self._configure(sock, address)
 
     def _configure(self, sock: Socket, remote: Address) -> tuple[Socket, Address] | None:
         try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # KAFKA-2096
-            send_buffer_bytes = self._config.socket_send_buffer_bytes
-            if send_buffer_bytes != -1:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+            set_options(sock, send_buffer_bytes=self._config.socket_send_buffer_bytes)
         except OSError as error:
             self._log.info("lost %s while it was being accepted: %s", remote[0], error)
             sock.close()
@@ -180,12 +174,13 @@ class Acceptor:
 
     async def _admit(self, sock: Socket, host: str) -> ConnectionGuard | None:
         """Wait until the quotas admit a connection; None if they reject it."""
-        admission = self._quotas.try_admit(self.endpoint.listener_name, host, trio.current_time())
+        quotas = self._shared.quotas
+        admission = quotas.try_admit(self.endpoint.listener_name, host, trio.current_time())
         while isinstance(admission, Delayed):
             # The whole listener waits, so that further connections queue in its backlog.
             with trio.move_on_after(admission.seconds):
                 await self._slot_freed.park()
-            admission = self._quotas.retry(admission, trio.current_time())
+            admission = quotas.retry(admission, trio.current_time())
         if isinstance(admission, Rejected):
             self._reject(sock, admission)
             return None
@@ -276,7 +271,7 @@ class Acceptor:
         self._next %= count
         began = trio.current_time()
         await processor.new_connections.put(accepted)
-        quota = self._quotas.listener(self.endpoint.listener_name)
+        quota = self._shared.quotas.listener(self.endpoint.listener_name)
         quota.blocked_seconds += trio.current_time() - began
         self._log_accepted(accepted, processor)
 

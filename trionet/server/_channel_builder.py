@@ -1,4 +1,4 @@
-"""Creates channels with the security of their listener (Kafka: ChannelBuilder)."""
+"""Creates the channels of a listener, with its TLS and authentication (Kafka: ChannelBuilder)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ._dialect import SIZE_PREFIXED, Dialect
 _LIMIT_NAMES: Final = LimitNames("socket.request.max.bytes", "sasl.server.max.receive.size")
 
 NewAuthenticator = Callable[[Identity], Authenticator]
-"""Creates the authenticator of a connection from its identity known so far."""
+"""Creates the authenticator of a connection, from the identity that TLS has proved, if any."""
 
 
 @attrs.frozen(kw_only=True)
@@ -33,9 +33,9 @@ class ListenerSecurity:
     """The TLS and authentication of a listener's connections.
 
     Attributes:
-        tls_context: returns the context for a new connection; None for no TLS.
-        authenticator: creates the authenticator of a SASL exchange; None for no SASL.
-        principal_builder: maps a peer's certificate to a principal.
+        tls_context: returns the TLS context for a new connection; None for no TLS.
+        authenticator: creates the authenticator of a connection; None for no SASL.
+        principal_builder: creates the principal of a peer without SASL.
     """
 
     tls_context: Callable[[], ssl.SSLContext] | None = None
@@ -44,7 +44,7 @@ class ListenerSecurity:
 
     @property
     def security_protocol(self) -> SecurityProtocol:
-        """The Kafka security protocol that these settings amount to."""
+        """The security protocol that these settings result in."""
         if self.tls_context is None:
             has_sasl = self.authenticator is not None
             return SecurityProtocol.SASL_PLAINTEXT if has_sasl else SecurityProtocol.PLAINTEXT
@@ -54,14 +54,13 @@ class ListenerSecurity:
         """Check that these settings match the security protocol of a listener.
 
         Raises:
-            ConfigError: the listener would lack TLS or authentication that clients expect, or have
-                some that they do not expect.
+            ConfigError: they do not: the listener lacks TLS or authentication, or must not have it.
         """
         if self.security_protocol is not endpoint.security_protocol:
             raise ConfigError(
                 f"listener {endpoint} uses {endpoint.security_protocol}, but its security settings"
-                f" amount to {self.security_protocol}; SSL needs a tls_context, SASL an"
-                " authenticator, and other protocols neither"
+                f" are for {self.security_protocol}; SSL needs a tls_context, SASL an"
+                " authenticator, and PLAINTEXT neither"
             )
 
 
@@ -76,7 +75,7 @@ class ChannelBuilder:
         endpoint: the listener.
         security: the TLS and authentication of its connections.
         frame_bytes_max: ``socket.request.max.bytes``.
-        pool: memory for large requests; None for no limit.
+        pool: provides the memory of large requests; None for no limit.
         dialect: the framing on the wire.
         network: the network of the sockets.
     """
@@ -118,7 +117,7 @@ class ChannelBuilder:
         )
 
     def _identify(self, peer_host: str, tls: TlsTransport) -> Authenticator | Principal:
-        """Identify the peer by its certificate, or return the authenticator for SASL."""
+        """Return the principal for the peer's certificate, or the authenticator for SASL."""
         certificate = tls.peer_certificate
         try:
             name = distinguished_name(certificate) if certificate is not None else None

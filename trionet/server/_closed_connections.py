@@ -1,6 +1,6 @@
 """The most recently closed connections, and counts of closed connections by reason.
 
-They show an operator why a client was disconnected, without any other tool than the server itself.
+They show an operator why a client was disconnected, without any tool besides the server itself.
 """
 
 from __future__ import annotations

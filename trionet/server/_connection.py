@@ -20,7 +20,7 @@ class ClientSoftware(NamedTuple):
     version: str
 
 
-# The software of a client that has not reported it.
+# The software of a client that has not reported one.
 UNKNOWN_SOFTWARE: Final = ClientSoftware("unknown", "unknown")
 # The name and version are truncated to this length; a client may send as much as a frame holds.
 SOFTWARE_CHARS_MAX = 64
@@ -105,7 +105,7 @@ class NewConnections:
         except trio.WouldBlock:
             return False
         except _ENDED:
-            drop(accepted)  # the acceptor has yet to learn that the processor ends
+            drop(accepted)  # the acceptor does not know yet that the processor has ended
             return True
         self._added()
         return True

@@ -1,4 +1,4 @@
-"""The framing of a protocol, which is all that a server needs to know about it."""
+"""The framing of a protocol: all that a server needs to know about the protocol."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..net.wire._framing import SIZE_BYTES, Decoder, Frame, FrameDecoder
 from ..net.wire._head_decoder import HeadDecoder, ReadHead
 from ..net.wire._transmission import Chunk
 
-# A payload up to this size is joined with its head, which takes a microsecond and gives the Send a
-# single buffer; a larger payload is written without copying it.
+# A payload up to this size is copied after its head, which takes 1 µs, so that the frame is a single
+# buffer. A larger payload is written without copying it.
 JOINED_BYTES_MAX: Final = 16 * 1024
 
 
@@ -31,11 +31,11 @@ def _size_prefixed(payload: Frame) -> list[Chunk]:
 class Dialect:
     """The framing of a request/response protocol.
 
-    For protocols that send the size before the payload use :meth:`length_prefixed`.
+    For a protocol that sends the size of a payload before it, use :meth:`length_prefixed`.
 
     Attributes:
-        decoder: creates the decoder of a connection, given the size of the largest frame.
-        frame: turns the payload of a response into the chunks of one whole frame.
+        decoder: creates the decoder of a connection from the size of the largest allowed frame.
+        frame: returns the chunks of one whole frame for the payload of a response.
     """
 
     decoder: Callable[[int], Decoder] = FrameDecoder
@@ -45,16 +45,16 @@ class Dialect:
     def length_prefixed(
         cls, read_head: ReadHead, write_head: Callable[[int], bytes], tail: bytes = b""
     ) -> Dialect:
-        """Create the dialect of a protocol whose frames start with a head that has their size.
+        """Create the dialect of a protocol whose frames start with a head that contains their size.
 
         Args:
-            read_head: reads a head. Called with the bytes at the beginning of a frame; returns the
+            read_head: reads a head. Called with the data at the beginning of a frame; returns the
                 size of the head and the size of the payload after it, or None if the head is
-                incomplete. A ValueError closes the connection with INVALID_RECEIVE. So do a size
-                that is negative or above ``socket_request_max_bytes``, and a head that is
-                incomplete after 1,024 bytes.
+                incomplete. If it raises ValueError, the connection is closed with INVALID_RECEIVE;
+                the same for a size that is negative or above ``socket_request_max_bytes``, and for
+                a head that is incomplete after 1,024 bytes.
             write_head: returns the head for a payload of the given size.
-            tail: bytes that must follow every payload; any others close the connection, too.
+            tail: the bytes that must follow every payload; others close the connection, too.
         """
 
         def frame(payload: Frame) -> list[Chunk]:

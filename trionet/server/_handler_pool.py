@@ -28,7 +28,8 @@ NeverWaits = Callable[[Request], bool]
 
 # After a wake-up a handler takes up to this many requests, or those of two milliseconds, before it
 # lets other tasks run: a scheduler pass costs as much as taking ten waiting requests. After each
-# batch of them the responses are sent, which are still in the CPU's cache then.
+# batch of them the responses are sent, which are still in the CPU's cache then, and requests that
+# have arrived meanwhile are read.
 REQUESTS_PER_WAKEUP_MAX: Final = 256
 REQUESTS_PER_BATCH: Final = 64
 # A handler that has emptied its batch checks it this many times, one scheduler pass apart, before
@@ -72,30 +73,19 @@ async def handle_requests(
                 request_channel.looking_handlers -= 1
 
 
-def has_lone(
-    request_channel: RequestChannel,
-    never_waits: NeverWaits,
-    log: logging.LoggerAdapter[logging.Logger],
-) -> bool:
-    """Whether a single request waits that a processor may handle in its own turn."""
-    try:
-        return request_channel.has_lone(never_waits)
-    except Exception:  # boundary: one request, which then goes to a handler as usual
-        log.exception("could not determine whether a request has to wait")
-        return False
-
-
 async def handle_waiting(  # noqa: ASYNC910 -- callers have a checkpoint before and after it
     request_channel: RequestChannel, handler: Handler, log: logging.LoggerAdapter[logging.Logger]
 ) -> None:
     """Handle waiting requests, up to the limits per wake-up, and send their responses."""
-    until_ns = now_ns() + request_channel.ns_per_wakeup_max
-    for _ in range(REQUESTS_PER_WAKEUP_MAX // REQUESTS_PER_BATCH):
-        at_ns = now_ns()
+    at_ns = now_ns()
+    until_ns = at_ns + request_channel.ns_per_wakeup_max
+    remaining = REQUESTS_PER_WAKEUP_MAX
+    while remaining > 0 and at_ns < until_ns:
         for _ in range(REQUESTS_PER_BATCH):
             request = request_channel.take() if at_ns < until_ns else None
             if request is None:
                 break
+            remaining -= 1
             request.taken_ns = at_ns
             try:
                 response = await handler(request)
@@ -107,8 +97,9 @@ async def handle_waiting(  # noqa: ASYNC910 -- callers have a checkpoint before 
                 at_ns = request.handled_ns = now_ns()
                 _close_after(request, error, log)
         request_channel.send_responses()
-        if not len(request_channel) or at_ns >= until_ns:
+        if not len(request_channel):
             break
+        at_ns = now_ns()
 
 
 def _close_after(

@@ -1,7 +1,7 @@
-"""Reports completed requests and closed connections, and counts and logs what fails meanwhile.
+"""Passes completed requests and closed connections to a recorder; logs unexpected errors.
 
-A recorder, a metrics hook or a quota's callback that raises must not close all connections: only
-cancellation ends a loop (Kafka catches Throwable around the turn of a Processor).
+Only cancellation ends a loop. An exception of a recorder, a metrics hook or a quota's callback must
+not close all connections (Kafka catches Throwable around the turn of a Processor).
 """
 
 # Compiled by mypyc.
@@ -18,7 +18,7 @@ from ..metrics._request_times import TimedRequest, count_finished
 from ._closed_connections import ClosedConnection
 from ._connection import Connection
 
-#: Otherwise a step that fails in every turn would fill the disk with its tracebacks.
+#: Without this, a step that fails in every turn would fill the disk with its tracebacks.
 SECONDS_BETWEEN_LINES: Final = 1.0
 
 
@@ -41,7 +41,7 @@ class LoopFaults:
         """Count an error.
 
         Args:
-            what: the operation that failed, and which the server skips.
+            what: the operation that failed, for the log; the server continues after it.
             error: the exception.
         """
         self.count += 1

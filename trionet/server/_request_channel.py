@@ -63,7 +63,7 @@ NO_OP = NoOp()
 
 
 class Request(TimedRequest):
-    """One received frame, with its sender, its timings and the way back for its response.
+    """A received frame, with its connection, its timestamps and the queue for its response.
 
     Attributes:
         responses: the response queue of the processor that received it.
@@ -358,7 +358,10 @@ class RequestChannel:
         return True
 
     def has_lone(self, is_wanted: Callable[[Request], bool]) -> bool:
-        """Whether exactly one, wanted, request waits and an idle handler has not been woken yet."""
+        """Whether a single request waits, ``is_wanted`` is true for it, and a handler is idle.
+
+        False if a handler has already been woken for it.
+        """
         if len(self) != 1 or self._is_sent or not self.idle_handlers:
             return False
         return is_wanted(self.requests[0])
@@ -412,8 +415,9 @@ class RequestChannel:
     def send_responses(self) -> None:
         """Make the processors send all queued responses now rather than in their next turns.
 
-        A handler calls this when it has drained the queue. The responses are sent one scheduler
-        pass earlier, which saves 6 of the 45 µs that a lone request takes.
+        A handler calls this when it has drained the queue; afterwards it may hold new requests
+        (see :meth:`.Processor.run_turn`). The responses are sent one scheduler pass earlier, which
+        saves 6 of the 45 µs that a lone request takes.
         """
         answered = self._answered
         while answered:

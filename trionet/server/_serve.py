@@ -18,10 +18,10 @@ from ._server_config import ServerConfig
 from ._server_statistics import ServerStatistics
 from ._socket_server import SocketServer
 
-Answer = Frame | Send | CloseConnection | None
-"""A handler's result: a payload, a Send of one whole frame, a close, or no response."""
+ServeResult = Frame | Send | CloseConnection | None
+"""The result of a handler: a payload, a Send of one whole frame, a close, or no response."""
 
-ServeHandler = Callable[[Request], Awaitable[Answer]]
+ServeHandler = Callable[[Request], Awaitable[ServeResult]]
 """``async (request) -> response``; up to ``num_io_threads`` calls run concurrently."""
 
 
@@ -72,7 +72,7 @@ async def serve(
     been sent. A peer that sends faster than it gets responses is slowed down by TCP flow control.
 
     Args:
-        handler: handles one request. Returns the payload of the response (bytes or bytearray), a
+        handler: handles one request. It returns the payload of the response (bytes or bytearray), a
             :class:`Send` of one whole frame (which may include files), ``None`` for a request
             without a response, or a :class:`CloseConnection`. An exception closes the connection
             with the reason HANDLER_FAILED, and is logged. While a call waits, it occupies one of
@@ -94,7 +94,7 @@ async def serve(
     pending responses first.
     """
 
-    async def answer(request: Request) -> Response:
+    async def handle(request: Request) -> Response:
         result = await handler(request)
         if result is None:
             return NO_OP
@@ -109,12 +109,12 @@ async def serve(
 
     secured = {name.upper(): each for name, each in (security or {}).items()}
     protocols = {name: each.security_protocol for name, each in secured.items()}
-    # A protocol's name always means that protocol, whatever security is given for it.
+    # The name of a protocol always means that protocol, even if it is a key of ``security``.
     protocols |= SecurityProtocol.__members__
     parsed = [
         Endpoint.parse(each, protocols) if isinstance(each, str) else each for each in endpoints
     ]
-    server = SocketServer(answer, parsed, config, secured, dialect, network)
+    server = SocketServer(handle, parsed, config, secured, dialect, network)
     with raise_single_error():
         async with trio.open_nursery() as nursery:
             await nursery.start(server.run, name="socket-server")

@@ -1,8 +1,9 @@
-"""The server: listeners, processors, request channel and handlers under one nursery.
+"""The server: its listeners, processors, request channel and handlers, in one nursery.
 
-(Kafka: SocketServer.) A start binds every listener, runs the processors, then the acceptors, and
-then reports ``started``. A graceful stop ends accepting and reading, sends all pending responses,
-and closes the channels. Cancellation stops at once; it leaves no socket open either.
+(Kafka: SocketServer.) It starts in this order: bind every listener, start the handlers, the
+processors, and then the acceptors; so an accepted connection always has a processor. A graceful
+stop ends accepting and reading, sends all pending responses, and closes the channels. Cancellation
+closes everything at once.
 """
 
 from __future__ import annotations
@@ -44,28 +45,28 @@ class SocketServer:
     """A server for length-prefixed requests.
 
     Args:
-        handler: ``async (request) -> response``; see :mod:`trionet.server._request_channel`.
-            Returning None means that ``request.respond(response)`` is called later, from any task.
+        handler: ``async (request) -> response``; see :mod:`trionet.server._request_channel`. If it
+            returns None, ``request.respond(response)`` must be called later, from any task.
         endpoints: the endpoints to listen on; port 0 selects a free port.
         config: limits and sizes.
         security: TLS and authentication by listener name; listeners without an entry use
             plaintext without authentication.
-        dialect: the framing on the wire.
+        dialect: the framing of the protocol.
         network: provides the sockets.
-        recorder: notified of completed requests and closed connections.
+        recorder: receives completed requests and closed connections.
         never_waits: whether the handler is certain to return from a request without a
             checkpoint; a processor may then call the handler directly.
 
     Raises:
-        ConfigError: there is no listener, two have the same name, one lacks the security that its
-            protocol requires, security or a setting names an unknown listener, or a limit is not
-            allowed.
+        ConfigError: there is no endpoint, two have the same listener name, the security of one does
+            not match its protocol, ``security`` or a setting names an unknown listener, or a limit
+            is not allowed.
 
     Attributes:
         endpoints: the endpoints it listens on, with the bound ports once it runs.
         quotas: the connection quotas; their limits can be changed while the server runs.
         closed_connections: the connections that closed most recently.
-        times: the times of requests that are not measured by kind.
+        times: the times of requests that no handler assigns to a kind.
         pool: the memory of large requests; None for no limit.
     """
 
@@ -84,17 +85,17 @@ class SocketServer:
         self.endpoints: list[Endpoint] = list(endpoints)
         names = [endpoint.listener_name for endpoint in endpoints]
         if not names:
-            raise ConfigError("no endpoint to listen on; give at least one")
+            raise ConfigError("there is no endpoint to listen on; at least one is required")
         if len(set(names)) < len(names):
-            raise ConfigError(f"listeners {', '.join(names)}: each needs a unique name")
+            raise ConfigError(f"listener names {', '.join(names)}: each must be unique")
         self._security = dict(security or {})
         for name in self._security.keys() - names:
-            raise ConfigError(f"security is given for {name}, which is not one of the listeners")
+            raise ConfigError(f"security names {name}, which is not one of the listeners")
         for endpoint in endpoints:
             self._security.get(endpoint.listener_name, PLAINTEXT).check(endpoint)
         config.check_names(names)
         self.request_channel: RequestChannel = RequestChannel(config.queued_max_requests)
-        if network.is_virtual:  # nothing may depend on the speed of the machine
+        if network.is_virtual:  # results must not depend on the speed of the machine
             self.request_channel.ns_per_wakeup_max = 2**62
         self.closed_connections: ClosedConnections = ClosedConnections()
         self.times: RequestTimes = RequestTimes("")
@@ -128,7 +129,7 @@ class SocketServer:
         )
         self._listeners: dict[str, Acceptor] = {}
         self._running: list[Processor] = []  # including those that are closing their channels
-        # Totals of the processors that have ended; there may be many of them.
+        # The sum of processors that have ended; there may be many of them.
         self._ended = combined([])
         self._processor_ids = itertools.count()
         self._handlers: HandlerPool | None = None
@@ -146,8 +147,8 @@ class SocketServer:
     ) -> None:
         """Serve until :meth:`stop` or cancellation.
 
-        Reports ``started`` with the bound endpoints once connections are accepted. If the server
-        was stopped before, this binds none and returns.
+        Reports ``started`` with the bound endpoints once connections are accepted. If :meth:`stop`
+        was called before, it binds none and returns.
 
         Args:
             ready: by listener name, an event to wait for before the listener is bound; listeners
@@ -158,7 +159,8 @@ class SocketServer:
             ConfigError: ``ready`` names an unknown listener.
             OSError: a listener cannot be bound.
         """
-        late = self._take_late(ready or {})
+        ready = ready or {}
+        late = self._take_late(ready)
         if self._stop_requested.is_set():
             await trio.lowlevel.checkpoint()
             task_status.started(self.endpoints)
@@ -166,15 +168,17 @@ class SocketServer:
         self._has_begun = True
         listening: list[ListeningSocket] = []
         try:
-            self._bind(listening)
+            for index, endpoint in enumerate(self.endpoints):
+                self.endpoints[index], sock = self._bind(endpoint)
+                listening.append(sock)
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 try:
                     await self._start(nursery, listening)
                     task_status.started(self.endpoints)
                     async with trio.open_nursery() as waiting:
-                        for endpoint, event in late:
-                            waiting.start_soon(self._add_when, event, endpoint)
+                        for name, endpoint in late.items():
+                            waiting.start_soon(self._add_when, ready[name], endpoint)
                         await self._stop_requested.wait()
                         waiting.cancel_scope.cancel(reason="the server is stopping")
                 finally:
@@ -194,10 +198,10 @@ class SocketServer:
     async def stop(self) -> None:
         """Stop gracefully: send all pending responses, then close every channel.
 
-        A server that is not running yet will not start any more.
+        If the server is not running yet, :meth:`run` will return at once.
 
-        If this wait is cancelled the server continues to stop; cancel :meth:`run` to end it at
-        once.
+        If this wait is cancelled the server continues to stop; to end it at once, cancel
+        :meth:`run`.
         """
         self._stop_requested.set()
         if not self._has_begun:
@@ -214,6 +218,7 @@ class SocketServer:
         return self._handlers.available_seconds() if self._handlers is not None else 0.0
 
     def statistics(self) -> ServerStatistics:
+        """Return the current totals and queue sizes."""
         running = [ServerStatistics.of(processor.counts) for processor in self._running]
         return attrs.evolve(
             combined([self._ended, *running]),
@@ -222,11 +227,11 @@ class SocketServer:
         )
 
     def close_connection(self, id: str, detail: str = "") -> bool:
-        """Close one connection now, whatever its state (LOCAL_CLOSE).
+        """Close one connection now, in any state, with the reason LOCAL_CLOSE.
 
         Args:
-            id: its connection id.
-            detail: what requested the close; reported with the reason.
+            id: the connection id.
+            detail: the cause, which is reported with the reason.
 
         Returns:
             Whether the connection was found.
@@ -249,7 +254,8 @@ class SocketServer:
 
         Args:
             count: 1 or more; between half and twice the current number, as in Kafka.
-            listener_name: the listener to change; None for all without a number of their own.
+            listener_name: the listener to change; None for all that are not in
+                ``listener_network_threads``.
 
         Raises:
             ConfigError: the number is not allowed; nothing was changed.
@@ -280,7 +286,7 @@ class SocketServer:
             LocalProtocolError: the server is not running.
         """
         if self._handlers is None or self._nursery is None:
-            raise LocalProtocolError("the server does not run")
+            raise LocalProtocolError("the server is not running")
         check_resize("num.io.threads", len(self._handlers), count)
         self._handlers.resize(count)
 
@@ -303,13 +309,12 @@ class SocketServer:
             security.check(endpoint)
             if name in self._listeners:
                 raise LocalProtocolError(f"listener {name} already exists")
-            sock = self._bind_one(endpoint)
-            bound = endpoint.with_port(sock.getsockname()[1])
+            bound, sock = self._bind(endpoint)
             self._security[name] = security
             try:
                 listener = await self._start_listener(bound, sock)
                 listener.start_accepting()
-            except BaseException:  # cancelled, or the server is stopping: undo everything
+            except BaseException:  # cancelled, or the server is stopping: undo the start
                 sock.close()
                 if name in self._listeners:
                     self._listeners.pop(name).end_processors()
@@ -322,7 +327,7 @@ class SocketServer:
     async def remove_listener(self, listener_name: str) -> None:
         """Close a listener and its connections; other listeners are not affected.
 
-        Cancelled, it does so all the same.
+        Once it has started, the removal is completed even if this call is cancelled.
 
         Raises:
             LocalProtocolError: there is no listener of that name.
@@ -338,39 +343,30 @@ class SocketServer:
 
     # Parts of the start and the stop.
 
-    def _take_late(self, ready: Mapping[str, trio.Event]) -> list[tuple[Endpoint, trio.Event]]:
-        """Remove from ``endpoints`` the listeners that wait for an event, and return these."""
-        names = [endpoint.listener_name for endpoint in self.endpoints]
-        for name in ready.keys() - names:
+    def _take_late(self, ready: Mapping[str, trio.Event]) -> dict[str, Endpoint]:
+        """Remove from ``endpoints`` the listeners that wait for an event, and return them."""
+        late = {each.listener_name: each for each in self.endpoints if each.listener_name in ready}
+        for name in ready.keys() - late:
             raise ConfigError(f"ready names {name}, which is not one of the listeners")
-        waiting = [each for each in self.endpoints if each.listener_name in ready]
-        self.endpoints = [each for each in self.endpoints if each not in waiting]
-        return [(endpoint, ready[endpoint.listener_name]) for endpoint in waiting]
+        self.endpoints = [each for each in self.endpoints if each.listener_name not in ready]
+        return late
 
     async def _add_when(self, event: trio.Event, endpoint: Endpoint) -> None:
         await event.wait()
         security = self._security.get(endpoint.listener_name, PLAINTEXT)
         await self.add_listener(endpoint, security)
 
-    def _bind(self, listening: list[ListeningSocket]) -> None:
-        """Bind every listener. If one fails, ``listening`` has the sockets bound before it."""
-        for index, endpoint in enumerate(self.endpoints):
-            sock = self._bind_one(endpoint)
-            listening.append(sock)
-            self.endpoints[index] = endpoint.with_port(sock.getsockname()[1])
-
-    def _bind_one(self, endpoint: Endpoint) -> ListeningSocket:
-        return self._network.listen(
+    def _bind(self, endpoint: Endpoint) -> tuple[Endpoint, ListeningSocket]:
+        """Bind a listener. Returns its endpoint with the bound port, and its socket."""
+        sock = self._network.listen(
             endpoint,
             backlog=self.config.socket_listen_backlog_size,
             receive_buffer_bytes=self.config.socket_receive_buffer_bytes,
         )
+        return endpoint.with_port(sock.getsockname()[1]), sock
 
     async def _start(self, nursery: trio.Nursery, listening: list[ListeningSocket]) -> None:
-        """Start handlers, processors and then acceptors.
-
-        In this order an accepted connection always has a processor (KAFKA-6893).
-        """
+        """Start the handlers, the processors, and then the acceptors (KAFKA-6893)."""
         await trio.lowlevel.checkpoint()
         config = self.config
         self._handlers = HandlerPool(
@@ -422,7 +418,7 @@ class SocketServer:
         *,
         task_status: trio.TaskStatus[Processor],
     ) -> None:
-        """Run a processor; reports it as started once it can be given connections."""
+        """Run a processor; reports it as started once it can get connections."""
         shared, config = self._shared, self.config
         async with (
             self._network.open_readiness(config.readiness) as readiness,
@@ -450,9 +446,9 @@ class SocketServer:
                 own.cancel_scope.cancel(reason="the processor has ended")
 
     def _running_nursery(self) -> trio.Nursery:
-        """The server's nursery; raises once the server is stopping, as it may close any time."""
+        """Return the server's nursery; raises LocalProtocolError unless the server is running."""
         if self._nursery is None:
-            raise LocalProtocolError("the server does not run")
+            raise LocalProtocolError("the server is not running")
         return self._nursery
 
     async def _drain(self) -> None:

@@ -60,7 +60,7 @@ def test_listeners_that_can_be_served(settings: dict[str, object], expected: lis
             {"listeners": "C://h:1", "controller.listener.names": "C"},
             "listeners = 'C://h:1' names no listener for clients",
         ),
-        ({"listeners": "INSIDE://h:1"}, "listeners: 'INSIDE://h:1': the listener name INSIDE"),
+        ({"listeners": "INSIDE://h:1"}, "listeners: 'INSIDE://h:1': listener name INSIDE"),
         (
             {"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"},
             "listeners = 'PLAINTEXT://h:1,PLAINTEXT://h:2' has 2 listeners named PLAINTEXT",

@@ -1,1 +1,1 @@
-"""Bytes on a connection: endpoints, sockets, readiness, transports, frames, Send, memory."""
+"""Bytes on a connection: endpoints, sockets, readiness, transports, frames, Sends, memory."""

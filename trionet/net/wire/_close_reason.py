@@ -1,4 +1,4 @@
-"""Why a channel was closed: one value per cause, counted by metrics and printed in the log."""
+"""The reasons for closing a channel, which metrics count and the log shows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class CloseReason(Enum):
-    """The cause of a channel's end (Kafka spreads this over ChannelState and log lines)."""
+    """Why a channel was closed (Kafka spreads this over ChannelState and log lines)."""
 
     NOT_CONNECTED = "the connection could not be made"
     PEER_CLOSED = "the peer closed the connection"
@@ -18,7 +18,7 @@ class CloseReason(Enum):
     TLS_FAILED = "the peer broke the rules of TLS after the handshake"
     AUTHENTICATION_FAILED = "authentication of the peer failed, by TLS or by SASL"
     AUTHENTICATION_TIMEOUT = "the peer did not finish its TLS handshake or SASL exchange in time"
-    ILLEGAL_SASL_STATE = "the peer sent something else than the SASL exchange asked for"
+    ILLEGAL_SASL_STATE = "the peer sent a message that its SASL exchange does not allow now"
     SESSION_EXPIRED = "the peer did not authenticate again before its SASL session expired"
     SEND_FAILED = "a request or a response could not be written"
     RESPONSE_TOO_LARGE = "the response would have been larger than response.max.bytes"
@@ -41,4 +41,4 @@ BY_PEER = frozenset(
         CloseReason.SEND_FAILED,
     )
 )
-"""The peer has left: clients do, also while a request of theirs waits."""
+"""The reasons with which a peer disconnects; clients may do so at any time."""

@@ -1,4 +1,4 @@
-"""Sockets, and outgoing connections: names to addresses, and connecting without waiting."""
+"""Sockets of connections, address lookup, and connecting without waiting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import trio
 
 
 class Socket(Protocol):
-    """The socket of a connection, as far as it is not the business of its transport."""
+    """The socket of a connection; its transport has further methods, for reading and writing."""
 
     def fileno(self) -> int: ...
 
@@ -29,7 +29,7 @@ class Socket(Protocol):
 
 
 class ListeningSocket(Protocol):
-    """A socket that connections are accepted from; accepting never waits."""
+    """A socket that accepts connections, without waiting."""
 
     def accept(self) -> tuple[Socket, Any]: ...
 
@@ -39,24 +39,24 @@ class ListeningSocket(Protocol):
 
 
 Address = tuple[str, int] | tuple[str, int, int, int]
-"""An IP address and a port, and what IPv6 adds to them."""
+"""An IP address and a port; for IPv6 also the flow info and the scope id."""
 
 IPV6_PARTS = 4
-# On Windows a connect that goes on says so in its own way.
-_GOES_ON = (errno.EINPROGRESS, errno.EWOULDBLOCK, getattr(errno, "WSAEWOULDBLOCK", -1))
+# The results of a non-blocking connect that is in progress.
+_IN_PROGRESS = (errno.EINPROGRESS, errno.EWOULDBLOCK, getattr(errno, "WSAEWOULDBLOCK", -1))
 
 
 def reason_of(error: BaseException) -> str:
-    """What the system says is wrong, without its number: ``connection refused``."""
+    """Return the system's message for an error, without its number: ``connection refused``."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
 async def resolve(host: str, port: int) -> list[Address]:
-    """All addresses of a host, those to be tried first in front (KIP-302).
+    """Return all addresses of a host, in the order in which to try them (KIP-302).
 
     Raises:
-        OSError: it has none; says which and why.
+        OSError: it has no address; the message names the host and the cause.
     """
     try:
         found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -65,26 +65,35 @@ async def resolve(host: str, port: int) -> list[Address]:
     return [cast(Address, address) for *_, address in found]
 
 
+def set_options(
+    sock: Socket, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
+) -> None:
+    """Set Kafka's options of a connection's socket; -1 leaves a size at the system's default."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # KAFKA-2096
+    if send_buffer_bytes != -1:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    if receive_buffer_bytes != -1:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+
+
 def open_socket(
     address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
 ) -> socket.socket:
-    """A socket for an outgoing connection, with Kafka's options.
+    """Create the non-blocking socket of an outgoing connection, with Kafka's options.
 
     Args:
-        address: of the far end.
-        send_buffer_bytes: ``send.buffer.bytes``; -1 leaves the system's default.
-        receive_buffer_bytes: ``receive.buffer.bytes``; -1 leaves the system's default.
+        address: the address to connect to.
+        send_buffer_bytes: ``send.buffer.bytes``; -1 for the system's default.
+        receive_buffer_bytes: ``receive.buffer.bytes``; -1 for the system's default.
     """
     family = socket.AF_INET6 if len(address) == IPV6_PARTS else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if send_buffer_bytes != -1:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-        if receive_buffer_bytes != -1:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        set_options(
+            sock, send_buffer_bytes=send_buffer_bytes, receive_buffer_bytes=receive_buffer_bytes
+        )
     except OSError:
         sock.close()
         raise
@@ -92,23 +101,23 @@ def open_socket(
 
 
 def begin_connect(sock: Socket, address: Address) -> None:
-    """Send a non-blocking socket on its way; it may be connected already. Never waits.
+    """Start connecting a non-blocking socket, without waiting; it may be connected at once.
 
     Raises:
-        OSError: it failed at once, such as for a name, whose look-up would wait.
+        OSError: connecting failed at once, or the address is a host name.
     """
-    # A name in place of the numbers would be looked up, and the loop would wait for that.
+    # connect_ex would look up a host name, which blocks the loop; this only checks for one.
     socket.getaddrinfo(*address[:2], type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     failure = sock.connect_ex(address)
-    if failure and failure not in _GOES_ON:
+    if failure and failure not in _IN_PROGRESS:
         raise OSError(failure, os.strerror(failure))
 
 
 def finish_connect(sock: Socket) -> bool:
-    """Whether a socket that is ready for writing is connected.
+    """Whether a writable socket is connected.
 
     Raises:
-        OSError: the connection could not be made; says why.
+        OSError: connecting failed.
     """
     failure = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if failure:

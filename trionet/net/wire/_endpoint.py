@@ -1,7 +1,6 @@
-"""Endpoints of listeners and their sockets, and ids of connections: plain, frozen values.
+"""Endpoints, such as ``PLAINTEXT://127.0.0.1:9092``, and the ids of connections.
 
-``PLAINTEXT://127.0.0.1:9092`` is an :class:`Endpoint`, ``127.0.0.1:9092-127.0.0.1:50123-0-7`` a
-:class:`ConnectionId` (Kafka: Endpoint, ListenerName, SecurityProtocol, ServerConnectionId).
+(Kafka: Endpoint, ListenerName, SecurityProtocol, ServerConnectionId.)
 """
 
 from __future__ import annotations
@@ -20,16 +19,17 @@ from ._connecting import Address, Socket
 PORT_MAX = 65535
 
 _WILDCARDS = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - recognised, not bound
-_NAME_BYTES = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-%")
-_DIGITS = frozenset("0123456789")
+_LISTENER = re.compile(
+    r"(.+?)://(?:\[([\w.%-]*:[\w.%:-]*)\]|([\w.%-]*)):([0-9]{1,10})", re.ASCII | re.DOTALL
+)
 _HOST_AND_PORT = r"([A-Za-z0-9._%:]+):([0-9]{1,10})"
 _CONNECTION_ID = re.compile(rf"{_HOST_AND_PORT}-{_HOST_AND_PORT}-([0-9]{{1,10}})-([0-9]{{1,10}})")
-# How the kernel writes an IPv4 peer of a dual-stack listener.
+# The prefix of an IPv4 peer's address on a dual-stack listener.
 _MAPPED = "::ffff:"
 
 
 class SecurityProtocol(StrEnum):
-    """How a listener protects its connections, by Kafka's names."""
+    """The protection of a listener's connections, by Kafka's names."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -47,13 +47,13 @@ class SecurityProtocol(StrEnum):
 
 @attrs.frozen
 class Endpoint:
-    """One listener: its name, its protocol, and the host and port it is bound to or reached at.
+    """A listener: its name, its protocol, and the host and port to bind or to connect to.
 
     Args:
-        listener_name: upper case, as Kafka normalises it.
-        security_protocol: what the name stands for in ``listener.security.protocol.map``.
-        host: a name or an address, IPv6 without brackets; empty is the wildcard.
-        port: 0 to 65535; 0 is "a free one".
+        listener_name: in upper case, as Kafka normalises it.
+        security_protocol: the protocol of that name in ``listener.security.protocol.map``.
+        host: a host name or an IP address, IPv6 without brackets; empty for the wildcard.
+        port: 0 to 65535; 0 selects a free port.
     """
 
     listener_name: str
@@ -63,46 +63,43 @@ class Endpoint:
 
     @classmethod
     def parse(cls, text: str, protocols: Mapping[str, SecurityProtocol] | None = None) -> Endpoint:
-        """Read ``NAME://host:port``.
+        """Parse ``NAME://host:port``.
 
         Args:
-            text: an IPv6 host stands in brackets; an empty host is the wildcard.
-            protocols: the protocol of each (upper-case) listener name; by default a listener is
-                named by its protocol.
+            text: the endpoint, with brackets around an IPv6 address; an empty host is the wildcard.
+            protocols: the protocol of each listener name, in upper case; by default the names are
+                those of the protocols.
 
         Raises:
-            ConfigError: the text has another form, or the name no protocol.
+            ConfigError: the text has another form, or its name has no protocol.
         """
-        name, separator, rest = text.strip().partition("://")
-        host_text, colon, port_text = rest.rpartition(":")
-        host = _host(host_text)
-        port = _port(port_text)
-        if not (name and separator and colon) or host is None or port is None:
+        found = _LISTENER.fullmatch(text.strip())
+        if found is None or int(found[4]) > PORT_MAX:
             raise ConfigError(
                 f"{text!r} is not a listener; allowed: NAME://host:port, with an IPv6 address"
                 f" in brackets and a port from 0 to {PORT_MAX}, such as PLAINTEXT://127.0.0.1:9092"
             )
-        name = name.strip().upper()
+        name, host = found[1].strip().upper(), found[2] or found[3]
         known = SecurityProtocol.__members__ if protocols is None else protocols
         if name not in known:
             raise ConfigError(
-                f"{text!r}: the listener name {name} stands for no security protocol; known are"
-                f" {', '.join(known)}; others need listener.security.protocol.map"
+                f"{text!r}: listener name {name} has no security protocol; allowed:"
+                f" {', '.join(known)}, or any name in listener.security.protocol.map"
             )
-        return cls(name, known[name], host, port)
+        return cls(name, known[name], host, int(found[4]))
 
     @property
     def is_wildcard(self) -> bool:
-        """Every address of the machine: fine to listen on, no address to connect to."""
+        """Whether the host means every local address, to which no client can connect."""
         return self.host in _WILDCARDS
 
     @property
     def address(self) -> str:
-        """``host:port`` as a client's bootstrap list wants it, IPv6 in brackets."""
+        """``host:port`` for ``bootstrap.servers``, with brackets around an IPv6 address."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def with_port(self, port: int) -> Endpoint:
-        """The same endpoint at another port, such as the one that port 0 became."""
+        """Return this endpoint with another port, such as the one that was bound for port 0."""
         return attrs.evolve(self, port=port)
 
     def __str__(self) -> str:
@@ -111,15 +108,15 @@ class Endpoint:
 
 @attrs.frozen
 class ConnectionId:
-    """Names one accepted connection, uniquely as long as any part of the server knows it.
+    """The id of an accepted connection, unique for as long as the server keeps track of it.
 
     Args:
-        local_host: this side's address, as the socket gives it.
-        local_port: this side's port.
+        local_host: the local address, as reported by the socket.
+        local_port: the local port.
         remote_host: the peer's address.
         remote_port: the peer's port.
-        processor: which processor serves it.
-        index: a number that tells apart connections of the same two addresses.
+        processor: the number of the processor that serves it.
+        index: distinguishes connections between the same two addresses.
     """
 
     local_host: str
@@ -131,17 +128,16 @@ class ConnectionId:
 
     @classmethod
     def of(cls, sock: Socket, remote: Address, processor: int, index: int) -> ConnectionId:
-        """Build the id of an accepted socket from its two addresses, IPv4 or IPv6."""
+        """Create the id of an accepted socket."""
         local = sock.getsockname()
         hosts = plain_address(local[0]), plain_address(remote[0])
         return cls(hosts[0], local[1], hosts[1], remote[1], processor, index)
 
     @classmethod
     def parse(cls, text: str) -> ConnectionId | None:
-        """Read what ``str`` gives; ``None`` for anything else.
+        """Parse the text of an id; None if it is not one (Kafka: ServerConnectionId.fromString).
 
-        Hosts are addresses or names without hyphens, IPv6 without brackets, since a hyphen ends a
-        part (Kafka: ServerConnectionId.fromString).
+        Hosts have no hyphens, which separate the parts, and IPv6 addresses no brackets.
         """
         found = _CONNECTION_ID.fullmatch(text)
         if found is None:
@@ -160,46 +156,32 @@ class ConnectionId:
 
 
 def plain_address(host: str) -> str:
-    """An IPv4 peer of a dual-stack listener has that IPv4 address; others have their own."""
+    """Return the IPv4 address of an IPv4 peer on a dual-stack listener; others as they are."""
     return host[len(_MAPPED) :] if host.startswith(_MAPPED) and "." in host else host
 
 
-def _host(text: str) -> str | None:
-    """The host of a listener without its brackets, or ``None`` if it is none."""
-    if text.startswith("[") and text.endswith("]"):
-        address = text[1:-1]
-        is_ipv6 = ":" in address and _NAME_BYTES.issuperset(address.replace(":", ""))
-        return address if is_ipv6 else None
-    return text if _NAME_BYTES.issuperset(text) else None
-
-
-def _port(text: str) -> int | None:
-    is_number = text and len(text) <= 10 and _DIGITS.issuperset(text)
-    return int(text) if is_number and int(text) <= PORT_MAX else None
-
-
 def bind(endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int) -> socket.socket:
-    """A listening socket for an endpoint; the wildcard is dual-stack where the system allows.
+    """Return a listening socket; for the wildcard it is dual-stack where the system allows that.
 
     Args:
-        endpoint: host ``""`` is the wildcard; port 0 takes a free one.
+        endpoint: the address; port 0 selects a free port.
         backlog: ``socket.listen.backlog.size``.
-        receive_buffer_bytes: ``socket.receive.buffer.bytes``; -1 leaves the system's.
+        receive_buffer_bytes: ``socket.receive.buffer.bytes``; -1 for the system's default.
 
     Raises:
-        OSError: the address cannot be bound; says which and why.
+        OSError: the address cannot be bound; the message names it and the cause.
     """
     host = endpoint.host
     is_ipv6 = ":" in host or (not host and socket.has_dualstack_ipv6())
     family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        if sys.platform != "win32":  # where it would let a second server take the port
+        if sys.platform != "win32":  # on Windows, a second server could bind the same port
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not host else 1)
         if receive_buffer_bytes != -1:
-            # Before bind, so that accepted sockets inherit a fitting window scale.
+            # Before listening, so that accepted sockets have a window scale for this size.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         sock.bind((host, endpoint.port))
         sock.listen(backlog)

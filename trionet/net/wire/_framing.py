@@ -1,12 +1,13 @@
-"""Splits a byte stream into frames, without I/O: feed it data and take the whole frames.
+"""Splits a byte stream into frames, without I/O: a decoder gets data and returns whole frames.
 
-A size is checked as soon as its four bytes are known (Kafka: NetworkReceive): negative or above
-the limit ends the stream, zero is legal. Frames that were complete before the bad size are still
-returned; only then is the error raised, as it would be had they arrived one by one.
+A frame is a signed 32-bit big-endian size and a payload of that many bytes (Kafka: NetworkReceive).
+The size is checked as soon as its four bytes have arrived. A negative size, or one above the limit,
+invalidates the stream; zero is legal. The whole frames before an invalid size are still returned,
+and the error is raised after them, as if they had arrived one by one.
 
-Small frames become ``bytes`` sliced from the data. A frame larger than the data that has arrived
-gets its own buffer, and :meth:`FrameDecoder.fill` reads the rest of it straight from the socket
-into place, so that record bytes are never copied again in Python.
+A frame that has arrived completely is a slice of the received data. A frame of which more is to
+come gets its own buffer, and :meth:`LargeFrameDecoder.fill` reads the rest from the socket straight
+into it, so that Python does not copy records again.
 """
 
 # Compiled by mypyc.
@@ -22,25 +23,25 @@ from ...errors import InvalidReceiveError, LocalProtocolError
 
 SIZE_BYTES: Final = 4
 
-#: As the limit of a frame: none but that of its four bytes (Kafka: NetworkReceive.UNLIMITED).
+#: No limit on a frame except that its size fits in four bytes (Kafka: NetworkReceive.UNLIMITED).
 UNLIMITED: Final = -1
 _SIZE_MAX: Final = 2**31 - 1
 
-#: The name of a frame's limit in errors, unless its owner names a setting.
+#: The name of the limit in error messages if the channel's owner does not name a setting.
 NO_SETTING: Final = "frame_bytes_max"
 
 
 def size_limit(frame_bytes_max: int) -> int:
-    """The largest size that a limit allows, where that may be :data:`UNLIMITED`."""
+    """Return the largest size that a limit allows; ``frame_bytes_max`` may be UNLIMITED."""
     return _SIZE_MAX if frame_bytes_max == UNLIMITED else frame_bytes_max
 
 
 class LimitNames(NamedTuple):
-    """The names of the settings that limit a channel's frames, for errors.
+    """The names of the settings that limit the size of a channel's frames, for error messages.
 
     Attributes:
-        frame: that of a frame.
-        authentication: that of a frame before the peer is authenticated.
+        frame: the setting for requests or responses.
+        authentication: the setting for frames of an authentication.
     """
 
     frame: str = NO_SETTING
@@ -57,9 +58,9 @@ _unpack_size: Final = Struct(">i").unpack_from
 
 Frame = bytes | bytearray
 
-# The buffer of a large frame grows when it is full: to four times what has arrived, so that
-# announcing 100 MB without sending them costs next to nothing; and by no more than this, because to
-# make room for 100 MB at once would hold the loop for 60 ms.
+# The buffer of a large frame grows when it is full: to four times the data that has arrived, so
+# that a peer that announces 100 MB without sending them occupies almost no memory; and by at most
+# this much at a time, because allocating 100 MB at once would block the loop for 60 ms.
 BUFFER_STEP_BYTES = 1024 * 1024 + 64 * 1024
 BUFFER_STEP_BYTES_MIN = 16 * 1024
 _ZEROS = bytes(BUFFER_STEP_BYTES)
@@ -69,13 +70,15 @@ class Decoder(Protocol):
     """Splits the byte stream of a channel into frames, for any protocol.
 
     Attributes:
-        frames: whole frames, to be taken from the left.
-        error: set when the stream is not valid; nothing is decoded after it.
-        is_inside_frame: whether the stream would end in mid-frame if it ended now.
-        frame_bytes_max: largest frame that is accepted; may change between two frames.
-        wants_fill: a frame is in progress that the socket is to be read into, by ``fill``; False
-            for a decoder that takes everything by ``receive_data``.
-        size: of the frame that is to be filled, in bytes.
+        frames: the whole frames, oldest first; the channel removes them from the left.
+        error: why the stream is invalid; None if it is valid. Nothing after the error is decoded.
+        is_inside_frame: whether the stream would end in the middle of a frame if it ended now.
+        frame_bytes_max: the size of the largest allowed frame, in bytes; may change between two
+            frames.
+        wants_fill: whether the channel must continue the current frame with :meth:`fill`, which
+            reads from the socket into the frame; always False for a decoder that gets all data
+            from :meth:`receive_data`.
+        size: the size of the frame that :meth:`fill` continues, in bytes.
     """
 
     frame_bytes_max: int
@@ -96,27 +99,23 @@ class Decoder(Protocol):
     def size(self) -> int: ...
 
     def receive_data(self, data: bytes) -> None:
-        """Take the next bytes of the stream; add whole frames to ``frames``, or set ``error``."""
+        """Decode the next bytes of the stream: add whole frames to ``frames``, or set ``error``."""
         ...
 
     def fill(self, read_into: Callable[[memoryview], int]) -> int:
-        """Read once, straight into the frame in progress; what ``read_into`` returned."""
+        """Read once into the current frame. Returns what ``read_into`` returned."""
         ...
 
 
-class FrameDecoder:
-    """Splits a byte stream at Kafka's size prefixes.
+class LargeFrameDecoder:
+    """The base of our decoders: its frames, and the rest of a large frame, read into place.
 
     Args:
-        frame_bytes_max: largest payload that is accepted, in bytes, or :data:`UNLIMITED`.
-        limit_name: the owner's setting that ``frame_bytes_max`` is from, for the error.
+        frame_bytes_max: the size of the largest allowed frame, in bytes, or :data:`UNLIMITED`.
+        limit_name: the setting that ``frame_bytes_max`` is from, for error messages.
 
     Attributes:
-        frames: whole frames, to be taken from the left.
-        error: set when a size is not allowed; nothing is decoded after it.
-        oversized_bytes: the size of the frame that was larger than ``frame_bytes_max``; 0 without
-            one, and where the size looks like the text or the TLS of another protocol.
-        is_inside_frame: whether the stream would end in mid-frame if it ended now.
+        frames: as for :class:`Decoder`, like ``error``, ``is_inside_frame`` and ``wants_fill``.
         limit_name: as above; changes with ``frame_bytes_max``.
     """
 
@@ -126,27 +125,26 @@ class FrameDecoder:
         self.error: InvalidReceiveError | None = None
         self.is_inside_frame: bool = False
         self.limit_name: str = limit_name
-        self.oversized_bytes: int = 0
-        self._head = b""  # fewer than the four bytes of a size
+        self._head = b""  # the start of a frame whose size is not known yet
         self._payload: bytearray | None = None
         self._size = 0
         self._filled = 0
 
     @property
     def wants_fill(self) -> bool:
-        """Whether a large frame is in progress, to be continued by :meth:`fill`."""
+        """Whether a large frame is in progress, to be continued with :meth:`fill`."""
         return self._payload is not None
 
     @property
     def size(self) -> int:
-        """The size of the large frame that is in progress, in bytes."""
+        """The size of the large frame in progress, in bytes."""
         return self._size
 
     def fill(self, read_into: Callable[[memoryview], int]) -> int:
-        """Read once, straight into the frame in progress.
+        """Read once into the large frame in progress.
 
         Args:
-            read_into: fills the start of a buffer and returns the count of bytes; 0 at the end of
+            read_into: fills a buffer from its start. Returns the number of bytes; 0 at the end of
                 the stream.
 
         Returns:
@@ -157,22 +155,43 @@ class FrameDecoder:
         """
         payload = self._payload
         if payload is None:
-            raise LocalProtocolError("this Receive is complete; it takes no more bytes")
+            raise LocalProtocolError("no large frame is in progress; use receive_data")
         if self._filled == len(payload):
             enlarge(payload, self._size)
         with memoryview(payload) as whole, whole[self._filled :] as rest:
             count = read_into(rest)
         self._filled += count
         if self._filled == self._size:
-            self.frames.append(payload)
             self._payload = None
             self.is_inside_frame = False
+            self._add(payload)
         return count
 
-    def receive_data(self, data: bytes) -> None:
-        """Take the next bytes of the stream; whole frames in them are added to ``frames``.
+    def _add(self, frame: Frame) -> None:
+        """Add a whole frame to :attr:`frames`."""
+        self.frames.append(frame)
 
-        A size that is not allowed sets :attr:`error`; what follows it is dropped.
+
+class FrameDecoder(LargeFrameDecoder):
+    """Splits a byte stream at Kafka's size prefixes; see :class:`Decoder` for the attributes.
+
+    Args:
+        frame_bytes_max: the size of the largest allowed frame, in bytes, or :data:`UNLIMITED`.
+        limit_name: the setting that ``frame_bytes_max`` is from, for error messages.
+
+    Attributes:
+        oversized_bytes: the size of the frame that exceeded ``frame_bytes_max``; 0 if none did, or
+            if the size looks like the data of another protocol.
+    """
+
+    def __init__(self, frame_bytes_max: int, limit_name: str = NO_SETTING) -> None:
+        super().__init__(frame_bytes_max, limit_name)
+        self.oversized_bytes: int = 0
+
+    def receive_data(self, data: bytes) -> None:
+        """Decode the next bytes of the stream, and add the whole frames in them to ``frames``.
+
+        An invalid size sets :attr:`error`; the data after it is dropped.
         """
         while data and self._payload is not None:
             data = fill_with(data, self.fill)
@@ -203,7 +222,12 @@ class FrameDecoder:
 
 
 def fill_with(data: bytes, fill: Callable[[Callable[[memoryview], int]], int]) -> bytes:
-    """Continue a large frame by its decoder's ``fill`` with what was read; what is left of that."""
+    """Continue a large frame with ``data`` instead of a socket. Returns the data after the frame.
+
+    Args:
+        data: the next bytes of the stream.
+        fill: the ``fill`` of the frame's decoder.
+    """
 
     def copy(rest: memoryview) -> int:
         count = min(len(rest), len(data))
@@ -214,7 +238,7 @@ def fill_with(data: bytes, fill: Callable[[Callable[[memoryview], int]], int]) -
 
 
 def enlarge(buffer: bytearray, size: int) -> None:
-    """Make room for more of a frame of ``size`` bytes; most of the time nothing is copied."""
+    """Enlarge the buffer of a frame of ``size`` bytes; usually without copying it."""
     count = min(size - len(buffer), max(3 * len(buffer), BUFFER_STEP_BYTES_MIN), BUFFER_STEP_BYTES)
     buffer += _ZEROS if count == len(_ZEROS) else bytes(count)
 
@@ -222,7 +246,7 @@ def enlarge(buffer: bytearray, size: int) -> None:
 def invalid_size(
     size: int, frame_bytes_max: int, limit_name: str, hint: str = ""
 ) -> InvalidReceiveError:
-    """Create the error for a size; ``limit_name`` is the setting with the limit."""
+    """Create the error for an invalid size; ``limit_name`` is the setting with the limit."""
     if size < 0:
         return InvalidReceiveError(f"frame size {size} is negative")
     return InvalidReceiveError(

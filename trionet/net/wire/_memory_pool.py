@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 from ...errors import ConfigError
 
-# Below this share of free memory the channels that are read first are chosen at random, so that no
-# one is always served before the pool is empty (Kafka: Selector.lowMemThreshold).
+# With less than this share of the memory left, channels are read in random order, so that the same
+# ones do not always take the rest (Kafka: Selector.lowMemThreshold).
 LOW_MEMORY_RATIO = 0.1
 
 
@@ -44,18 +44,18 @@ class MemoryLease:
 class MemoryPool:
     """Counts the leased bytes up to a limit.
 
-    ``now`` is in seconds of the loop's clock everywhere.
+    The ``now`` of its methods is in seconds of the loop's clock.
 
     Args:
         bytes_max: ``queued.max.request.bytes``.
         lease_bytes_max: the largest single lease, ``socket.request.max.bytes``.
 
     Attributes:
-        available: bytes that are left; negative after a lease larger than what was left.
-        refused: how often a lease was refused.
+        available: bytes that are left; negative after a lease larger than what was left. A lease
+            is refused while it is not positive.
 
     Raises:
-        ConfigError: a number is below 1, or a largest request would not fit.
+        ConfigError: a size is below 1, or the largest request would not fit.
     """
 
     def __init__(self, bytes_max: int, lease_bytes_max: int) -> None:
@@ -67,14 +67,13 @@ class MemoryPool:
         self.bytes_max = bytes_max
         self.lease_bytes_max = lease_bytes_max
         self.available: int = bytes_max
-        self.refused: int = 0
         self._waiting: dict[Callable[[], None], None] = {}
         self._depleted_since: float | None = None
         self._depleted_seconds = 0.0
 
     @classmethod
     def of(cls, bytes_max: int, lease_bytes_max: int) -> MemoryPool | None:
-        """The pool that the settings ask for; None where Kafka's 0 or -1 asks for no limit.
+        """Create the pool that a server's settings require; None for no limit (0 or -1).
 
         Raises:
             ConfigError: as the class.
@@ -87,17 +86,12 @@ class MemoryPool:
         return self.bytes_max - self.available
 
     @property
-    def is_depleted(self) -> bool:
-        """Whether the pool is exhausted, so that every lease is refused."""
-        return self.available <= 0
-
-    @property
     def is_low(self) -> bool:
         """Whether little memory is left, so that the order of reads decides which get it."""
         return 0 < self.available < LOW_MEMORY_RATIO * self.bytes_max
 
     def try_allocate(self, size: int, now: float) -> MemoryLease | None:
-        """Take ``size`` bytes; None when nothing is left (then see :meth:`wake_when_available`).
+        """Lease ``size`` bytes; None if no memory is left (then see :meth:`wake_when_available`).
 
         A payload of 0 bytes needs no lease.
 
@@ -107,7 +101,6 @@ class MemoryPool:
         if not 1 <= size <= self.lease_bytes_max:
             raise ValueError(f"a lease of {size} bytes; allowed: 1 to {self.lease_bytes_max}")
         if self.available <= 0:
-            self.refused += 1
             if self._depleted_since is None:
                 self._depleted_since = now
             return None
@@ -118,10 +111,10 @@ class MemoryPool:
         """Return a lease; if memory becomes available, wake everything that waits for it.
 
         Raises:
-            ValueError: the lease is another pool's, or was given back already.
+            ValueError: the lease is another pool's, or has been released already.
         """
         if lease.pool is not self:
-            raise ValueError(f"{lease!r} is not out of this pool")
+            raise ValueError(f"{lease!r} was not taken from this pool, or has been released")
         lease.pool = None
         self.available += lease.size
         if self.available <= 0:

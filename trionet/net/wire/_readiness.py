@@ -1,11 +1,11 @@
 """Reports which sockets can be read or written: one interface, two backends (design 3.1).
 
-:class:`PollerReadiness` owns an ``epoll`` and, when nothing is ready, parks in one trio wait on
-the epoll's own descriptor: a thousand connections cost one task. :class:`SocketReadiness` serves
-the same interface with one trio wait per socket, for systems whose poller cannot be nested
-(Windows, and macOS here) or when asked to, so that Linux tests cover it.
+:class:`PollerReadiness` owns an ``epoll``. When no socket is ready it parks in one trio wait on the
+descriptor of the epoll, so a thousand connections need one task. :class:`SocketReadiness` has the
+same interface and one trio wait per socket, for systems without a poller that can be nested in
+trio's (macOS, Windows). It can be selected on Linux as well, so that tests there cover it.
 
-Both are level-triggered: what was ready and not consumed is reported again.
+Both are level-triggered: a socket is reported until its data has been read, or its buffer is full.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from __future__ import annotations
 import select
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Final, Literal, Protocol
 
+import attrs
 import trio
 
 READ: Final = 1
@@ -38,14 +39,14 @@ class Readiness(Protocol):
     def unregister(self, fd: int) -> None: ...
 
     def poll(self, events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
-        """``(fd, events)`` of what is ready now; never waits.
+        """Return ``(fd, bits)`` of the sockets that are ready now; never waits.
 
         If more than ``events_max`` are ready, the next poll reports the others first.
         """
         ...
 
     async def park(self) -> None:
-        """Wait until :meth:`poll` may have something, or :meth:`wakeup` was called. One wait."""
+        """Wait until :meth:`poll` may report a socket, or until :meth:`wakeup` is called."""
         ...
 
     def wakeup(self) -> None:
@@ -56,25 +57,20 @@ class Readiness(Protocol):
 if sys.platform == "linux":
 
     class PollerReadiness:
-        """An epoll of our own, nested in trio's.
+        """A separate epoll, nested in trio's.
 
-        The bits of ``select.EPOLL*`` are the ones of this module on every Linux.
+        On Linux the bits of this module are those of ``select.EPOLL*``.
         """
 
         def __init__(self) -> None:
-            self._epoll = select.epoll()
-            self._fd = self._epoll.fileno()
-            self._poll = self._epoll.poll
+            epoll = select.epoll()
+            self._fd = epoll.fileno()
+            self._poll = epoll.poll
             self._is_parked = False
-
-        def register(self, fd: int, interest: int) -> None:
-            self._epoll.register(fd, interest)
-
-        def modify(self, fd: int, interest: int) -> None:
-            self._epoll.modify(fd, interest)
-
-        def unregister(self, fd: int) -> None:
-            self._epoll.unregister(fd)
+            self.register = epoll.register
+            self.modify = epoll.modify
+            self.unregister = epoll.unregister
+            self.close = epoll.close
 
         def poll(self, events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
             return self._poll(0, events_max)
@@ -84,25 +80,22 @@ if sys.platform == "linux":
             try:
                 await trio.lowlevel.wait_readable(self._fd)
             except trio.ClosedResourceError:
-                pass  # raised because of wakeup()
+                pass  # wakeup() was called
             finally:
                 self._is_parked = False
 
         def wakeup(self) -> None:
             if self._is_parked:
-                # Cheaper than a cancel scope around every park (4.6 µs), and needs no descriptor
-                # and no system calls of its own as an eventfd would.
+                # A cancel scope around every park would cost 4.6 µs, and an eventfd another
+                # descriptor and two system calls.
                 self._is_parked = False
                 trio.lowlevel.notify_closing(self._fd)
 
-        def close(self) -> None:
-            self._epoll.close()
-
 
 class SocketReadiness:
-    """One trio wait per socket and direction; the tasks live in the nursery that is given.
+    """One trio wait, in a task of ``nursery``, for each socket and direction.
 
-    A hang-up of a socket that nothing waits for is noticed only when it is next used.
+    A hang-up of a socket without interest is noticed only when the socket is next used.
     """
 
     def __init__(self, nursery: trio.Nursery) -> None:
@@ -164,7 +157,7 @@ class SocketReadiness:
 
     async def _wait(self, watch: _Watch, direction: int) -> None:
         if self._watches.get(watch.fd) is not watch:
-            return  # unregistered before this task ran; the number may be another socket's by now
+            return  # unregistered before this task ran; the fd may be another socket's by now
         wait = trio.lowlevel.wait_readable if direction == READ else trio.lowlevel.wait_writable
         try:
             await wait(watch.fd)
@@ -176,39 +169,34 @@ class SocketReadiness:
             self._parked.set()
 
 
+@attrs.define(eq=False)
 class _Watch:
-    """What one registration wants, and which directions have a waiting task."""
+    """The interest of one socket, and the directions that have a waiting task."""
 
-    __slots__ = ("fd", "interest", "waiting")
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-        self.interest = 0
-        self.waiting = 0
+    fd: int
+    interest: int = 0
+    waiting: int = 0
 
 
 def default_readiness_kind() -> ReadinessKind:
-    """``"poller"`` where an own poller can be nested in trio's, otherwise ``"socket"``."""
+    """Return ``"poller"`` where a poller can be nested in trio's, otherwise ``"socket"``."""
     return "poller" if sys.platform == "linux" else "socket"
 
 
 @asynccontextmanager
 async def open_readiness(kind: ReadinessKind | None = None) -> AsyncIterator[Readiness]:
-    """A readiness backend for as long as the block lasts.
+    """Open a readiness backend; it is closed at the end of the block.
 
     Args:
-        kind: ``"poller"``, ``"socket"``, or None for the best one of this system.
+        kind: ``"poller"``, ``"socket"``, or None for the best one on this system.
 
     Raises:
         ValueError: this system has no backend of that kind.
     """
     kind = kind or default_readiness_kind()
     if kind == "poller" and sys.platform == "linux":
-        poller = PollerReadiness()
-        try:
+        with closing(PollerReadiness()) as poller:
             yield poller
-        finally:
-            poller.close()
     elif kind == "socket":
         async with trio.open_nursery() as nursery:
             yield SocketReadiness(nursery)

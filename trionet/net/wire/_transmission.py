@@ -1,7 +1,7 @@
 """Outgoing data of a channel: a Send in progress, which may include ranges of files.
 
-A frame is a signed 32-bit big-endian size and that many bytes (Kafka: NetworkSend, ByteBufferSend,
-RecordsSend). A Send keeps its own progress, so that a partial write continues where it stopped.
+(Kafka: NetworkSend, ByteBufferSend, RecordsSend.) A Send records its progress, so that a partial
+write continues where it stopped.
 """
 
 # Compiled by mypyc.
@@ -16,13 +16,13 @@ Buffer = bytes | bytearray | memoryview
 
 # One gathering write takes at most this many buffers (IOV_MAX is 1024 on Linux and macOS).
 GATHER_BUFFERS_MAX = 512
-# The most that is written of a Send in one step. Otherwise a peer that reads as fast as we write
-# would hold up the loop until its whole response is written.
+# The maximum number of bytes of a Send to write in one step. Without it, a peer that reads as fast
+# as we write would hold up the loop until its whole response has been written.
 WRITE_BYTES_MAX = 1024 * 1024 + 64 * 1024
 
 
 class RangeFile(Protocol):
-    """A file that closes its descriptor when the last reference to it is gone."""
+    """A file that closes its descriptor when its last reference is deleted."""
 
     def fileno(self) -> int: ...
 
@@ -32,7 +32,7 @@ class RangeFile(Protocol):
 class FileRange:
     """Bytes ``offset`` to ``offset + count`` of a file, sent without passing through Python.
 
-    It keeps its file alive, so a log segment that was removed meanwhile can still be read.
+    It keeps its file open, so that a log segment can still be sent after it was deleted.
     """
 
     __slots__ = ("count", "file", "offset")
@@ -53,7 +53,11 @@ Chunk = Buffer | FileRange
 
 
 class WritableTransport(Protocol):
-    """What a Send needs of a transport; BlockingIOError says that the socket takes nothing now."""
+    """A transport that a Send can be written to.
+
+    Each method returns the number of bytes written, and raises BlockingIOError if the socket
+    accepts none now.
+    """
 
     def write(self, data: Buffer, /) -> int: ...
 
@@ -63,11 +67,11 @@ class WritableTransport(Protocol):
 
 
 class Send:
-    """One outgoing frame: its chunks, in order, and how much of them is still to be written.
+    """One outgoing frame: its chunks, in order, and the number of bytes that remain to be written.
 
     Args:
-        chunks: bytes-like objects and :class:`FileRange`; together one whole frame, its size
-            prefix included. The list and what is in it belong to the Send from here on.
+        chunks: bytes-like objects and :class:`FileRange`; together one whole frame, including its
+            size prefix. The Send takes ownership of the list and its items.
     """
 
     __slots__ = ("_chunks", "remaining", "size")
@@ -81,10 +85,11 @@ class Send:
         return self.remaining == 0
 
     def write_to(self, transport: WritableTransport) -> int:
-        """Write as much as the transport takes now.
+        """Write as much as the transport accepts now, up to :data:`WRITE_BYTES_MAX`.
 
         Returns:
-            The number of bytes written; less than what remained means "register for writing".
+            The number of bytes written. While the Send is not complete, wait until the socket is
+            writable.
 
         Raises:
             LocalProtocolError: the Send was already complete.
@@ -102,11 +107,11 @@ class Send:
                 if written < offered:
                     break
         except BlockingIOError:
-            pass  # the socket is full; the rest waits for it to become writable
+            pass  # the socket accepts no more now
         return before - self.remaining
 
     def _write_first(self, transport: WritableTransport, budget: int) -> tuple[int, int]:
-        """Offer the transport what comes first, in one call: (offered, taken) in bytes."""
+        """Write the first chunks with one call. Returns the bytes offered and those accepted."""
         chunk = self._chunks[0]
         if isinstance(chunk, FileRange):
             if len(chunk) > budget:
@@ -133,7 +138,7 @@ class Send:
             return
         chunks = self._chunks
         done = 0
-        # Empty chunks count as written, or a Send would try them again for ever.
+        # Skip empty chunks as well, otherwise they would be offered again and again.
         while written >= len(chunks[done]):
             written -= len(chunks[done])
             done += 1
@@ -150,11 +155,11 @@ class Send:
 
 
 Outgoing = Send | bytes
-"""One whole frame to be sent; what is one piece, as nearly every response, needs no Send."""
+"""One whole frame to be sent; a frame in one piece, like nearly every response, needs no Send."""
 
 
 def outgoing(chunks: list[Chunk]) -> Outgoing:
-    """The frame that some chunks make."""
+    """Return the frame that consists of these chunks."""
     if len(chunks) == 1:
         chunk = chunks[0]
         if isinstance(chunk, bytes):

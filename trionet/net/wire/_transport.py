@@ -1,8 +1,8 @@
-"""The byte layer under a channel (Kafka: TransportLayer, PlaintextTransportLayer).
+"""The byte stream of a channel (Kafka: TransportLayer, PlaintextTransportLayer).
 
-Every call returns at once. It raises ``BlockingIOError`` if the socket has no data or accepts none,
-as the socket module does. A special return value instead would cost a Python call for each read
-and write of every request.
+No call waits. Like the socket module, reads and writes raise ``BlockingIOError`` if the socket has
+no data or accepts none. To return a special value instead, each read and write of every request
+would need one more Python call.
 """
 
 # Compiled by mypyc.
@@ -16,54 +16,48 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ._connecting import finish_connect
-from ._transmission import Buffer, FileRange
+from ._transmission import Buffer, FileRange, WritableTransport
 
 _HANGUP: int | None = getattr(select, "POLLRDHUP", None)
 _HAS_SENDFILE = hasattr(os, "sendfile")
 _HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
-# Where sendfile is missing (Windows), a file range goes out in copies of this many bytes.
+# Without sendfile (Windows), a file range is read and sent in pieces of this many bytes.
 _FILE_COPY_BYTES = 64 * 1024
 
 
-class TransportLayer(Protocol):
-    """What a channel needs of its connection."""
+class TransportLayer(WritableTransport, Protocol):
+    """The connection of a channel: a byte stream that never waits."""
 
     def fileno(self) -> int: ...
 
     def read(self, bytes_max: int, /) -> bytes:
-        """Up to ``bytes_max`` bytes; ``b""`` at the end of the stream."""
+        """Return up to ``bytes_max`` bytes; ``b""`` at the end of the stream."""
         ...
 
     def read_into(self, buffer: memoryview, /) -> int:
-        """As :meth:`read`, into ``buffer``; 0 at the end of the stream."""
+        """Read into ``buffer``. Returns the number of bytes; 0 at the end of the stream."""
         ...
 
-    def write(self, data: Buffer, /) -> int: ...
-
-    def write_gathered(self, buffers: list[Buffer], /) -> int: ...
-
-    def send_file(self, file_range: FileRange, /) -> int: ...
-
     def finish_connect(self) -> bool:
-        """Whether a connect that was begun is done; raises OSError if it has failed."""
+        """Whether the connection is established; raises OSError if connecting failed."""
         ...
 
     def peer_has_ended(self) -> bool:
-        """Whether the peer sends nothing more, though what it sent may not all be read yet."""
+        """Whether the peer will send nothing more; data that it has sent may still be unread."""
         ...
 
     def has_unread(self) -> bool:
-        """Whether a read would give bytes that have arrived; an error of the connection stays."""
+        """Whether unread data has arrived; does not consume a pending error of the connection."""
         ...
 
     def close(self) -> None: ...
 
 
 def has_ended(fd: int) -> bool:
-    """Whether the peer of an open TCP socket has shut down its side; asks the kernel.
+    """Whether the peer of an open TCP socket has shut down its side, according to the kernel.
 
-    Unread bytes hide the end from who only reads. Where the kernel does not tell (``POLLRDHUP`` is
-    Linux's), it is not seen before it is read.
+    A read would find the end of the stream only after all unread data. False where the kernel does
+    not report it (``POLLRDHUP`` exists on Linux only).
     """
     if _HANGUP is None:
         return False
@@ -73,7 +67,7 @@ def has_ended(fd: int) -> bool:
 
 
 def has_unread(sock: socket.socket) -> bool:
-    """Whether bytes wait in a socket, whatever has become of its connection."""
+    """Whether a socket has unread data, even if its peer has disconnected."""
     try:
         return bool(sock.recv(1, socket.MSG_PEEK))
     except OSError:
@@ -81,7 +75,7 @@ def has_unread(sock: socket.socket) -> bool:
 
 
 class PlaintextTransport:
-    """A connected, non-blocking TCP socket as it is."""
+    """The byte stream of a TCP socket without TLS."""
 
     __slots__ = ("_socket", "fileno", "read", "read_into", "write")
 
@@ -107,7 +101,7 @@ class PlaintextTransport:
             data = os.read(fd, min(file_range.count, _FILE_COPY_BYTES))
             written = self._socket.send(data) if data else 0
         if not written and file_range.count:
-            # The file ends before the range does: the promised frame can never be completed.
+            # The size prefix of the frame has been sent, but the frame can never be completed.
             raise OSError(f"{file_range!r} reaches beyond the end of its file")
         return written
 
