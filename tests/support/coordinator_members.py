@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import attrs
 import trio
 
-from trionet._util._single_error import raise_single_error
+from trionet._util._raising import raise_single_error
 from trionet.broker import Broker
 from trionet.client._backoff import ExponentialBackoff
 from trionet.client._topic_partition import TopicPartition

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from trionet._util._printable import printable
+from trionet._util._text import printable
 from trionet.errors import ConfigError
 
 from ._hex_dumps import TextFormError
