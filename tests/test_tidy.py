@@ -296,6 +296,7 @@ ALLOWED = [
     Allowed("trionet/spark/pipeline/", '"(un)?answered"', "values in the results"),
     Allowed("docs/reference/pipeline.md", "`(un)?answered`", "values in the results"),
     Allowed("trionet/testing/faults/_faults.py", r"def answer\(", "a public name, deprecated"),
+    Allowed("docs/", r"`(faults\.)?answer`", "a public name, deprecated"),
     Allowed("", "send_unanswered", "a public name"),
     Allowed("", "(?i)offsets_?behind_?latest", "the connector's name"),
     Allowed("", "(?i)(lags?|offsets?|offset is|wait|queued) behind", "a lag, or a queue"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demo import netstrings
-from demo.netstrings import NETSTRINGS, goes_as_told, read_head, reverse
+from demo.netstrings import NETSTRINGS, is_as_expected, read_head, reverse
 from support.served import serving_with
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._readiness import ReadinessKind
@@ -52,11 +52,11 @@ def test_the_story_takes_no_arguments() -> None:
 async def test_a_story_that_goes_another_way_is_noticed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await goes_as_told()
+    assert await is_as_expected()
 
     monkeypatch.setattr(netstrings, "STORY", [(b"1:a,", b"1:b,", CloseReason.PEER_CLOSED)])
 
-    assert not await goes_as_told()
+    assert not await is_as_expected()
     assert "1:a,            -> 1:a,            PEER_CLOSED\n" in capsys.readouterr().out
 
 

@@ -36,7 +36,7 @@ class BrokerRates:
         self._seen: tuple[float | None, float | None] = (None, None)
 
     def begin(self, at: float, uptime: float | None) -> None:
-        """Drop the counters of a broker that was restarted: new ones may exceed the old ones by now.
+        """Drop the counters of a broker that was restarted: new ones may exceed old ones by now.
 
         Its clock changes, too: each trio loop counts from an arbitrary moment.
 
