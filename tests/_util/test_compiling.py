@@ -7,7 +7,7 @@ from trionet.errors import DisconnectedError
 
 
 @pytest.mark.parametrize("cause", [OSError("disk"), None])
-def test_cause_is_told_and_nothing_beside_it(cause: Exception | None) -> None:
+def test_cause_is_kept_and_nothing_beside_it(cause: Exception | None) -> None:
     def fail() -> None:
         try:
             int("x")

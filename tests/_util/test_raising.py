@@ -47,7 +47,7 @@ def test_where_a_fault_came_from_stays_known() -> None:
     assert before == traceback.extract_tb(fault.__traceback__)
 
 
-def test_error_that_nobody_can_copy_is_raised_itself() -> None:
+def test_error_that_cannot_be_copied_is_raised_itself() -> None:
     class Two(Exception):
         def __init__(self, one: int, two: int) -> None:
             super().__init__(one + two)
@@ -134,7 +134,7 @@ async def test_several_errors_stay_a_group() -> None:
         await in_hidden_nurseries(body)
 
 
-async def test_what_was_cancelled_beside_an_error_is_not_told() -> None:
+async def test_what_was_cancelled_beside_an_error_is_not_reported() -> None:
     error = KeyError("x")
 
     with trio.CancelScope() as scope:

@@ -137,11 +137,11 @@ async def _check(address: str, committers: list[Committer]) -> None:
 
 @pytest.mark.crash
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_what_members_were_told_survives_kills(seed: int, tmp_path: Path) -> None:
+def test_what_members_learned_survives_kills(seed: int, tmp_path: Path) -> None:
     live(seed, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_members_were_told_survives_a_few_kills(seed: int, tmp_path: Path) -> None:
+def test_what_members_learned_survives_a_few_kills(seed: int, tmp_path: Path) -> None:
     live(seed, tmp_path)

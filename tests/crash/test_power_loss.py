@@ -174,7 +174,7 @@ def test_files_that_are_not_synced_are_found_out(kind: str, disk: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_trace_tells_every_change_of_the_files(disk: Path) -> None:
+def test_the_trace_reports_every_change_of_the_files(disk: Path) -> None:
     life = live(disk, random.Random(2))
     operations = life.recorder.operations
     count = len(operations)
@@ -194,7 +194,7 @@ def test_the_trace_tells_every_change_of_the_files(disk: Path) -> None:
         assert after.startswith(before), path
 
 
-def test_the_log_is_synced_before_the_answer_is_sent(disk: Path) -> None:
+def test_the_log_is_synced_before_the_response_is_sent(disk: Path) -> None:
     data, trace = disk / "data", disk / "trace"
 
     async def produce_once(address: str) -> None:

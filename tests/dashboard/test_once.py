@@ -69,7 +69,7 @@ async def test_lines_are_no_table() -> None:
             await render_once(source, OnceOptions(form="json"))
 
 
-async def test_what_nobody_tells_is_said_so() -> None:
+async def test_what_is_not_reported_is_said_so() -> None:
     async with (
         open_broker() as broker,
         open_remote(broker.bootstrap_servers) as source,

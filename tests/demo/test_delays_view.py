@@ -55,7 +55,7 @@ def test_a_carrier_is_found_and_another_order_chosen() -> None:
     assert ["B6", "EV", "UA"] == rows
 
 
-def test_exported_a_row_has_all_that_spark_has_told() -> None:
+def test_exported_a_row_has_all_that_spark_has_reported() -> None:
     page = shown(some())
     page.press("j")
     place = page.ui.current

@@ -176,12 +176,12 @@ def run(seed: int, folder: Path, frames: int) -> None:
 
 
 @pytest.mark.slow
-def test_garbage_disturbs_nobody(tmp_path: Path) -> None:
+def test_garbage_disturbs_no_other(tmp_path: Path) -> None:
     run(1, tmp_path, 800)
 
 
 @pytest.mark.fuzz
-def test_much_garbage_disturbs_nobody(tmp_path: Path) -> None:
+def test_much_garbage_disturbs_no_other(tmp_path: Path) -> None:
     seed = time.monotonic_ns()
     print(f"{seed=}")
     run(seed, tmp_path, 100_000)

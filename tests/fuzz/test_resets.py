@@ -76,7 +76,7 @@ async def test_peers_that_reset_during_a_long_poll_are_gone_at_once() -> None:
 
 
 @pytest.mark.slow
-async def test_peers_that_reset_with_a_request_behind_it_are_gone_with_the_response() -> None:
+async def test_peers_that_reset_with_a_request_after_it_are_gone_with_the_response() -> None:
     await check_muted_resets(50, is_staged=True)
 
 

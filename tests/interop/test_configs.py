@@ -108,7 +108,7 @@ def test_confluent_kafka_alters_the_broker(
     check("TOPIC", topic, "max.message.bytes", ("3000000", OF_BROKER))
 
 
-def test_confluent_kafka_is_told_what_is_wrong(admin: Any, new_topic: Callable[..., str]) -> None:
+def test_confluent_kafka_learns_what_is_wrong(admin: Any, new_topic: Callable[..., str]) -> None:
     from confluent_kafka import KafkaError, KafkaException
 
     for type, name, key, value, code in (

@@ -184,7 +184,7 @@ def test_a_head_without_an_end_is_not_waited_for(pieces: int) -> None:
     assert "no frame begins with these 1024 bytes" == error_of(decoder)
 
 
-def test_a_head_may_be_longer_than_what_tells_its_size() -> None:
+def test_a_head_may_be_longer_than_what_gives_its_size() -> None:
     """Two bytes of size, two of something else."""
 
     def read_head(data: bytes) -> tuple[int, int] | None:

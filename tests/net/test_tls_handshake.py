@@ -254,7 +254,7 @@ def test_a_client_that_is_slow_to_read_still_learns_why_it_was_refused() -> None
         assert "certificate required" in str(client_error(client)).lower().replace("_", " ")
 
 
-def test_a_client_that_is_refused_meets_no_reset_behind_the_alert() -> None:
+def test_a_client_that_is_refused_meets_no_reset_after_the_alert() -> None:
     """KAFKA-13539: what it has sent meanwhile is read and thrown away before the close."""
     near, far = tcp_pair()
     with near, far:
@@ -418,7 +418,7 @@ def test_what_is_not_tls_is_an_authentication_failure(garbage: bytes) -> None:
 
 
 @given(st.binary(max_size=300), st.booleans())
-def test_whatever_arrives_in_a_handshake_there_is_one_kind_of_answer(
+def test_whatever_arrives_in_a_handshake_there_is_one_kind_of_response(
     data: bytes, as_record: bool
 ) -> None:
     near, far = tcp_pair()

@@ -208,7 +208,7 @@ def measured(word: bytes, **config: int) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("word", [HOLD, KEEP])
-def test_memory_of_unanswered_requests_is_bounded_in_bytes(word: bytes) -> None:
+def test_memory_of_pending_requests_is_bounded_in_bytes(word: bytes) -> None:
     """A handler that never returns, and one that returns and never answers; 16 MB for requests."""
     bound = 16 * MEGABYTE
 
@@ -221,7 +221,7 @@ def test_memory_of_unanswered_requests_is_bounded_in_bytes(word: bytes) -> None:
 
 
 @pytest.mark.slow
-def test_memory_of_unanswered_requests_is_bounded_in_number() -> None:
+def test_memory_of_pending_requests_is_bounded_in_number() -> None:
     """A handler that never returns: what it holds, what waits, and what each processor holds."""
     handlers, queued, processors = 4, 8, 3
 

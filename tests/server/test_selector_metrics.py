@@ -125,7 +125,7 @@ def test_metrics_have_the_listener_and_the_processor() -> None:
     }
 
 
-def test_a_processor_that_ended_is_not_told_of_any_more() -> None:
+def test_a_processor_that_ended_is_not_reported_any_more() -> None:
     """S32: nothing is left of it, however it ended."""
     rig = Rig(Numbers(), Numbers(id=1))
     rig.processors.pop()

@@ -59,7 +59,7 @@ async def use(good: Client, number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_extreme_numbers_disturb_nobody(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_extreme_numbers_disturb_no_other(seed: int, caplog: pytest.LogCaptureFixture) -> None:
     async def main(network: MemoryNetwork) -> None:
         async with (
             open_broker(network=network) as broker,

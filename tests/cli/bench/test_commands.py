@@ -132,7 +132,7 @@ def test_a_group_goes_on_where_it_was(
     assert 10 == broker.group("bar").offsets["orders", 0]
 
 
-def test_fewer_records_than_were_asked_for_are_told(
+def test_fewer_records_than_were_asked_for_are_reported(
     broker: ThreadedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broker.seed("orders", ["one"])

@@ -14,7 +14,7 @@ RECORDS = 100
 VALUE = bytes(100)
 
 
-async def test_records_and_batches_are_told_of_the_producer_and_of_each_topic() -> None:
+async def test_records_and_batches_are_reported_of_the_producer_and_of_each_topic() -> None:
     async with (
         trionet.open_broker() as broker,
         trionet.open_producer(broker.bootstrap_servers, compression_type="gzip") as producer,

@@ -96,7 +96,7 @@ async def test_credentials_are_exchanged_for_a_token() -> None:
         (http(b"x" * (RESPONSE_BYTES_MAX + 1)), "exceeds 1000000 bytes"),
     ],
 )
-async def test_server_that_gives_no_token_is_asked_once_and_told_of(
+async def test_server_that_gives_no_token_is_asked_once_and_reported(
     answer: bytes, said: str
 ) -> None:
     async with server(answer) as (endpoint, seen):
@@ -110,7 +110,9 @@ async def test_server_that_gives_no_token_is_asked_once_and_told_of(
 @pytest.mark.parametrize(
     ("seconds", "is_known"), [("60", True), (60.0, True), ("soon", False), (10**400, False)]
 )
-async def test_end_of_a_token_is_told_as_servers_tell_it(seconds: object, is_known: bool) -> None:
+async def test_end_of_a_token_is_reported_as_servers_report_it(
+    seconds: object, is_known: bool
+) -> None:
     async with server(http({"access_token": "opaque", "expires_in": seconds})) as (endpoint, _):
         token = await fetch_token(endpoint, SYSTEM)
 

@@ -49,7 +49,7 @@ def test_the_right_password_is_let_in(name: str, password: str, with_id: bool) -
         ),
     ],
 )
-def test_others_are_told_what_kafka_tells_them(token: bytes, told: str) -> None:
+def test_others_get_what_kafka_sends_them(token: bytes, told: str) -> None:
     """A2: wrong password, unknown or missing user, missing password."""
     begun = server()
 
@@ -110,7 +110,7 @@ def test_nothing_follows_the_end() -> None:
 
 
 @given(st.binary(max_size=50))
-def test_whatever_is_sent_nobody_else_gets_in(token: bytes) -> None:
+def test_whatever_is_sent_no_other_client_gets_in(token: bytes) -> None:
     begun = server()
     try:
         begun.respond(token, 0)

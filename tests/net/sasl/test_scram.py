@@ -229,7 +229,7 @@ def test_nothing_follows_a_failure_or_the_end() -> None:
 
 
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=4), st.booleans())
-def test_whatever_is_sent_nobody_gets_in(messages: list[bytes], begin_well: bool) -> None:
+def test_whatever_is_sent_no_client_gets_in(messages: list[bytes], begin_well: bool) -> None:
     server = server_for("SCRAM-SHA-256", {})
     if begin_well:
         messages.insert(0, b"n,,n=a,r=b")

@@ -212,7 +212,7 @@ async def test_an_error_of_a_fetch_session_stands_at_the_top() -> None:
         assert [] == answer.responses
 
 
-async def test_metadata_with_an_error_still_tells_of_the_brokers() -> None:
+async def test_metadata_with_an_error_still_names_the_brokers() -> None:
     async with trionet.open_broker() as broker, connect(broker.bootstrap_servers) as client:
         control = trionet.testing.control(broker)
         await create_topic(client, "t")
@@ -238,7 +238,7 @@ async def test_what_was_done_all_the_same_can_be_said_to_have_failed() -> None:
 
 
 @pytest.mark.parametrize("executed", [False, True])
-async def test_a_produce_that_awaits_no_answer_loses_its_connection(executed: bool) -> None:
+async def test_a_produce_that_awaits_no_response_loses_its_connection(executed: bool) -> None:
     async with trionet.open_broker() as broker, connect(broker.bootstrap_servers) as client:
         control = trionet.testing.control(broker)
         await control.create_topic("t")

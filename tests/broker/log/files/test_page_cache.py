@@ -78,7 +78,7 @@ def test_memory_is_always_cached() -> None:
     assert is_range_cached(file, 0, 10)
 
 
-def test_file_system_that_cannot_tell_is_asked_once() -> None:
+def test_file_system_that_cannot_report_it_is_asked_once() -> None:
     # A file of RAM refuses RWF_NOWAIT, as tmpfs does on older kernels, or answers at once.
     file = MemoryDirectory().create("file")
     file.write_at(0, [b"x" * 10])

@@ -65,7 +65,7 @@ def test_refused_batches_at_the_end_are_cut_off(directory: Directory, claimed: i
 
 
 @pytest.mark.parametrize("cut", [0, 1, 20, len(ONE)])
-def test_what_refused_batches_leave_behind_later_ones_is_cut_off(
+def test_what_refused_batches_leave_after_later_ones_is_cut_off(
     directory: Directory, cut: int
 ) -> None:
     torn = refused(50, 30)[cut:]
@@ -116,7 +116,7 @@ def test_entries_with_the_positions_of_others_are_made_again(
     check_agreement(log)
 
 
-def test_refused_bytes_behind_a_rolled_segment_are_not_served(
+def test_refused_bytes_after_a_rolled_segment_are_not_served(
     directory: Directory, caplog: pytest.LogCaptureFixture
 ) -> None:
     torn = refused(5, 40, claimed=3)[10:]

@@ -302,7 +302,7 @@ def test_what_was_taken_back_stays_away_when_the_batch_is_split() -> None:
     assert list(range(5)) == [each.result().offset for each in kept]
 
 
-def test_a_record_of_nobody_here_is_not_taken_back() -> None:
+def test_a_record_of_no_producer_here_is_not_taken_back() -> None:
     theirs = append(accumulator(ONE), b"x")
     records = accumulator(ONE)
 

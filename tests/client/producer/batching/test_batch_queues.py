@@ -68,7 +68,7 @@ def test_the_next_look_is_when_the_first_linger_ends() -> None:
     assert math.inf == records.queues.ready(THREE, 1.011).next_check_at
 
 
-def test_a_topic_without_a_leader_is_told_of() -> None:
+def test_a_topic_without_a_leader_is_reported() -> None:
     lost = cluster(-1, 1)
     records = accumulator(lost)
     add(records, 0)
