@@ -27,7 +27,7 @@ class Committer:
 
     Attributes:
         sent: the offsets of its last commit, by partition.
-        acknowledged: those of the last one that was answered.
+        acknowledged: those of the last one that got a response.
         told: its membership.
         is_starting: it has started anew and was not told its new id.
     """

@@ -30,7 +30,7 @@ MANY_CHANGES = 300
 
 
 class Silent:
-    """A source that has nothing to tell."""
+    """A source that has nothing to report."""
 
     def __init__(self) -> None:
         self.name = "played"

@@ -65,7 +65,7 @@ def test_a_second_dialect_fits_on_a_page() -> None:
 
 
 def whole(payload: bytes) -> bytes:
-    """A short answer as it is sent."""
+    """A short response as it is sent."""
     [chunk] = NETSTRINGS.frame(payload)
     assert isinstance(chunk, bytes)
     return chunk
@@ -109,7 +109,7 @@ def kind(request: pytest.FixtureRequest) -> ReadinessKind:
 async def test_a_malformed_netstring_closes_its_connection_and_no_other(
     kind: ReadinessKind, malformed: bytes
 ) -> None:
-    """After the answers to those before it."""
+    """After the responses to those before it."""
     async with serving_with(reverse, kind, dialect=NETSTRINGS, socket_request_max_bytes=98) as rig:
         other, peer = await rig.connect(), await rig.connect()
         await other.send(b"5:hel")

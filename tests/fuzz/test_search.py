@@ -1,4 +1,4 @@
-"""The search itself: what it finds it keeps and tells, with a fuzzer to guide it and without."""
+"""The search itself: what it finds it keeps and reports, with a fuzzer to guide it and without."""
 
 from __future__ import annotations
 

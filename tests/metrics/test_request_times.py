@@ -126,7 +126,7 @@ def test_a_negative_duration_is_none() -> None:
 
 
 def test_throttling_is_no_part_of_the_total() -> None:
-    """KAFKA-9652: since KIP-219 the answer leaves before the client is held."""
+    """KAFKA-9652: since KIP-219 the response leaves before the client is held."""
     times = RequestTimes("Produce")
 
     times.throttled(30 * MILLISECOND)

@@ -248,7 +248,7 @@ def test_any_segmentation_of_the_stream_gives_the_same_frames(
 def test_end_of_stream_inside_a_frame_gives_no_frame(
     pair: tuple[Channel, socket.socket], cut: int
 ) -> None:
-    """X4: inside the size, behind it, inside the payload."""
+    """X4: inside the size, after it, inside the payload."""
     channel, far = pair
     far.sendall(frame(b"abc")[:cut])
     assert receive(channel) is None

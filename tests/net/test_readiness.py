@@ -39,7 +39,7 @@ async def opened(kind: ReadinessKind) -> AsyncIterator[Readiness]:
 
 
 async def next_events(readiness: Readiness) -> list[tuple[int, int]]:
-    """What the next poll with something to tell says."""
+    """What the next poll with something to report says."""
     while not (events := readiness.poll()):
         await readiness.park()
     return events

@@ -24,7 +24,7 @@ MEGABYTE = 1024 * 1024
 
 
 async def echo(rig: Selecting, count: int) -> None:
-    """Answer every receive with itself until `count` of them have been answered."""
+    """Respond to every receive with itself until `count` of them have been answered."""
     answered = 0
     while answered < count:
         result = await rig.poll()
@@ -378,7 +378,7 @@ async def test_close_all_returns_what_it_closed_and_what_no_poll_has_reported(
 async def test_one_failing_close_keeps_no_other_channel_open(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """S15: all are closed, and the error is told."""
+    """S15: all are closed, and the error is reported."""
 
     class Stubborn(AlteredTransport):
         def close(self) -> None:

@@ -21,7 +21,7 @@ from trionet.net.wire._readiness import ReadinessKind
 from trionet.net.wire._transmission import Send
 
 LARGE = frame(bytes(20 * 1024 * 1024))
-# Behind the first read of 4096 bytes: these are in the socket when the peer goes.
+# After the first read of 4096 bytes: these are in the socket when the peer goes.
 MANY = [b"%d" % number + bytes(1000) for number in range(20)]
 
 

@@ -128,7 +128,7 @@ async def test_poller_closes_a_channel_that_is_not_read_when_its_peer_resets() -
 
 
 async def test_socket_backend_closes_a_muted_channel_with_the_response() -> None:
-    """It sees no hang-up of a channel that it does not read; the answer finds out, or the read
+    """It sees no hang-up of a channel that it does not read; the response finds out, or the read
     after it."""
     async with undisturbed("socket") as rig:
         channel, peer = rig.connect()

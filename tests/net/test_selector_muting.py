@@ -137,7 +137,7 @@ async def test_second_request_stays_in_the_socket_until_the_first_has_its_respon
 async def test_poller_learns_of_a_mute_only_when_data_comes_meanwhile(
     link: Link,
 ) -> None:
-    """Muting and unmuting around a quick answer costs no system call."""
+    """Muting and unmuting around a quick response costs no system call."""
     async with selecting(link) as rig:
         channel, peer = rig.connect()
         rig.selector.mute(channel)

@@ -148,6 +148,6 @@ def test_a_peer_that_reads_the_responses_may_ask_on(rig: Rig) -> None:
 
 
 def ask(rig: Rig) -> None:
-    """Let a hundred answers be made."""
+    """Let a hundred responses be made."""
     rig.arrive(rig.writer.key_updates(100, are_answered=True) + rig.writer.data(b"data"))
     assert b"data" == rig.transport.read(100)

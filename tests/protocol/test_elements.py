@@ -80,7 +80,7 @@ def test_as_many_elements_as_are_allowed(api: tuple[int, int], frame: bytes, ele
 
 
 def test_tags_that_are_known_count_too() -> None:
-    """In a Fetch request: its cluster's id, and a tag behind it that nobody knows."""
+    """In a Fetch request: its cluster's id, and a tag after it that nobody knows."""
     fetch = codec(api_keys.FETCH, 12)
     head = bytes(4 + 4 + 4 + 4 + 1 + 4 + 4)
     frame = head + b"\1\1\1" + b"\2" + b"\0\2\2c" + b"\7\0"

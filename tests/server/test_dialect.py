@@ -81,7 +81,7 @@ async def test_another_length_prefix_is_served_like_kafkas(kind: ReadinessKind) 
 async def test_what_is_no_frame_closes_its_connection(
     kind: ReadinessKind, sent: bytes, detail: str
 ) -> None:
-    """X2: after the answers to what came before it."""
+    """X2: after the responses to what came before it."""
     async with serving_with(
         echo, kind, dialect=TWO_BYTES_AND_AN_END, socket_request_max_bytes=10
     ) as rig:

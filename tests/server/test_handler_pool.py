@@ -162,7 +162,7 @@ async def test_handlers_without_requests_wait_in_the_channel(kind: ReadinessKind
 async def test_responses_of_a_handler_that_is_held_up_leave_without_it(
     kind: ReadinessKind,
 ) -> None:
-    """It answers the first of two requests that came together, and waits with the second."""
+    """It responds to the first of two requests that came together, and waits with the second."""
     handled = []
 
     async def handle(request: Request) -> Response:
@@ -184,7 +184,7 @@ async def test_responses_of_a_handler_that_is_held_up_leave_without_it(
 async def test_request_staged_after_one_with_a_response_is_handled_without_another_event(
     kind: ReadinessKind,
 ) -> None:
-    """The handler sends the answer itself, while the loop is parked: that wakes the loop."""
+    """The handler sends the response itself, while the loop is parked: that wakes the loop."""
 
     async def handle(request: Request) -> Response:
         await wait_all_tasks_blocked()

@@ -1,4 +1,4 @@
-"""HTTP without I/O: what is asked of a request, and what the others are told."""
+"""HTTP without I/O: what is asked of a request, and what the others learn."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def refusal(data: bytes, rules: HttpRules = RULES) -> HTTPStatus:
 
 
 def read(data: bytes, method: str = "GET") -> tuple[h11.Response, bytes]:
-    """An answer as a client understands it."""
+    """A response as a client understands it."""
     client = h11.Connection(h11.CLIENT)
     client.send(h11.Request(method=method, target="/", headers=[("Host", "x")]))
     client.send(h11.EndOfMessage())

@@ -50,7 +50,7 @@ async def test_a_connection_without_requests_is_closed(
 async def test_the_time_counts_from_the_last_use(
     kind: ReadinessKind, mock_clock: MockClock
 ) -> None:
-    """S17: of the sent answer, as of the received request."""
+    """S17: of the sent response, as of the received request."""
     async with serving(kind, connections_max_idle_ms=LIMIT_MS) as rig:
         peer = await rig.connect()
         await pass_time(mock_clock, 0.9 * LIMIT)

@@ -84,7 +84,7 @@ async def get(peer: Peer, data: bytes = GET) -> tuple[int, bytes]:
     return await read(peer)
 
 
-# What it answers.
+# Its responses.
 
 
 async def test_a_page_is_served_again_and_again() -> None:

@@ -1,4 +1,4 @@
-"""Requests and answers of well-behaved peers, as one processor moves them."""
+"""Requests and responses of well-behaved peers, as one processor moves them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_second_request_stays_in_the_socket_until_the_first_has_its_respon
 async def test_channel_is_muted_until_the_last_byte_of_the_response_has_left(
     kind: ReadinessKind,
 ) -> None:
-    """A peer that does not read its answer gets no further request through."""
+    """A peer that does not read its response gets no further request through."""
     async with serving(kind, socket_send_buffer_bytes=10_000) as rig:
         peer = await rig.connect(receive_buffer_bytes=10_000)
         await peer.send_frames(b"1", b"2")

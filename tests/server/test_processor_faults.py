@@ -110,7 +110,7 @@ async def test_each_reason_is_reached_by_its_own_fault(kind: ReadinessKind, tmp_
 async def test_peer_that_closes_before_its_response_leaves_nothing_in_flight(
     kind: ReadinessKind, size: int
 ) -> None:
-    """P29, P39: whether the answer goes nowhere or fails on the way."""
+    """P29, P39: whether the response goes nowhere or fails on the way."""
     async with serving(kind) as rig, undisturbed(rig):
         peer, request = await requested(rig)
         peer.close()
@@ -255,7 +255,7 @@ async def test_a_thousand_resets_of_waiting_peers_leave_the_loop_idle() -> None:
 async def test_first_of_two_responses_fails_and_the_second_goes_out(
     kind: ReadinessKind, tmp_path: Path, fault: str
 ) -> None:
-    """P37, KAFKA-5790: both are answered in one turn, and the fault is a file's or our own."""
+    """P37, KAFKA-5790: both get responses in one turn, and the fault is a file's or our own."""
     closed = RangedFile.holding(tmp_path, b"x")
     closed.close()
     bad = Send([] if fault == "no byte at all" else [b"\0\0\0\1", FileRange(closed, 0, 1)])
@@ -460,7 +460,7 @@ async def test_response_that_was_given_to_another_request_closes_the_connection(
 async def test_connections_that_end_while_their_requests_wait_for_room_are_forgotten(
     kind: ReadinessKind,
 ) -> None:
-    """The channel is full, one request is held: all are still handled, their answers dropped."""
+    """The channel is full, one request is held: all are still handled, their responses dropped."""
     permits = trio.Semaphore(0)
     payloads = []
 

@@ -135,7 +135,7 @@ async def test_requests_that_are_held_together_keep_their_order(kind: ReadinessK
 
 
 async def test_responses_go_out_while_the_channel_is_full(kind: ReadinessKind) -> None:
-    """Neither side waits for the other: the answer that makes room can always leave."""
+    """Neither side waits for the other: the response that makes room can always leave."""
     held: list[Request] = []
     gate = Gate()
 
@@ -313,7 +313,7 @@ async def test_response_that_comes_just_before_the_loop_parks_is_sent(
 
 
 async def test_request_gets_one_response(kind: ReadinessKind) -> None:
-    """Answering twice is an error of the second; the first answer leaves."""
+    """Answering twice is an error of the second; the first response leaves."""
     async with serving(kind) as rig:
         peer = await rig.connect()
         await peer.send_frames(b"a")

@@ -65,7 +65,7 @@ def test_every_selector_metric_of_kafka_is_there() -> None:
     ],
 )
 def test_a_count_of_the_processor_is_a_total_and_a_rate(name: str, attribute: str) -> None:
-    """A request is what a selector sends: on a server, an answer."""
+    """A request is what a selector sends: on a server, a response."""
     numbers = Numbers()
     rig = Rig(numbers)
 

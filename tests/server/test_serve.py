@@ -1,4 +1,4 @@
-"""`trionet.serve()`: what a handler may answer, what its errors do, and how a server ends."""
+"""`trionet.serve()`: what a handler may respond, what its errors do, and how a server ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def ask(peer: Peer, payload: bytes) -> bytes:
     return await peer.receive_frame()
 
 
-# Answers.
+# Responses.
 
 
 async def test_bytes_are_the_payload_of_the_response(kind: ReadinessKind) -> None:
@@ -48,7 +48,7 @@ async def test_bytes_are_the_payload_of_the_response(kind: ReadinessKind) -> Non
 
 @pytest.mark.parametrize("size", [0, 1, JOINED_BYTES_MAX, JOINED_BYTES_MAX + 1, 5 * MEGABYTE])
 async def test_a_payload_can_be_given_back_as_it_came(kind: ReadinessKind, size: int) -> None:
-    """A large one is a bytearray, which is an answer as well."""
+    """A large one is a bytearray, which is a response as well."""
 
     async def echo(request: Request) -> bytes | bytearray:
         return request.payload
@@ -122,7 +122,7 @@ async def test_close_connection_closes_it_with_its_reason(
 
 
 async def test_responses_come_in_the_order_of_the_requests(kind: ReadinessKind) -> None:
-    """X10: the next request of a connection is handled when the answer before it has left."""
+    """X10: the next request of a connection is handled when the response before it has left."""
     at_work = 0
 
     async def one_at_a_time(request: Request) -> bytes:
@@ -423,7 +423,7 @@ async def stopping(rig: Rig, nursery: trio.Nursery) -> None:
 
 
 def held_up() -> tuple[trio.Event, Callable[[Request], Awaitable[bytes]]]:
-    """A handler that waits for the event before it answers."""
+    """A handler that waits for the event before it responds."""
     may_go_on = trio.Event()
 
     async def handle(request: Request) -> bytes:

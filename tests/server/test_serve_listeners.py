@@ -32,7 +32,7 @@ TWO_BYTES = Dialect.length_prefixed(
 
 
 async def about(request: Request) -> bytes:
-    """Answers what the request says about where it came from."""
+    """Responses what the request says about where it came from."""
     told = (request.listener_name, request.security_protocol, request.principal)
     return " ".join(map(str, told)).encode()
 
@@ -169,7 +169,7 @@ async def test_the_numbers_of_processors_and_handlers_change_while_it_serves(
         )
 
 
-# What a request tells.
+# What a request reports.
 
 
 async def test_a_request_reports_where_it_came_from_and_when(kind: ReadinessKind) -> None:

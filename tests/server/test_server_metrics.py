@@ -132,7 +132,7 @@ async def test_a_request_is_timed_from_its_last_byte_to_that_of_its_response(
 async def test_a_request_whose_response_is_dropped_is_timed_all_the_same(
     kind: ReadinessKind,
 ) -> None:
-    """P32, X11: the connection went before the answer was there."""
+    """P32, X11: the connection went before the response was there."""
     async with measured(kind) as (rig, metrics):
         peer = await rig.connect()
         await peer.send_frames(b"?")

@@ -215,7 +215,7 @@ async def test_owed_response_leaves_before_the_connection_closes(kind: Readiness
 
 
 async def test_request_that_comes_during_the_stop_is_not_read(kind: ReadinessKind) -> None:
-    """Nor is one that waits behind an answer, be it staged or in the socket."""
+    """Nor is one that waits behind a response, be it staged or in the socket."""
     async with serving(kind) as rig, trio.open_nursery() as nursery:
         peer, late = await rig.connect(), await rig.connect()
         await peer.send_frames(b"1", b"staged")

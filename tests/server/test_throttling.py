@@ -76,7 +76,7 @@ async def test_no_response_leaves_the_channel_throttled(kind: ReadinessKind) -> 
 async def test_a_response_after_the_throttle_mutes_nothing(
     kind: ReadinessKind, response: Response
 ) -> None:
-    """P17, P18: it is the answer that lets the next request through."""
+    """P17, P18: it is the response that lets the next request through."""
     async with serving(kind) as rig, undisturbed(rig):
         peer, request = await throttled(rig)
         request.end_throttling()

@@ -73,7 +73,7 @@ async def test_the_context_is_what_its_owner_makes(kind: ReadinessKind) -> None:
 
 
 async def test_requests_in_one_record_are_delivered_one_by_one(kind: ReadinessKind) -> None:
-    """P47, P56, S40: without a further byte from the socket, each after the answer before it; and
+    """P47, P56, S40: without a further byte from the socket, each after the response before it; and
     what waits inside TLS makes no loop spin."""
     payloads = [bytes([number]) * 3000 for number in range(5)]
     async with serving(kind, security=tls()) as rig, undisturbed(rig):

@@ -1,4 +1,4 @@
-"""Error codes in answers, wherever they are."""
+"""Error codes in responses, wherever they are."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ from trionet.server.quotas._connection_limits import UNLIMITED
 
 
 class Node:
-    """A broker that only has settings, and takes none that it is told to refuse."""
+    """A broker that only has settings, and takes none that it is asked to refuse."""
 
     def __init__(self, configs: BrokerConfigs, node_id: int) -> None:
         static = BrokerConfig.from_settings({"node.id": node_id})

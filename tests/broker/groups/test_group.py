@@ -1,4 +1,4 @@
-"""The life of a group: from one generation to the next, and what its members are told."""
+"""The life of a group: from one generation to the next, and what its members learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The coordinator: which group a call is for, when groups are woken, what is answered when."""
+"""The coordinator: which group a call is for, when groups are woken, what gets a response when."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_a_follower_that_has_changed_begins_a_rebalance(rig: GroupRig) -> None:
 
 
 def test_a_leader_that_joins_again_begins_a_rebalance(rig: GroupRig) -> None:
-    """Partitions of its topics may have been added, which no metadata tells."""
+    """Partitions of its topics may have been added, which no metadata reports."""
     leader, follower = rig.stable()
 
     reply = rig.join(leader)

@@ -298,7 +298,7 @@ async def test_old_segments_are_read_from_their_first_to_their_last_record(
 async def test_records_go_from_the_file_to_the_socket_in_the_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """KAFKA-2517: all of them, if they are not few; the rest of the answer is made in Python."""
+    """KAFKA-2517: all of them, if they are not few; the rest of the response is made in Python."""
     counts = []
     sendfile = os.sendfile
 

@@ -1,4 +1,4 @@
-"""ListConfigResources: the answers below are those of a real Kafka 4.3 without client metrics."""
+"""ListConfigResources: the responses below are those of a real Kafka 4.3 without client metrics."""
 
 from __future__ import annotations
 

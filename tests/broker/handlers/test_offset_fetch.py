@@ -23,7 +23,7 @@ NONE: tuple[int, int, str, int] = (-1, -1, "", 0)
 
 
 def told(topics: Sequence[Any], *, by_id: bool = False) -> Answers:
-    """Offset, leader epoch, metadata and error code of each partition in an answer."""
+    """Offset, leader epoch, metadata and error code of each partition in a response."""
     return {
         (topic.topic_id if by_id else topic.name, each.partition_index): (
             each.committed_offset,

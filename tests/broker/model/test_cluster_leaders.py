@@ -1,4 +1,4 @@
-"""Several nodes over one store: who leads what, and what a client is told that asks another."""
+"""Several nodes over one store: who leads what, and what a client learns that asks another."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ async def clients(broker: Broker) -> AsyncIterator[dict[int, Client]]:
 
 
 def leader_told(data: PartitionData) -> tuple[int, int] | None:
-    """The leader and the epoch that an answer names beside its error."""
+    """The leader and the epoch that a response names beside its error."""
     leader = data.current_leader
     return None if leader is None else (leader.leader_id, leader.leader_epoch)
 
 
-# What clients are told.
+# What clients learn.
 
 
 async def test_all_nodes_report_all_nodes_and_each_partitions_leader(

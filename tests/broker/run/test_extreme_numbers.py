@@ -25,7 +25,7 @@ from trionet.testing import MemoryNetwork, run_virtual
 
 pytestmark = pytest.mark.slow
 
-# Longer than any request may be let wait that has to be answered; in virtual time.
+# Longer than any request may be let wait that has to get a response; in virtual time.
 WAIT_SECONDS = 100
 # Of each API and version, with each seed.
 REQUESTS_OF_EACH = 4

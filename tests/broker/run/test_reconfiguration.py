@@ -192,7 +192,7 @@ async def put_default(client: Client) -> None:
     await put(client, BROKER, "", message_max_bytes=700)
 
 
-# What is told.
+# What is reported.
 
 
 async def test_what_is_altered_is_logged_without_secrets_and_what_has_no_effect_is_reported(

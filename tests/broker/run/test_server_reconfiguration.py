@@ -52,7 +52,7 @@ def processors(broker: Broker) -> int:
 
 
 async def is_served(address: str) -> bool:
-    """Whether a new connection gets an answer; False if it is closed."""
+    """Whether a new connection gets a response; False if it is closed."""
     async with connect(address) as client:
         try:
             await client.call(ApiVersionsRequest(), 0)

@@ -457,7 +457,7 @@ async def test_a_certificate_that_is_taken_up_although_it_has_expired_is_reporte
 async def test_what_changes_outside_is_read_again(
     tmp_path: Path, autojump_clock: trio.testing.MockClock, said: Said
 ) -> None:
-    """T20: a renewed certificate is taken up; a bad one is told, and the old one stays."""
+    """T20: a renewed certificate is taken up; a bad one is reported, and the old one stays."""
     secure = security(tls_settings(tmp_path), SecurityProtocol.SSL)
     await secure.load()
     assert secure.tls is not None

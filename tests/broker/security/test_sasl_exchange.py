@@ -1,4 +1,4 @@
-"""Kafka's SASL exchange, frame by frame: who gets in, and what the others are told."""
+"""Kafka's SASL exchange, frame by frame: who gets in, and what the others learn."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def assert_closed(
 @pytest.mark.parametrize("asks_first", [True, False])
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_plain_in_requests(asks_first: bool, version: int) -> None:
-    """A1, A8: ApiVersions before authentication is answered, and PLAIN gets in."""
+    """A1, A8: ApiVersions before authentication gets a response, and PLAIN gets in."""
     begun = exchange()
     if asks_first:
         answer = response(step(begun, api_versions()), api_keys.API_VERSIONS, 3)
@@ -218,7 +218,7 @@ def test_the_response_to_an_unknown_mechanism_lists_those_there_are() -> None:
 
 
 def test_api_versions_of_an_unknown_version_gets_a_response_and_is_asked_again() -> None:
-    """A9: the answer has the form of version 0 and the supported range."""
+    """A9: the response has the form of version 0 and the supported range."""
     begun = exchange()
     unknown = bytearray(api_versions(0))
     unknown[2:4] = (99).to_bytes(2, "big")
@@ -359,7 +359,7 @@ def test_a_bearer_token_gets_in_until_it_expires() -> None:
 
 
 def test_a_bearer_whose_name_cannot_be_written_down_is_refused() -> None:
-    """No token makes an answer that cannot be sent."""
+    """No token makes a response that cannot be sent."""
     claims = {"sub": "\ud800", "iat": NOW_MS // 1000, "exp": NOW_MS // 1000 + 60}
     begun = exchange()
     step(begun, handshake("OAUTHBEARER"))
@@ -373,7 +373,7 @@ def test_a_bearer_whose_name_cannot_be_written_down_is_refused() -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_a_reason_that_no_response_holds_is_cut(version: int) -> None:
-    """What a client is told may quote what it has sent, however long that was."""
+    """What a client learns may quote what it has sent, however long that was."""
     claims = {"sub": "alice", "iat": NOW_MS // 1000, "exp": NOW_MS // 1000 + 60}
     begun = exchange()
     step(begun, handshake("OAUTHBEARER"))

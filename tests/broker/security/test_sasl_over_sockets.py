@@ -88,7 +88,7 @@ def scram_mechanisms() -> dict[str, Any]:
 
 
 async def try_scram(peer: Peer, mechanism: str, name: str, password: str) -> Any:
-    """The exchange up to its last answer, which is still to be received."""
+    """The exchange up to its last response, which is still to be received."""
     client = scram(mechanism, name, password)
     await ask(peer, handshake(mechanism))
     first = await ask(peer, token(client.get_client_first().encode()))
@@ -200,7 +200,7 @@ HUGE = b"\x7f\xff\xff\xff"
 async def test_what_breaks_the_rules_ends_its_connection_and_no_other(
     protocol: str, before: list[bytes], sent: bytes, reason: CloseReason, mock_clock: MockClock
 ) -> None:
-    """A11, A12, A13, A14, A15: without an answer; nothing of it is a request."""
+    """A11, A12, A13, A14, A15: without a response; nothing of it is a request."""
     async with authenticating(protocol) as rig:
         peer = await rig.connect()
         for payload in before:

@@ -1,4 +1,4 @@
-"""The metrics of a broker, and the listener that tells them."""
+"""The metrics of a broker, and the listener that reports them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def snapshot(metrics: BrokerMetrics, path: str = "/snapshot") -> Any:
 
 
 async def test_every_metric_of_kafkas_network_layer_is_reported() -> None:
-    """What has no labels yet is told as soon as it has."""
+    """What has no labels yet is reported as soon as it has."""
     names = {metric.name for metric in (*SERVER_METRICS, *SELECTOR_METRICS, *KAFKA_METRICS)}
     async with measured() as (broker, metrics):
         async with connect(broker.bootstrap_servers) as client:

@@ -64,7 +64,7 @@ def test_requests_without_a_response_are_not_waited_for() -> None:
 
 
 def test_a_request_whose_first_bytes_are_an_older_ones_number_is_a_request() -> None:
-    """A request without an answer has number 9; a Produce of version 9 begins with that."""
+    """A request without a response has number 9; a Produce of version 9 begins with that."""
     first = request(MetadataRequest(topics=None), METADATA, 12, 9, "shop")
     second = request(ProduceRequest(), PRODUCE, 9, 10, "shop")
 

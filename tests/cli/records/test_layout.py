@@ -1,4 +1,4 @@
-"""Formats are cut into text and verbs, and what is wrong in them is told."""
+"""Formats are cut into text and verbs, and what is wrong in them is reported."""
 
 from __future__ import annotations
 

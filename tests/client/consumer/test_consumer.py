@@ -24,7 +24,7 @@ from trionet.errors import CallTimedOutError, NoOffsetForPartitionError, OffsetO
 from trionet.net._network import SYSTEM
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-# A node that waits for records answers nothing else meanwhile.
+# A node that waits for records responds to nothing else meanwhile.
 QUICK = FetchSettings(wait_seconds=0.005)
 FROM_START = ConsumerSettings(reset=EARLIEST, fetch=QUICK)
 

@@ -1,4 +1,4 @@
-"""What a consumer tells of itself, by Kafka's names."""
+"""What a consumer reports of itself, by Kafka's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client tells of itself, by Kafka's names."""
+"""What a client reports of itself, by Kafka's names."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ async def test_it_stays_the_servers_for_who_waits_for_that(
     autojump_clock: MockClock, network: MemoryNetwork, events: list[NetworkEvent]
 ) -> None:
     scripted = node_that_beats(network)
-    settings = with_requests(in_flight_max=1)  # the metadata have to be answered first
+    settings = with_requests(in_flight_max=1)  # the response to Metadata has to come first
     async with (
         scripted.listening(),
         open_network_client(scripted.address, settings, network=network) as client,

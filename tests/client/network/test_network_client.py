@@ -1,4 +1,4 @@
-"""Requests and answers, on one node that does what it is told."""
+"""Requests and responses, on one node that does what it is told."""
 
 from __future__ import annotations
 

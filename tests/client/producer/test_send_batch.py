@@ -1,4 +1,4 @@
-"""Many records in one call: against leaders that answer as a test says, and our own broker."""
+"""Many records in one call: against leaders that respond as a test says, and our own broker."""
 
 from __future__ import annotations
 

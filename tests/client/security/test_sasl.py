@@ -209,7 +209,7 @@ async def test_a_large_response_from_before_a_renewal_is_taken_in_its_midst(
         held.append(seen)
 
     def release(_: object) -> bytes:
-        """The handshake is answered, behind the answer to what was asked before."""
+        """The handshake gets a response, after the response to what was asked before."""
         late, now = held[-1], node.seen[-1]
         brokers = [DescribeClusterBroker(broker_id=id, host="h" * 30_000) for id in range(20)]
         large = DescribeClusterResponse(brokers=brokers)

@@ -1,4 +1,4 @@
-"""The client's side of Kafka's SASL exchange, against the broker's side and made answers."""
+"""The client's side of Kafka's SASL exchange, against the broker's side and made responses."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_five_renewals_in_a_row() -> None:
 
 
 def test_responses_from_before_a_renewal_pass() -> None:
-    """KAFKA-9854: they are known by their correlation ids, until the handshake is answered."""
+    """KAFKA-9854: they are known by their correlation ids, until the handshake gets a response."""
     client, server = ours(), theirs(MODERN, session_ms={"PLAIN": 10_000})
     converse(client, server)
     step = client.begin(110.0)

@@ -1,4 +1,4 @@
-"""Tokens from a server on the loopback that answers as a test says."""
+"""Tokens from a server on the loopback that responds as a test says."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def http(body: object, status: str = "200 OK") -> bytes:
 async def server(
     *answers: bytes, tls: bool = False
 ) -> AsyncIterator[tuple[TokenEndpoint, list[bytes]]]:
-    """Gives these answers; the last one again and again."""
+    """Gives these responses; the last one again and again."""
     seen: list[bytes] = []
     left = list(answers)
 

@@ -146,7 +146,7 @@ def test_what_stays_as_it_is_is_reported_as_such() -> None:
     )
 
 
-#: The figures that are of each part of what a broker tells.
+#: The figures that are of each part of what a broker reports.
 DEPENDENT = {
     "queues": {"request_queue", "request_queue_max", "response_queue"},
     "processors": {"connections", "in_flight"},

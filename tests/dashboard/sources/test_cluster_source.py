@@ -329,7 +329,7 @@ async def test_no_step_of_reading_a_large_cluster_holds_others_up(
     autojump_clock: MockClock,
     view: str,
 ) -> None:
-    """A key is answered between two steps, however many partitions and groups there are."""
+    """A key gets a response between two steps, however many partitions and groups there are."""
     steps, model, network = Steps(), Model(), MemoryNetwork()
     async with (
         open_broker(network=network) as broker,

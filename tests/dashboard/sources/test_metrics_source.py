@@ -1,4 +1,4 @@
-"""What a metrics listener tells, and what it is asked to do, over HTTP and HTTPS."""
+"""What a metrics listener reports, and what it is asked to do, over HTTP and HTTPS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the terminal can show, and whose keys it tells."""
+"""What the terminal can show, and whose keys it reports."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ TIMES = RefreshTimes(refresh_ms=60_000, retry_ms=1000, retry_ms_max=5000)
 
 @contextmanager
 def http_server(status: int, body: bytes, **headers: str) -> Iterator[str]:
-    """A server that answers everything with the same; its URL."""
+    """A server that responds to everything with the same; its URL."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -62,7 +62,7 @@ def http_server(status: int, body: bytes, **headers: str) -> Iterator[str]:
 
 @contextmanager
 def raw_server(answer: list[bytes]) -> Iterator[str]:
-    """A server that answers each connection with the last of these bytes; its URL."""
+    """A server that responds to each connection with the last of these bytes; its URL."""
 
     def serve() -> None:
         with contextlib.suppress(OSError):  # the end of the test

@@ -59,7 +59,7 @@ def test_a_signed_token_gets_in() -> None:
 
 
 def test_a_refused_token_gets_a_response_with_the_reason_and_then_fails_with_it() -> None:
-    """A20: the client acknowledges the answer, and only then is it over."""
+    """A20: the client acknowledges the response, and only then is it over."""
     server = OAuthBearerServer(SignedTokens(keys().find, TokenRules()))
 
     answer = server.respond(initial("a.b.c"), NOW_MS)

@@ -1,4 +1,4 @@
-"""PLAIN: what is let in, what is told, and what is not."""
+"""PLAIN: what is let in, what is reported, and what is not."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_an_empty_password_of_an_unknown_user_is_no_way_in() -> None:
 
 
 def test_the_text_of_a_verifier_that_fails_does_not_reach_the_client() -> None:
-    """A6: only deliberate messages are told."""
+    """A6: only deliberate messages are reported."""
 
     def verify(_name: str, _password: str) -> bool:
         raise RuntimeError("the password of the directory is hunter2")

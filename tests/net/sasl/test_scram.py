@@ -29,7 +29,7 @@ MECHANISMS = list(HASHES)
 
 
 def exchange(server: ScramServer, mechanism: str, name: str, password: str) -> tuple[bytes, bytes]:
-    """Both answers of the server to a client that follows the rules."""
+    """Both responses of the server to a client that follows the rules."""
     client = ScramClient([mechanism], name, password)
     first = server.respond(client.get_client_first().encode(), 0)
     client.set_server_first(first.decode())

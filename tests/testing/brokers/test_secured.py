@@ -1,4 +1,4 @@
-"""Brokers with TLS and SASL for tests: what a client is told is what it needs."""
+"""Brokers with TLS and SASL for tests: what a client learns is what it needs."""
 
 from __future__ import annotations
 

@@ -320,7 +320,7 @@ def test_a_request_that_is_swallowed_has_no_response_until_the_broker_ends(execu
         if executed:
             broker.wait_for_records("t")
 
-        peer.send(METADATA, 12)  # behind it, nothing is read any more
+        peer.send(METADATA, 12)  # after it, nothing is read any more
         with raw_peer(broker.bootstrap_servers) as other:
             assert error_codes.NONE == produce(other)
 

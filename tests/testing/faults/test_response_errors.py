@@ -55,7 +55,7 @@ BY_ITEM = {
     api_keys.DELETE_GROUPS,
     api_keys.DESCRIBE_TOPIC_PARTITIONS,
 }
-# What has no answer before the broker has looked, and what is a part of the authentication.
+# What has no response before the broker has looked, and what is a part of the authentication.
 NOT_REFUSED = (api_keys.DESCRIBE_LOG_DIRS, api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE)
 VERSIONS = [
     pytest.param(api.key, version, id=f"{api_keys.name_of(api.key)}-{version}")

@@ -41,7 +41,7 @@ class Ends:
         self.readiness = readiness
 
     async def events(self) -> int:
-        """What the next poll with something to tell says of the near end."""
+        """What the next poll with something to report says of the near end."""
         with trio.fail_after(5):
             while not (events := self.readiness.poll()):
                 await self.readiness.park()

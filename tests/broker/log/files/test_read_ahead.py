@@ -1,4 +1,4 @@
-"""What the kernel is told of before the logs of a folder are opened."""
+"""What the kernel learns of before the logs of a folder are opened."""
 
 from __future__ import annotations
 

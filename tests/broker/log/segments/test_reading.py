@@ -94,7 +94,7 @@ def test_limit_above_the_end_is_the_end(log: Log) -> None:
 
 @st.composite
 def logs(draw: st.DrawFn) -> tuple[Log, list[tuple[int, bytes]]]:
-    """A log, and its batches with the offset behind each."""
+    """A log, and its batches with the offset after each."""
     config = LogConfig(
         segment_bytes=draw(st.sampled_from([300, 1000, 10**9])),
         index_interval_bytes=draw(st.sampled_from([1, 200, 4096])),

@@ -1,4 +1,4 @@
-"""Leader epochs of a log: where each began, what a consumer is told, and what a stop makes of them.
+"""Leader epochs of a log: where each began, what a consumer learns, and what a stop makes of them.
 
 The cases of OffsetForLeaderEpoch are those of Kafka's LeaderEpochFileCache.
 """

@@ -1,4 +1,4 @@
-"""Asking until there is an answer: nodes that answer as a test says, in virtual time."""
+"""Asking until there is a response: nodes that respond as a test says, in virtual time."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_what_is_before_a_batch_of_an_impossible_length_is_handed_out() -> None:
 def test_a_header_of_impossible_numbers_is_an_error_where_nothing_is_checked(
     field: str, value: int
 ) -> None:
-    """An offset has one behind it, and a batch no fewer than no records."""
+    """An offset has one after it, and a batch no fewer than no records."""
     broken = bytearray(sent(3, 2))
     if field == "count":
         broken[57:61] = struct.pack(">i", value)

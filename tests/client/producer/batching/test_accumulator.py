@@ -367,7 +367,7 @@ def test_aborting_all_fails_what_was_sent_and_what_was_not() -> None:
     assert not records.queues.has_incomplete
     assert not records.queues.has_undrained
     assert records.pool.bytes_max == records.pool.available
-    # Its answer comes late, and changes nothing.
+    # Its response comes late, and changes nothing.
     assert not batch.complete(0)
     records.queues.deallocate(batch)
     assert records.pool.bytes_max == records.pool.available

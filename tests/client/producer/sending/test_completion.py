@@ -106,7 +106,7 @@ async def test_who_hears_of_an_expiry_may_send_to_the_same_partition_at_once(
 ) -> None:
     """D6, D12, D14: the memory of what expired is free again when its request is over, not before.
 
-    The buffer has room for two batches: one is under way without an answer, one waits behind it.
+    The buffer has room for two batches: one is under way without a response, one waits behind it.
     """
     settings = attrs.evolve(
         AT_ONCE,

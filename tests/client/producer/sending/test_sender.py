@@ -1,4 +1,4 @@
-"""What becomes of records, against leaders that answer as a test says, in virtual time."""
+"""What becomes of records, against leaders that respond as a test says, in virtual time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T0 = ("t", 0)
 async def test_record_is_sent_and_its_offset_is_reported(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
-    """D1: one request is in flight until the answer is there."""
+    """D1: one request is in flight until the response is there."""
     async with (
         leaders.listening(),
         open_producer(leaders.address, AT_ONCE, network=network) as producer,
@@ -247,7 +247,7 @@ async def test_idle_topic_leaves_the_metadata_and_comes_back(
     autojump_clock: MockClock,
     network: MemoryNetwork,
 ) -> None:
-    """D7: with the first answer after the idle time, and with the next record."""
+    """D7: with the first response after the idle time, and with the next record."""
     leaders = Leaders(network, topics={"t": 1, "u": 1})
     settings = attrs.evolve(AT_ONCE, metadata_idle_seconds=400.0)
     async with (

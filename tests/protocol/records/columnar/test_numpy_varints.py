@@ -23,7 +23,7 @@ def zigzag(number: int) -> bytes:
 
 
 def laid_out(pieces: list[bytes]) -> tuple[bytes, Numbers, Numbers]:
-    """All in a row with a byte behind them, where each begins and where it ends."""
+    """All in a row with a byte after them, where each begins and where it ends."""
     ends: Numbers = np.cumsum([len(each) for each in pieces])
     starts: Numbers = np.concatenate([[0], ends[:-1]])
     return b"".join(pieces) + b"\xff", starts, ends
