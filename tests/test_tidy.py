@@ -301,7 +301,7 @@ ALLOWED = [
     Allowed("", "(?i)offsets_?behind_?latest", "the connector's name"),
     Allowed("", "(?i)(lags?|offsets?|offset is|wait|queued) behind", "a lag, or a queue"),
     Allowed("", "behind the current one", "a lag"),
-    Allowed("", r"(left|leaves?|leave \w+) behind", "that is, not removed"),
+    Allowed("", r"(left|leaves?)[ _](\w+?[ _]){0,2}behind", "that is, not removed"),
     Allowed("", "behind (a proxy|a rule|the interface)", "in its own sense"),
 ]
 
