@@ -50,7 +50,7 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
-# Attributes of a class are told in its docstring; as fields of it they are not told twice.
+# Attributes of a class are in its docstring; they are not repeated as its fields.
 napoleon_use_ivar = True
 add_module_names = False
 python_use_unqualified_type_names = True
@@ -73,10 +73,10 @@ html_show_copyright = False
 def mend_docstring(
     _app: object, what: str, name: str, _obj: object, _options: object, lines: list[str]
 ) -> None:
-    """What Napoleon does not do with a docstring of ours, before its turn.
+    """Prepare a docstring for Napoleon.
 
-    Arguments of what no user makes are left out, and errors that are told of together may stand in
-    two lines.
+    Arguments of classes that users do not create are left out, and errors that are documented
+    together may be in two lines.
     """
     if what == "class" and name.rpartition(".")[2] in NEVER_MADE:
         leave_out_arguments(lines)

@@ -159,7 +159,7 @@ def test_without_anything_of_late_quantiles_are_not_numbers() -> None:
     assert 1 == of(family, "_count")
 
 
-def test_what_nobody_asks_for_costs_nothing_and_is_told_all_the_same() -> None:
+def test_what_is_not_asked_for_costs_nothing_and_is_reported_all_the_same() -> None:
     looked = 0
 
     def look() -> list[int]:

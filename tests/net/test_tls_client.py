@@ -94,7 +94,7 @@ def _refused() -> tuple[TlsTransport, socket.socket]:
     return client, near
 
 
-def test_a_refusal_behind_the_handshake_is_a_failed_authentication_of_the_first_read() -> None:
+def test_a_refusal_after_the_handshake_is_a_failed_authentication_of_the_first_read() -> None:
     client, _ = _refused()
 
     with pytest.raises(AuthenticationError, match="certificate required"):
@@ -102,7 +102,7 @@ def test_a_refusal_behind_the_handshake_is_a_failed_authentication_of_the_first_
     client.close()
 
 
-def test_a_refusal_is_found_behind_a_write_that_fails() -> None:
+def test_a_refusal_is_found_after_a_write_that_fails() -> None:
     """KAFKA-7505: the alert lies in the socket, and the connection is broken."""
     client, sock = _refused()
     sock.shutdown(socket.SHUT_WR)
@@ -125,7 +125,7 @@ def test_a_write_that_fails_without_a_refusal_is_a_broken_connection() -> None:
     server.close()
 
 
-def test_broken_rules_behind_the_first_data_are_no_failed_authentication() -> None:
+def test_broken_rules_after_the_first_data_are_no_failed_authentication() -> None:
     near, far = tcp_pair()
     client = TlsTransport(near, our_context(), "localhost")
     server = TlsTransport(far, server_context())

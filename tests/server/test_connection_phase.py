@@ -71,7 +71,7 @@ async def test_a_connection_without_memory_waits_for_it(rig: Selecting) -> None:
     assert ConnectionPhase.NO_MEMORY is phase_of(channel, rig.selector)
 
 
-async def test_a_connection_that_is_throttled_behind_its_response(rig: Selecting) -> None:
+async def test_a_connection_that_is_throttled_after_its_response(rig: Selecting) -> None:
     channel = connected(rig)
     channel.muting.mute()
     for event in (

@@ -64,7 +64,7 @@ def fill(quotas: ConnectionQuotas, listener: str, count: int) -> list[Connection
     return [admitted(quotas.try_admit(listener, address(number), now=0)) for number in range(count)]
 
 
-def test_a_listener_that_nobody_knows_is_an_error() -> None:
+def test_an_unknown_listener_is_an_error() -> None:
     """Q1: also one that was removed."""
     quotas = ConnectionQuotas()
     with pytest.raises(LocalProtocolError, match="listener EXTERNAL has no quotas"):
@@ -229,7 +229,7 @@ def test_who_gives_up_waiting_leaves_nothing_behind() -> None:
     admitted(quotas.try_admit("EXTERNAL", "10.1.0.1", now=0))
 
 
-def test_limits_change_while_the_server_runs_and_who_waits_is_told() -> None:
+def test_limits_change_while_the_server_runs_and_waiting_tasks_learn_of_it() -> None:
     """Q20: the numbers of connections; KIP-308."""
     quotas = Quotas(ServerLimits(connections_max=5, connections_per_ip_max=5))
     fill(quotas, "EXTERNAL", 5)

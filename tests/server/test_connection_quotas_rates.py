@@ -123,7 +123,7 @@ class Server:
                 self._accept(acceptor)
 
 
-def test_a_rate_below_the_limit_of_the_server_delays_nobody() -> None:
+def test_a_rate_below_the_limit_of_the_server_delays_no_connection() -> None:
     """Q8: 120 a second, where 125 are allowed."""
     server = Server(ServerLimits(connections_per_second_max=125))
 
@@ -168,7 +168,7 @@ def test_a_rate_above_the_limit_of_a_listener_delays_it() -> None:
         assert 30 == pytest.approx(server.rate(listener), abs=7)
 
 
-def test_a_rate_below_the_limit_of_an_address_refuses_nobody() -> None:
+def test_a_rate_below_the_limit_of_an_address_refuses_no_connection() -> None:
     """Q11: 25 a second, where 30 are allowed; an address without a limit has none."""
     server = Server()
     server.quotas.set_address_rate("10.0.0.1", 30)

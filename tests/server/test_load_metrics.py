@@ -70,7 +70,7 @@ class Rig:
         return self.registry.snapshot(seconds)
 
 
-def test_what_waits_is_told_beside_what_may() -> None:
+def test_what_waits_is_reported_beside_what_may() -> None:
     rig = Rig(Numbers(response_queue_size=2), Numbers(id=1, response_queue_size=3))
     rig.request_channel.queued = 17
 
@@ -159,7 +159,7 @@ def test_idle_is_never_above_1() -> None:
     assert 1 == Rig(Numbers()).pass_time(idle=11.0, seconds=10.0)[PROCESSORS_IDLE].of()
 
 
-def test_after_the_end_nobody_is_idle() -> None:
+def test_after_the_end_no_processor_is_idle() -> None:
     """P34."""
     rig = Rig(Numbers())
     rig.processors.clear()

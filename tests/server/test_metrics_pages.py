@@ -146,7 +146,7 @@ def test_what_is_not_there_or_not_allowed_is_refused(
     assert status == refused.value.response.status
 
 
-def test_what_is_to_be_done_is_done_and_told(pages: MetricsPages) -> None:
+def test_what_is_to_be_done_is_done_and_reported(pages: MetricsPages) -> None:
     done = pages.find(HttpRequest("/double", {"of": "21"}, is_order=True))
 
     assert {"version": 1, "done": 42} == json.loads("".join(done.parts))

@@ -107,7 +107,7 @@ def memory(pool: MemoryPool | None, *, now: float, registry: Registry) -> tuple[
     )
 
 
-def test_a_pool_tells_what_is_left_and_how_long_nothing_was() -> None:
+def test_a_pool_reports_what_is_left_and_how_long_nothing_was() -> None:
     pool = MemoryPool(1000, 900)
     registry = Registry()
     registry.register(MemoryPoolMetrics(pool, Sampling()).collect)

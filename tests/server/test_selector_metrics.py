@@ -66,7 +66,7 @@ def test_every_selector_metric_of_kafka_is_there() -> None:
     ],
 )
 def test_a_count_of_the_processor_is_a_total_and_a_rate(name: str, attribute: str) -> None:
-    """A request is what a selector sends: on a server, an answer."""
+    """A request is what a selector sends: on a server, a response."""
     numbers = Numbers()
     rig = Rig(numbers)
 
@@ -126,7 +126,7 @@ def test_metrics_have_the_listener_and_the_processor() -> None:
     }
 
 
-def test_a_processor_that_ended_is_not_told_of_any_more() -> None:
+def test_a_processor_that_ended_is_not_reported_any_more() -> None:
     """S32: nothing is left of it, however it ended."""
     rig = Rig(Numbers(), Numbers(id=1))
     rig.processors.pop()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Unpack, final
 import attrs
 import trio
 
-from ..._util._single_error import raise_single_error
+from ..._util._raising import raise_single_error
 from ...errors import ConfigError
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopMonitor, LoopStatistics

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from trionet._util._counted import counted
+from trionet._util._text import counted
 from trionet._util._wall_clock import now_ms
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
 
