@@ -79,8 +79,8 @@ class SystemNetwork:
 
     is_virtual = False
     rng: random.Random = random.SystemRandom()
-    shuffle = staticmethod(random.shuffle)
-    now_ms = staticmethod(wall_clock.now_ms)
+    shuffle: staticmethod[[list[Any]], None] = staticmethod(random.shuffle)
+    now_ms: staticmethod[[], int] = staticmethod(wall_clock.now_ms)
     wait_acceptable = staticmethod(trio.lowlevel.wait_readable)
     resolve = staticmethod(connecting.resolve)
     open_socket = staticmethod(connecting.open_socket)

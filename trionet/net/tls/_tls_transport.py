@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+from collections.abc import Callable
 from typing import cast
 
 from ...errors import AuthenticationError
@@ -109,7 +110,7 @@ class TlsTransport:
         is_server = server_name is None
         sock.setblocking(False)
         self._socket = sock
-        self.fileno = sock.fileno
+        self.fileno: Callable[[], int] = sock.fileno
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, is_server, server_name)

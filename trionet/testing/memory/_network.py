@@ -22,6 +22,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import trio
 
@@ -74,8 +75,9 @@ class MemoryNetwork:
         trace: Callable[[NetworkEvent], None] | None = None,
     ) -> None:
         self._medium = Medium(seed, faults or NetworkFaults(), trace)
-        self.rng = random.Random(f"ids {seed}")  # noqa: S311 - repeatable
-        self.shuffle = random.Random(f"order {seed}").shuffle  # noqa: S311
+        self.rng: random.Random = random.Random(f"ids {seed}")  # noqa: S311 - repeatable
+        order = random.Random(f"order {seed}")  # noqa: S311
+        self.shuffle: Callable[[list[Any]], None] = order.shuffle
         self._epoch_ms = epoch_ms
         self._sockets: dict[int, MemorySocket] = {}
         self._listening: dict[tuple[str, int], ListeningMemorySocket] = {}
