@@ -82,8 +82,8 @@ class SystemNetwork:
 
     is_virtual = False
     rng: random.Random = random.SystemRandom()
-    shuffle = staticmethod(random.shuffle)
-    now_ms = staticmethod(wall_clock.now_ms)
+    shuffle: staticmethod[[list[Any]], None] = staticmethod(random.shuffle)
+    now_ms: staticmethod[[], int] = staticmethod(wall_clock.now_ms)
     listen = staticmethod(bind)
     wait_acceptable = staticmethod(trio.lowlevel.wait_readable)
     open_readiness = staticmethod(_readiness.open_readiness)

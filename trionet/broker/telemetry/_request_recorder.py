@@ -153,7 +153,7 @@ class RequestRecorder:
         self._typed: RequestWriter | None = None
         self._batches: deque[RowBatch] = deque()
         self._begin_batch()
-        self.has_rows = trio.Event()
+        self.has_rows: trio.Event = trio.Event()
         self.rows: int = 0
         self.batch_bytes_max = _UINT32_MAX
         self.left_out: int = 0

@@ -103,6 +103,7 @@ class TlsContexts:
     def __init__(self, settings: TlsSettings) -> None:
         self.settings: TlsSettings = settings
         self._seen = [_fingerprint(path) for path in settings.files]
+        self.context: ssl.SSLContext
         self.context, self._material = server_context(settings)
         self._replacing = Lock()  # a reload in a thread, and other settings from the loop
 

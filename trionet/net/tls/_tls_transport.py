@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import cast
 
 from ...errors import AuthenticationError
@@ -96,9 +96,9 @@ class TlsTransport:
         is_server = server_name is None
         self._socket = sock
         self._plain = plain = PlaintextTransport(sock)
-        self.fileno = sock.fileno
-        self.finish_connect = plain.finish_connect
-        self.peer_has_ended = plain.peer_has_ended
+        self.fileno: Callable[[], int] = sock.fileno
+        self.finish_connect: Callable[[], bool] = plain.finish_connect
+        self.peer_has_ended: Callable[[], bool] = plain.peer_has_ended
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, is_server, server_name)
