@@ -39,7 +39,7 @@ def is_spark_asked(arguments: list[str]) -> bool:
 
 
 def add_spark(is_asked: bool) -> None:
-    """Install what the pipelines need; who has not asked for them gets the demo without."""
+    """Install what the pipelines need; unless they were asked for, the demo can run without."""
     if is_ready(SPARK_EXTRA):
         return
     sys.stderr.write("trionet: PySpark comes next, some 400 MB; --no-spark does without\n")

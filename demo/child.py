@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 _STDERR_BYTES_MAX = 4000
-#: Who was killed is gone in some milliseconds, unless the machine has other troubles.
+#: A killed process is gone within milliseconds, unless the machine is in trouble.
 _KILL_SECONDS_MAX = 5.0
 
 
@@ -105,11 +105,11 @@ class Child:
         """
         with trio.move_on_after(_KILL_SECONDS_MAX, shield=True):
             if not self._is_gone:
-                # Of their own: whoever it has started is in its group.
+                # The processes that it has started are in its group.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
-            await self._read_stderr()  # to its end: nobody is left who could write to it
+            await self._read_stderr()  # to its end: no process is left to write to it
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 with trio.CancelScope(shield=True):
@@ -128,7 +128,7 @@ async def open_child(name: str, *arguments: str, folder: str | None = None) -> A
     Args:
         name: the module.
         arguments: for its command line.
-        folder: for temporary files, which who is killed leaves behind; by default the system's.
+        folder: for temporary files, which a killed process leaves there; the system's by default.
 
     Raises:
         ChildFailed: in a group, cancelling the block: it ended before its last report.

@@ -1,9 +1,9 @@
 """A group of consumers reads the topic from its beginning and checks every record. A process.
 
 ``python -m demo.consumers BOOTSTRAP TOPIC SECONDS``: every so many seconds one of them joins or
-leaves, and the group divides the partitions anew. All of them share one tally: what one reads
-twice, or leaves out, because partitions have moved is seen there. Told to stop, they read on to the
-end of every partition first.
+leaves, and the group rebalances. All of them share one tally, which shows what is read twice or
+skipped because partitions have moved. When asked to stop, they first read to the end of every
+partition.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from demo.roster import rosters
 from demo.tally import Tally
 
 GROUP = "flights-check"
-#: A partition moves as soon as those who have it hear of it, by the answer to a heartbeat.
+#: A partition moves once its owner learns of the rebalance, from the response to a heartbeat.
 HEARTBEAT_MS = 500
 
 
@@ -76,7 +76,7 @@ class Group:
             client_id=name,
             group_id=GROUP,
             auto_offset_reset="earliest",
-            # Who has to give up one partition goes on with its others meanwhile (KIP-429).
+            # A member that has to give up one partition keeps reading its others (KIP-429).
             partition_assignment_strategy=["cooperative-sticky"],
             heartbeat_interval_ms=HEARTBEAT_MS,
         ) as consumer:
@@ -90,16 +90,16 @@ class Group:
                 del self._members[name]
 
     async def _commit(self, consumer: trionet.Consumer) -> None:
-        """Commit all that was read, so that who comes after it begins behind that.
+        """Commit all that was read, so that the next owner of a partition begins after it.
 
-        While the group divides its partitions it takes no commits, and closing a consumer does not
-        wait for the end of that: what was not committed would be read twice.
+        During a rebalance the group takes no commits, and closing a consumer does not wait for its
+        end: what was not committed would be read twice.
         """
         while True:
             try:
                 await consumer.commit()
             except trionet.RebalanceInProgressError:
-                # Whoever asks for records takes part in the division.
+                # A consumer takes part in the rebalance while it asks for records.
                 with trio.move_on_after(HEARTBEAT_MS / 1000):
                     self._take(await consumer.next_batch())
             else:

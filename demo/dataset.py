@@ -85,7 +85,7 @@ def flights(path: Path) -> Iterator[Flight]:
                 yield from sorted(map(_flight, rows), key=lambda flight: flight.scheduled)
                 expected += timedelta(days=1)
             if expected > LAST_DAY:
-                return  # the months behind December were read before
+                return  # the months that follow December in the file were read before
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:

@@ -37,8 +37,8 @@ def delays(
         windows: how long they are, and how long they wait.
 
     Returns:
-        ``key`` and ``value`` as JSON. The key says which window, carrier and route it is: whoever
-        gets a row twice, after a micro-batch that was repeated, can tell.
+        ``key`` and ``value`` as JSON. The key is the window, carrier and route, so that a reader
+        can recognise a row that it gets twice after a micro-batch was repeated.
     """
     flights = (
         records.select(f.from_json(f.col("value").cast("string"), FLIGHT).alias("flight"))
@@ -67,7 +67,7 @@ def _statistics() -> list[Column]:
     delay, is_bad = f.col("dep_delay"), f.col("is_bad")
     return [
         f.count("*").alias("flights"),
-        f.count(delay).alias("departed"),  # who was cancelled has no delay
+        f.count(delay).alias("departed"),  # a cancelled flight has no delay
         f.count_if(delay > LATE_MINUTES).alias("late"),
         f.avg(delay).alias("delay_mean"),
         f.percentile_approx(delay, 0.9).alias("delay_p90"),

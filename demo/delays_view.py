@@ -124,7 +124,7 @@ class DelaysView(View):
     def _missing(self) -> str:
         if self._analysis.obstacle:
             return self._no_more()
-        return f"Spark tells of {self._analysis.windows} at a time, when it is over; none is yet."
+        return f"Spark reports {self._analysis.windows} at a time, once it is over; none is yet."
 
     def _no_more(self) -> str:
         return f"no delays by Spark: {self._analysis.obstacle}"

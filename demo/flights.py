@@ -105,7 +105,7 @@ class Story:
             async with trio.open_nursery() as waiting:
                 for is_over in (interrupted.wait, partial(self._all_is_done, seconds)):
                     waiting.start_soon(_cancel_after, is_over, waiting.cancel_scope)
-            # Spark is not waited for: who ends it before the year is over wants the end.
+            # Spark is not waited for: a user who stops the demo early wants it to stop.
             with trio.move_on_after(END_SECONDS_MAX):
                 await self._producer.stop()
                 await self._consumers.stop()
@@ -121,7 +121,7 @@ class Story:
         await self._producer.first_report()
 
     async def _all_is_done(self, seconds: float) -> None:
-        """Wait for the end of the time, or of the year, until everybody has taken all of it."""
+        """Wait until the time is over, or all flights of the year have been processed."""
         await self.begun()
         with trio.move_on_after(seconds):
             await self._producer.finished()
@@ -223,7 +223,7 @@ async def _make_topic(bootstrap_servers: str) -> None:
 
 
 def ending_signals() -> Iterator[signal.Signals]:
-    """Those that end it; a closed terminal does not if somebody said so, as ``nohup`` does."""
+    """Those that end it; a closed terminal does not if SIGHUP is ignored, as by ``nohup``."""
     yield from (signal.SIGINT, signal.SIGTERM)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         yield signal.SIGHUP
@@ -231,8 +231,8 @@ def ending_signals() -> Iterator[signal.Signals]:
 
 async def _watch_signals(signals: AsyncIterator[int], interrupted: trio.Event) -> None:
     async for number in signals:
-        # A terminal that is closed is told by the system and by the shell: not by a user who is
-        # in a hurry.
+        # Both the system and the shell send SIGHUP when a terminal closes, so the second one is
+        # not a user in a hurry.
         if interrupted.is_set() and number != signal.SIGHUP:
             raise KeyboardInterrupt
         interrupted.set()
@@ -340,7 +340,7 @@ def main() -> int:
             arguments.seconds,
             arguments.change_seconds,
         )
-        status = tell(result)
+        status = print_result(result)
     except* ChildFailed as group:
         for failure in leaves(group):
             print(f"demo: {failure}", file=sys.stderr)
@@ -348,17 +348,17 @@ def main() -> int:
     except* KeyboardInterrupt:
         status = 130
     except* BrokenPipeError:
-        # Whoever read our output has had enough of it, as `head` has.
+        # The reader of our output has had enough of it, as `head` has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     return status
 
 
-def tell(result: Result) -> int:
-    """Print how it ended; the exit status.
+def print_result(result: Result) -> int:
+    """Print how it ended. Returns the exit status.
 
     Raises:
-        BrokenPipeError: nobody reads it.
+        BrokenPipeError: the reader of standard output is gone.
     """
     figures, broker, errors, keys, analysis, telemetry = result
     write([*analysis.summary(), *telemetry.news(), *summary(figures, broker, errors, keys)])

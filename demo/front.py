@@ -53,7 +53,7 @@ class PlainLines:
 
     async def run(self, story: Shown) -> None:
         lines = [story.title]
-        told: list[str] = []
+        printed: list[str] = []
         divided = ""
         await story.begun()
         while True:
@@ -64,10 +64,10 @@ class PlainLines:
             if figures.is_divided(story.partitions) and (text := group_line(figures)) != divided:
                 lines.append(f"         {text}")
                 divided = text
-            if (news := [*story.analysis.news(), *story.telemetry.news()]) != told:
+            if (news := [*story.analysis.news(), *story.telemetry.news()]) != printed:
                 lines += [f"         {line}" for line in news]
-                told = news
-            # In a thread: whoever reads the pipe may be slow.
+                printed = news
+            # In a thread: the reader of the pipe may be slow.
             await trio.to_thread.run_sync(write, lines)
             lines = []
 
@@ -76,19 +76,19 @@ def write(lines: Iterable[str]) -> None:
     """Print lines.
 
     Raises:
-        BrokenPipeError: nobody reads them.
+        BrokenPipeError: the reader of standard output is gone.
     """
     try:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
     except OSError as error:
-        if error.errno == errno.EIO:  # the terminal has gone: nobody reads that, either
+        if error.errno == errno.EIO:  # the terminal is gone
             raise BrokenPipeError(*error.args) from error
         raise
 
 
 def front_for(broker: trionet.Broker, pipeline_topic: str | None = None) -> Front:
-    """The dashboard if there is a terminal with somebody in front of it, else plain lines.
+    """The dashboard if there is an interactive terminal, else plain lines.
 
     Args:
         broker: the one that is shown.

@@ -15,7 +15,7 @@ WHAT_TO_DO = (
     f"install {JAVA_MIN} or newer (Debian, Ubuntu: apt-get install"
     f" openjdk-{JAVA_MIN}-jre-headless), or set JAVA_HOME"
 )
-_ANSWER_SECONDS_MAX = 20
+_VERSION_SECONDS_MAX = 20
 
 
 def no_java() -> str:
@@ -29,7 +29,7 @@ def no_java() -> str:
     if java is None:
         return f"there is no Java; {WHAT_TO_DO}"
     version = _version(java)
-    if version is None:  # as macOS has one that only tells where to get one
+    if version is None:  # such as the stub of macOS, which only says where to get one
         return f"{java} does not run; {WHAT_TO_DO}"
     if version < JAVA_MIN:
         return f"{java} is Java {version}; {WHAT_TO_DO}"
@@ -44,7 +44,7 @@ def _version(java: str) -> int | None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_ANSWER_SECONDS_MAX,
+            timeout=_VERSION_SECONDS_MAX,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -63,7 +63,7 @@ def summary(
     calls = sorted(broker.calls.items(), key=lambda item: -item[1])
     by_api = ", ".join(f"{name} {count}" for name, count in calls)
     replayed = f"Replayed the flights up to {figures.clock} in {figures.seconds:.1f} s"
-    requests = f"The broker answered {sum(broker.calls.values())} requests ({by_api})"
+    requests = f"The broker handled {sum(broker.calls.values())} requests ({by_api})"
     network = f"took {size(broker.server.bytes_received)}, gave {size(broker.server.bytes_sent)}"
     lines = [
         f"{replayed}: {figures.produced} records produced, {figures.consumed} consumed.",

@@ -1,6 +1,6 @@
 """``python3 demo netstrings``: Kafka's network layer serves netstrings, such as ``5:hello,``.
 
-Clients get back what they send, reversed. Who breaks the rules is disconnected, and nobody else.
+Clients get back what they send, reversed. Only a client that breaks the rules is disconnected.
 """
 
 import argparse
@@ -37,7 +37,7 @@ async def reverse(request: Request) -> bytes:
     return bytes(request.payload[::-1])
 
 
-async def goes_as_told() -> bool:
+async def is_as_expected() -> bool:
     actual = []
     async with trio.open_nursery() as nursery:
         serve = partial(trionet.serve, dialect=NETSTRINGS)
@@ -56,4 +56,4 @@ async def goes_as_told() -> bool:
 
 if __name__ == "__main__":
     argparse.ArgumentParser(prog="python3 demo netstrings", description=__doc__).parse_args()
-    sys.exit(0 if trio.run(goes_as_told) else 1)
+    sys.exit(0 if trio.run(is_as_expected) else 1)

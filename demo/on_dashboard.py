@@ -38,6 +38,6 @@ class OnDashboard:
 
 
 def own_views(story: Shown) -> list[View]:
-    """The demo's own pages; of Spark's delays there is none if nobody wants them."""
+    """The demo's own pages; that of Spark's delays only if they were asked for."""
     delays = [DelaysView(story.analysis)] if story.analysis.is_shown else []
     return [FlightsView(story), *delays]

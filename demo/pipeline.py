@@ -2,7 +2,7 @@
 
 ``python -m demo.pipeline BOOTSTRAP TOPIC RESULTS SPEED FOLDER``: from one topic to another, by
 ``format("trionet")``. Spark keeps its files in the folder, and the checkpoint: started again with
-it, the query goes on where it was. Told to stop, it takes first what the topic has.
+it, the query goes on where it was. When asked to stop, it first processes what the topic has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TRIGGER_SECONDS = 1
 
 
 class Counts:
-    """What the micro-batches have done so far, by what Spark tells of the last ones."""
+    """What the micro-batches have done so far, from what Spark reports of the last ones."""
 
     def __init__(self) -> None:
         self._read = self._late = 0
@@ -40,8 +40,8 @@ class Counts:
         What is too late is counted in groups: Spark adds up the flights of a window, carrier and
         route before it looks at the watermark.
         """
-        told = query.recentProgress
-        for progress in told:
+        recent = query.recentProgress
+        for progress in recent:
             # Not by its number: Spark gives a trigger that finds nothing that of the next one.
             if progress.timestamp > self._newest:
                 self._newest = progress.timestamp
@@ -49,14 +49,14 @@ class Counts:
                 self._late += sum(
                     each.numRowsDroppedByWatermark for each in progress.stateOperators
                 )
-        if not told:
+        if not recent:
             return {}
-        [behind] = lag(told[-1])
+        [topic_lag] = lag(recent[-1])
         return {
             "read": self._read,
-            "waiting": behind.total_offsets_behind_latest,
+            "waiting": topic_lag.total_offsets_behind_latest,
             "late": self._late,
-            "batch_ms": told[-1].durationMs.get("triggerExecution"),
+            "batch_ms": recent[-1].durationMs.get("triggerExecution"),
         }
 
 

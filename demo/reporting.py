@@ -28,7 +28,7 @@ async def hear(stop: trio.Event) -> None:
     async with trio.lowlevel.FdStream(os.dup(_stdin())) as stdin:
         async for _ in stdin:
             stop.set()
-    # Nobody is left to say goodbye to, and no broker to wait for.
+    # The demo and its broker are gone, so there is no one to report to and nothing to wait for.
     os._exit(1)
 
 

@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import count, cycle
 
-#: How many there are, over and over; never none, or nobody would read.
+#: How many there are, over and over; never none, since someone has to read.
 SIZES = (2, 3, 4, 3, 2, 1)
 
 
 def rosters(sizes: Sequence[int] = SIZES) -> Iterator[list[str]]:
-    """The names of those who are there, without end: who comes is new, who goes is the oldest."""
+    """Yield the names of the members, without end: a joining one is new, the oldest one leaves."""
     present: deque[str] = deque()
     numbers = count(1)
     for size in cycle(sizes):

@@ -1,8 +1,8 @@
 """Folders for the files of children, which clean nothing up when they are killed.
 
-A demo that is killed itself, as by ``kill -9``, leaves its folder behind, and the next demo removes
-it. Whether its demo still runs is told by a lock on a file in it, which goes with its owner: the
-number of a process says nothing where containers share the folder of temporary files.
+The folder of a demo that is killed itself, as by ``kill -9``, is removed by the next demo. A lock
+on a file in it shows whether its demo still runs, since it goes with its owner: a process id says
+nothing where containers share the folder of temporary files.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def scratch_folder() -> Iterator[str]:
 
 
 def _remove_if_left(folder: Path) -> None:
-    """Remove a folder whose lock nobody holds; one without a lock may be about to get it."""
+    """Remove a folder whose lock no process holds; one without a lock may be about to get it."""
     lock = _locked(folder / _LOCK)
     if lock is None:
         return
     try:
         if _HAS_LOCKS:
-            # Of somebody else's it cannot, and need not.
+            # Another user's folder cannot be removed, and need not be.
             shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(lock)

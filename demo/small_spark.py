@@ -1,6 +1,6 @@
-"""What both Sparks of the demo are told: to be small, to start soon, and where their files go.
+"""Settings of both Sparks of the demo: to be small, to start soon, and where their files go.
 
-Who is killed cleans nothing up; so all of it is below a folder that somebody else removes.
+A killed process cleans nothing up, so all files are below a folder that another one removes.
 """
 
 from __future__ import annotations

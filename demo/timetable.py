@@ -13,11 +13,11 @@ FLIGHTS_MAX = 1000
 
 
 class Timetable:
-    """The flights behind the first one, as they become due.
+    """The flights after the first one, as they become due.
 
     Args:
         first: the flight that the replay begins with, at 0 seconds.
-        rest: those behind it.
+        rest: those after it.
         speed: how much faster than in 2013; infinite for as fast as possible, then all are due.
     """
 
@@ -35,7 +35,7 @@ class Timetable:
     def take(self, seconds: float) -> list[Flight]:
         """The flights that leave up to a time or within a tick after it.
 
-        Who is late takes all that has become due meanwhile, up to :data:`FLIGHTS_MAX`.
+        A caller that is late takes all that has become due meanwhile, up to :data:`FLIGHTS_MAX`.
         """
         taken: list[Flight] = []
         while (flight := self._next) is not None and len(taken) < FLIGHTS_MAX:

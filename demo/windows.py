@@ -22,7 +22,7 @@ class Windows(NamedTuple):
 
     Attributes:
         length: of one window.
-        offset: how far behind a multiple of its length since the epoch each begins.
+        offset: how long after a multiple of its length since the epoch each begins.
         delay: how long a window stays open for flights that come late.
     """
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 # For what lies beside this file.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -24,6 +28,19 @@ NEVER_MADE = {
     name
     for page in API.glob("*.rst")
     for name in re.findall(r"^\.\. autoclass:: (\w+)\(\)$", page.read_text("utf-8"), re.MULTILINE)
+}
+
+#: The public name of each thing, by the module that defines it and its name there.
+PUBLIC_NAMES = {
+    f"{value.__module__}.{value.__qualname__}": f"{module}.{name}"
+    for page in API.glob("*.rst")
+    for module, names in re.findall(
+        r"^\.\. currentmodule:: (\S+)$(.*?)(?=^\.\. currentmodule|\Z)",
+        page.read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    for name in re.findall(r"^\.\. auto(?:class|exception|function):: (\w+)", names, re.MULTILINE)
+    for value in [getattr(import_module(module), name)]
 }
 
 project = "trionet"
@@ -50,7 +67,7 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
-# Attributes of a class are told in its docstring; as fields of it they are not told twice.
+# Attributes of a class are in its docstring; they are not repeated as its fields.
 napoleon_use_ivar = True
 add_module_names = False
 python_use_unqualified_type_names = True
@@ -73,13 +90,15 @@ html_show_copyright = False
 def mend_docstring(
     _app: object, what: str, name: str, _obj: object, _options: object, lines: list[str]
 ) -> None:
-    """What Napoleon does not do with a docstring of ours, before its turn.
+    """Prepare a docstring for Napoleon.
 
-    Arguments of what no user makes are left out, and errors that are told of together may stand in
-    two lines.
+    Arguments of classes that users do not create are left out, and errors that are documented
+    together may be in two lines.
     """
     if what == "class" and name.rpartition(".")[2] in NEVER_MADE:
         leave_out_arguments(lines)
+    if what in ("attribute", "data", "property"):
+        lines.insert(0, "")  # Napoleon takes what is before a colon in the first line for a type
     for number in reversed(range(len(lines) - 1)):
         is_list_of_errors = re.fullmatch(r" {4}[A-Z][\w.]*(?:, [A-Za-z][\w.]*)*,", lines[number])
         if is_list_of_errors:
@@ -112,7 +131,7 @@ def name_defaults(
     _app: object,
     _what: str,
     _name: str,
-    _obj: object,
+    obj: object,
     _options: object,
     signature: str | None,
     returned: str | None,
@@ -120,10 +139,45 @@ def name_defaults(
     """Show defaults by their names, where Sphinx has not found these in the source."""
     for shown, value in NAMED.items():
         signature = signature and signature.replace(shown, value)
+    if signature and isinstance(obj, type) and attrs.has(obj):
+        signature = show_defaults(signature, obj)
     return signature, returned
+
+
+def show_defaults(signature: str, value: type[attrs.AttrsInstance]) -> str:
+    """Show the defaults of attrs' fields, not where the generated ``__init__`` has them from."""
+    for field in attrs.fields(value):
+        shown = text_of_default(field.default)
+        signature = signature.replace(f"attr_dict['{field.name}'].default", shown)
+        signature = re.sub(rf"(\b{field.alias}: [^=]+) = NOTHING", rf"\1 = {shown}", signature)
+    return signature
+
+
+def text_of_default(default: Any) -> str:
+    """A default as one would write it; dots for a value that a function computes."""
+    makes = getattr(default, "factory", None)
+    if makes is not None:
+        name = makes.__name__
+        return {"dict": "{}", "tuple": "()", "<lambda>": "..."}.get(name, f"{name}()")
+    if isinstance(default, Enum):
+        return f"{type(default).__name__}.{default.name}"
+    return NAMED.get(repr(default), repr(default))
+
+
+def link_public_name(_app: Any, environment: Any, node: Any, content: Any) -> Any:
+    """Link what an annotation calls by its private module to the page of its public name."""
+    public = PUBLIC_NAMES.get(node.get("reftarget", ""))
+    if node.get("refdomain") != "py" or public is None:
+        return None
+    domain = environment.domains["py"]
+    found = domain.resolve_any_xref(
+        environment, node["refdoc"], environment.app.builder, public, node, content
+    )
+    return found[0][1] if found else None
 
 
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("missing-reference", link_public_name)
     app.connect("autodoc-process-signature", name_defaults)
     app.connect("autodoc-process-docstring", mend_docstring, priority=100)

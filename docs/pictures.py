@@ -75,7 +75,7 @@ async def picture(source: Source, model: Model, view: View) -> str:
 
 
 async def work(nursery: trio.Nursery, servers: str) -> None:
-    """Give the broker something to do: tills, baristas, somebody who asks, and a stranger."""
+    """Give the broker something to do: tills, baristas, an enquirer, and a stranger."""
     async with trionet.open_admin(servers) as admin:
         (await admin.create_topics(["orders", "invoices"])).checked()
     for number in range(3):

@@ -189,7 +189,7 @@ def test_who_wants_it_compiled_gets_nothing_else(project: Project, tmp_path: Pat
 
 
 @needs_compiler
-def test_who_wants_it_compiled_is_told_everything(project: Project) -> None:
+def test_a_compiled_build_that_was_asked_for_explains_everything(project: Project) -> None:
     project.module.write_text(f"one: int = ''\ntwo: str = 2\n{MARK}\n", "utf-8")
 
     _, stderr = project.build(TRIONET_PURE="0")

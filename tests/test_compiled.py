@@ -111,7 +111,7 @@ def test_the_wheel_has_every_source_and_every_compiled_module() -> None:
     assert {LIBRARY, *sources, *compiled} == packed
 
 
-def test_nothing_tells_where_it_was_built() -> None:
+def test_nothing_shows_where_it_was_built() -> None:
     package = Path(trionet.__file__).parents[1]
     libraries = [path.read_bytes() for path in package.rglob(f"*{SUFFIX}")]
 

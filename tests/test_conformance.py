@@ -101,7 +101,7 @@ def test_every_core_line_and_nearly_every_one_beyond_is_shown_by_a_test() -> Non
     assert [] == found
 
 
-def test_the_report_names_every_line_and_tells_by_its_exit_code_what_it_found(
+def test_the_report_names_every_line_and_its_exit_code_says_what_it_found(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(SystemExit) as caught:

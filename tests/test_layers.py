@@ -19,7 +19,6 @@ PACKAGE = Path(__file__).resolve().parent.parent / "trionet"
 #: Every folder and module directly below ``trionet/`` has a level, or the first test fails.
 LEVELS = {
     "errors": 0,
-    "_pure": 0,
     "_util": 0,
     "protocol": 1,
     "metrics": 1,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -121,7 +123,7 @@ def test_nothing_is_left_for_later() -> None:
 def test_compiled_code_loses_no_cause() -> None:
     """`raise … from …` is `raise …` in what mypyc compiles."""
     found = complaints(
-        f"{path}:{node.lineno}: its cause would be lost; use raise_from of _util/raising.py"
+        f"{path}:{node.lineno}: its cause would be lost; use raise_from of _util/_compiling.py"
         for path in marked_files(ROOT)
         for node in ast.walk(tree_of(ROOT / path))
         if isinstance(node, ast.Raise) and node.cause is not None
@@ -241,5 +243,136 @@ def test_a_handler_that_is_too_wide_is_seen(source: str, lines: list[int]) -> No
 )
 def test_a_name_with_a_better_one_is_seen(name: str, source: str, lines: list[int]) -> None:
     actual = uses(name, ast.parse(source))
+
+    assert lines == actual
+
+
+class Form(NamedTuple):
+    """A form that has a better one, by the glossary of docs/contributing.md.
+
+    Attributes:
+        pattern: of text in lower case, with identifiers divided into words.
+        instead: what to write.
+        is_of_names: whether only an identifier may not have it.
+    """
+
+    pattern: str
+    instead: str
+    is_of_names: bool = False
+
+
+class Allowed(NamedTuple):
+    """A form that is right where it is.
+
+    Attributes:
+        place: how the paths of the files begin.
+        pattern: of the text as it is written.
+        reason: why it stays.
+    """
+
+    place: str
+    pattern: str
+    reason: str
+
+
+FORMS = [
+    Form("(un)?answer(s|ed|ing)?", "response, respond; or what is said"),
+    Form("told|tells?|telling", "report, return, log, name, say; distinguish"),
+    Form("whoever|somebody|nobody|everybody", "the client, caller or task that it is"),
+    Form("behind", "after, below, beyond"),
+    Form(r"not\s+let\s+in", "reject, refuse"),
+    Form(r"is\s+no\s+(topic\s+)?id", "invalid id …: expected …"),
+    Form(r"truth\s+values?", "a boolean (true or false)"),
+    Form("chance", "rng", is_of_names=True),
+    Form("inflation", "decompression"),
+    Form(r"(?<!in\s)the\s+background(?!\s+(task|work))", "the task that it is"),
+]
+
+ALLOWED = [
+    Allowed("docs/contributing.md", r"(?m)^\|.*\|$", "the glossary itself"),
+    Allowed("trionet/dashboard/", r"(?i)\b_?answers?\b", "a person fills in a form"),
+    Allowed("trionet/cli/decode/", r"""["']answers["']""", "a field of the output"),
+    Allowed("docs/reference/cli.md", "`answers`", "a field of the output"),
+    Allowed("trionet/spark/pipeline/", '"(un)?answered"', "values in the results"),
+    Allowed("docs/reference/pipeline.md", "`(un)?answered`", "values in the results"),
+    Allowed("trionet/testing/faults/_faults.py", r"def answer\(", "a public name, deprecated"),
+    Allowed("docs/", r"`(faults\.)?answer`", "a public name, deprecated"),
+    Allowed("", "send_unanswered", "a public name"),
+    Allowed("", "(?i)offsets_?behind_?latest", "the connector's name"),
+    Allowed("", "(?i)(lags?|offsets?|offset is|wait|queued) behind", "a lag, or a queue"),
+    Allowed("", "behind the current one", "a lag"),
+    Allowed("", r"(left|leaves?)[ _](\w+?[ _]){0,2}behind", "that is, not removed"),
+    Allowed("", "behind (a proxy|a rule|the interface)", "in its own sense"),
+]
+
+
+def place_of_forms(path: Path) -> str:
+    """The part of the sources that a file belongs to."""
+    package, *parts = path.relative_to(ROOT).parts
+    is_folder = package == "trionet" and len(parts) > 1 and not parts[0].startswith("_")
+    return f"{package}/{parts[0]}" if is_folder else package
+
+
+#: The tests, and the files beside all folders, may use any form.
+PLACES_OF_FORMS = sorted(
+    {place_of_forms(path) for path in FILES} - {"tests", ".ci", "pyproject.toml"}
+)
+
+
+@pytest.mark.parametrize("place", PLACES_OF_FORMS)
+def test_forms_that_have_a_better_one_are_not_used(place: str) -> None:
+    found = complaints(
+        f"{name_of(path)}:{line}: {text!r}; instead: {instead}"
+        for path in FILES
+        if place_of_forms(path) == place
+        for line, text, instead in forms(name_of(path), text_of(path))
+    )
+
+    assert not found, found
+
+
+def forms(name: str, text: str) -> Iterator[tuple[int, str, str]]:
+    """The line of each form in a file, the form itself, and what to write instead."""
+    names = words(names_only(text)) if name.endswith(".py") else ""
+    for allowed in ALLOWED:
+        if name.startswith(allowed.place):
+            text = re.sub(allowed.pattern, "", text)
+    prose = words(text)
+    for form in FORMS:
+        searched = names if form.is_of_names else prose
+        for found in re.finditer(rf"\b({form.pattern})\b", searched):
+            yield searched.count("\n", 0, found.start()) + 1, found[0], form.instead
+
+
+def words(text: str) -> str:
+    """The text in lower case, with a blank between the words of each identifier."""
+    return re.sub("_|(?<=[a-z])(?=[A-Z])", " ", text).lower()
+
+
+def names_only(source: str) -> str:
+    """The identifiers of each line."""
+    lines = [""] * (source.count("\n") + 2)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.NAME:
+            lines[token.start[0] - 1] += f" {token.string}"
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        ("trionet/net/x.py", "# Nobody is told.\n", [1, 1]),
+        ("trionet/net/x.py", 'def f():\n    """The answer."""\n', [2]),
+        ("trionet/net/x.py", "x = 1\nis_answered = PendingAnswer = 'unanswered'\n", [2, 2, 2]),
+        ("trionet/net/x.py", "rng = self._chance\nx = 'by chance'\n", [1]),
+        ("trionet/net/x.py", "send_unanswered()\nx.offsetsBehindLatest\n", []),
+        ("trionet/dashboard/x.py", "answers = 'the answer'\nanswered = 1\n", [2]),
+        ("docs/x.md", "Told to stop, it lags behind.\nWhat comes behind it.\n", [1, 2]),
+        ("docs/x.md", "It runs in the background.\nThe background fails.\n", [2]),
+        ("docs/x.md", "A storyteller's foretold.\n", []),
+    ],
+)
+def test_a_form_with_a_better_one_is_seen(name: str, text: str, lines: list[int]) -> None:
+    actual = sorted(line for line, _, _ in forms(name, text))
 
     assert lines == actual

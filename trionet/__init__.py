@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 if os.environ.get("TRIONET_PURE", "0") not in {"", "0"}:  # before any other module of the package
-    from trionet._pure import prefer_source
+    from trionet._util._imports import prefer_source
 
     prefer_source()
     _prefers_source = True

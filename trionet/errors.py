@@ -180,7 +180,7 @@ class SendBatchError(TrionetError):
         self.failures = failures
         self.may_have_been_written: bool = any(_may_have_been_written(each) for _, each in failures)
         # Set here, because compiled code cannot use `raise ... from`.
-        self.__cause__ = failures[0][1]
+        self.__cause__: BaseException | None = failures[0][1]
 
     def __str__(self) -> str:
         number, error = self.failures[0]
@@ -209,7 +209,7 @@ class UndeliveredError(TrionetError):
         self.may_have_been_written: bool = any(
             _may_have_been_written(each[-1]) for each in failures
         )
-        self.__cause__ = failures[0][-1] if failures else None
+        self.__cause__: BaseException | None = failures[0][-1] if failures else None
 
     def __str__(self) -> str:
         text = "1 record failed, and its delivery was never awaited"

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Awaitable, Callable
 
 import pytest
+import trio
 
-from trionet._util._raising import again, raise_from
-from trionet.errors import ApiError, DisconnectedError
+from trionet._util._raising import again, raise_single_error
+from trionet.errors import ApiError
 
 
 def raised(error: Exception) -> Exception:
@@ -45,7 +47,7 @@ def test_where_a_fault_came_from_stays_known() -> None:
     assert before == traceback.extract_tb(fault.__traceback__)
 
 
-def test_error_that_nobody_can_copy_is_raised_itself() -> None:
+def test_error_that_cannot_be_copied_is_raised_itself() -> None:
     class Two(Exception):
         def __init__(self, one: int, two: int) -> None:
             super().__init__(one + two)
@@ -55,16 +57,110 @@ def test_error_that_nobody_can_copy_is_raised_itself() -> None:
     assert error is again(error)
 
 
-@pytest.mark.parametrize("cause", [OSError("disk"), None])
-def test_cause_is_told_and_nothing_beside_it(cause: Exception | None) -> None:
-    def fail() -> None:
+async def in_hidden_nurseries(body: Callable[[trio.Nursery], Awaitable[None]]) -> None:
+    with raise_single_error() as caller:
+        async with trio.open_nursery(), trio.open_nursery() as nursery:
+            with caller.block():
+                await body(nursery)
+
+
+async def test_an_error_leaves_hidden_nurseries_as_itself() -> None:
+    error = KeyError("x")
+
+    async def body(nursery: trio.Nursery) -> None:
+        raise error
+
+    with pytest.raises(KeyError) as raised:
+        await in_hidden_nurseries(body)
+
+    assert error is raised.value
+    assert (None, None) == (error.__context__, error.__cause__)
+
+
+async def test_the_error_of_a_task_does_too() -> None:
+    error = KeyError("x")
+
+    async def fail() -> None:
+        raise error
+
+    async def body(nursery: trio.Nursery) -> None:
+        nursery.start_soon(fail)
+        await trio.sleep_forever()
+
+    with pytest.raises(KeyError) as raised:
+        await in_hidden_nurseries(body)
+
+    assert error is raised.value
+
+
+async def test_its_own_context_and_cause_stay() -> None:
+    async def body(nursery: trio.Nursery) -> None:
         try:
-            int("x")
-        except ValueError:
-            raise_from(DisconnectedError("no"), cause)
+            raise KeyError("inner")
+        except KeyError as cause:
+            raise ValueError("outer") from cause
 
-    with pytest.raises(DisconnectedError) as found:
-        fail()
+    with pytest.raises(ValueError, match="outer") as raised:
+        await in_hidden_nurseries(body)
 
-    assert cause is found.value.__cause__
-    assert found.value.__suppress_context__
+    assert isinstance(raised.value.__context__, KeyError)
+    assert raised.value.__context__ is raised.value.__cause__
+
+
+async def test_a_group_of_the_caller_stays_whole() -> None:
+    own = ExceptionGroup("mine", [KeyError("x")])
+
+    async def body(nursery: trio.Nursery) -> None:
+        raise own
+
+    with pytest.RaisesGroup(KeyError) as raised:
+        await in_hidden_nurseries(body)
+
+    assert own is raised.value
+
+
+async def test_several_errors_stay_a_group() -> None:
+    async def fail() -> None:
+        raise ValueError("task")
+
+    async def body(nursery: trio.Nursery) -> None:
+        nursery.start_soon(fail)
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise KeyError("body")
+
+    with pytest.RaisesGroup(ValueError, KeyError, flatten_subgroups=True):
+        await in_hidden_nurseries(body)
+
+
+async def test_what_was_cancelled_beside_an_error_is_not_reported() -> None:
+    error = KeyError("x")
+
+    with trio.CancelScope() as scope:
+
+        async def body(nursery: trio.Nursery) -> None:
+            nursery.start_soon(trio.sleep_forever)
+            scope.cancel()
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise error
+
+        with pytest.raises(KeyError) as raised:
+            await in_hidden_nurseries(body)
+
+    assert error is raised.value
+
+
+async def test_a_cancellation_goes_on_its_way() -> None:
+    with trio.CancelScope() as scope:
+
+        async def body(nursery: trio.Nursery) -> None:
+            nursery.start_soon(trio.sleep_forever)
+            scope.cancel()
+            await trio.sleep_forever()
+
+        await in_hidden_nurseries(body)
+
+    assert scope.cancelled_caught

@@ -1,4 +1,4 @@
-"""The dashboard: what it costs a busy and an idle broker, and how soon the screen answers.
+"""The dashboard: what it costs a busy and an idle broker, and how soon the screen responds.
 
 * busy: a broker with its dashboard open in the same process is loaded in turns with one without;
   instructions outside the kernel hardly depend on what else the machine does.

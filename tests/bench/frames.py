@@ -45,7 +45,7 @@ def _frame(api_key: int, version: int, body: bytes, zeros: tuple[int, ...], clie
 
 
 def api_versions(client: str = CLIENT) -> Frame:
-    """ApiVersions v3; its answer has header version 0, then the error code."""
+    """ApiVersions v3; its response has header version 0, then the error code."""
     return _frame(API_VERSIONS, 3, _compact(b"bench") + _compact(b"1") + _NO_TAGS, (8,), client)
 
 

@@ -62,7 +62,7 @@ def _one(side: str, seconds: float) -> dict[str, float]:
 
 
 def _said_hello(sock: socket.socket) -> None:
-    """One request and its answer, so that the server has everything it keeps for a connection."""
+    """One request and its response, so that the server has everything it keeps for a connection."""
     sock.sendall(FRAME.content)
     if sock.recv(len(FRAME.content), socket.MSG_WAITALL) != FRAME.content:
         raise RuntimeError("the echo differs")

@@ -24,8 +24,8 @@ class Frame:
 
     Attributes:
         content: the whole frame, size prefix included.
-        is_kafka: it has a correlation id that counts up; else the answer must be the same bytes.
-        zeros: offsets of two-byte error codes in the answer (size prefix included).
+        is_kafka: it has a correlation id that counts up; else the response must be the same bytes.
+        zeros: offsets of two-byte error codes in the response (size prefix included).
     """
 
     content: bytes
@@ -37,7 +37,7 @@ def load(port: int, connections: int, seconds: float, frame: Frame) -> dict[str,
     """Requests per second and latencies in µs, the generator on a core of its own.
 
     Raises:
-        RuntimeError: an answer was wrong or missing, or the connection ended.
+        RuntimeError: a response was wrong or missing, or the connection ended.
         Unavailable: there is no C compiler.
     """
     with load_command(port, connections, seconds, frame) as command, pinned_to(LOAD_CORE):
@@ -61,7 +61,7 @@ def load_command(
         connections: how many there are.
         seconds: for how long.
         frame: what is sent.
-        rate: requests a second at most; 0 for as many as the server answers.
+        rate: requests a second at most; 0 for as many as the server handles.
 
     Raises:
         Unavailable: there is no C compiler.

@@ -110,7 +110,7 @@ def _read_header(payload: bytes) -> tuple[int, int, int, str | None, int]:
 
 
 def _answered(data: bytes, answer: Callable[[Any], Message]) -> Statement:
-    """From the bytes of a request to the chunks of its answer; both are checked once."""
+    """From the bytes of a request to the chunks of its response; both are checked once."""
     response = _whole(data, answer)
     assert response
     return Statement("whole(data, answer)", {"whole": _whole, "data": data, "answer": answer})

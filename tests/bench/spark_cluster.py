@@ -211,7 +211,7 @@ def _cpu_seconds(pid: int) -> float:
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     except FileNotFoundError:
-        return 0.0  # the `ps` that has told of it
+        return 0.0  # the `ps` that has reported it
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

@@ -1,4 +1,4 @@
-"""What a task of a Spark source does with fetched records: whole answers to columns of Arrow.
+"""What a task of a Spark source does with fetched records: whole responses to columns of Arrow.
 
 Beside it a loop over the same records, which makes the columns of lists. Batches of 16 KB, as
 producers make them by default, and large ones.
@@ -59,7 +59,7 @@ def measure(options: Options) -> Measured:
 
 
 def _answer(size: int, batch_bytes: int, codec: int) -> tuple[bytes, int]:
-    """Batches up to the size of an answer, and how many records they hold."""
+    """Batches up to the size of a response, and how many records they hold."""
     rng = random.Random(size)
     count = batch_bytes // (size + 10)
     batches: list[bytes] = []

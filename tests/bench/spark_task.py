@@ -1,4 +1,4 @@
-"""What a session of Spark is asked to measure, and what it answers."""
+"""What a session of Spark is asked to measure, and what its responses are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting: how long until a broker answers its first ApiVersions request, and its memory then.
+"""Starting: how long until a broker responds to its first ApiVersions request, and its memory then.
 
 "in process" is `open_broker()` inside a running trio program that has imported everything; "exec"
 starts a process. Kafka's data folder is formatted beforehand.

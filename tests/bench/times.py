@@ -63,7 +63,7 @@ def _stamp(turn: list[TimedRequest], times: list[RequestTimes]) -> None:
     for request in turn:
         request.taken_ns = now_ns
         now_ns = perf_counter_ns()
-        request.handled_ns = request.answered_ns = now_ns
+        request.handled_ns = request.responded_ns = now_ns
     for request in turn:
         request.picked_up_ns = now_ns
         request.sent_ns = now_ns = perf_counter_ns()

@@ -10,17 +10,17 @@ from functools import cache
 
 # What OpenSSL agrees on with itself for a certificate on an elliptic curve.
 CIPHERS = {"TLSv1.3": "TLS_AES_256_GCM_SHA384", "TLSv1.2": "ECDHE-ECDSA-AES256-GCM-SHA384"}
-# A prime number of bytes, so that pieces of an answer in another order make another answer.
+# A prime number of bytes, so that pieces of a response in another order make another response.
 _PATTERN = bytes(range(251))
 
 
 def request_for(size: int) -> bytes:
-    """The frame that asks for an answer of ``size`` bytes."""
+    """The frame that asks for a response of ``size`` bytes."""
     return (4).to_bytes(4, "big") + size.to_bytes(4, "big")
 
 
 @cache
 def answer_to(payload: bytes) -> bytes:
-    """The frame that answers a request's payload; made once for each size."""
+    """The frame that responds to a request's payload; made once for each size."""
     size = int.from_bytes(payload, "big")
     return payload + (_PATTERN * (size // len(_PATTERN) + 1))[:size]

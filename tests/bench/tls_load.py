@@ -32,13 +32,13 @@ _dropped = bytearray(RECEIVE_BYTES)
 
 
 class Peer:
-    """A connection that asks for answers of one size, for the first when it has shaken hands.
+    """A connection that asks for responses of one size, for the first when it has shaken hands.
 
     Args:
         answer_bytes: their size, without what says so.
 
     Attributes:
-        wire_bytes: how much ciphertext the last answer that was checked took.
+        wire_bytes: how much ciphertext the last response that was checked took.
     """
 
     def __init__(self, port: int, context: ssl.SSLContext, answer_bytes: int) -> None:
@@ -56,14 +56,14 @@ class Peer:
         self._go_on()
 
     def ask(self) -> None:
-        """Send a request whose answer is for :meth:`check`."""
+        """Send a request whose response is for :meth:`check`."""
         self._received.clear()
         self.wire_bytes = 0
         self._tls.write(self._request)
         self._flush()
 
     def check(self) -> bool:
-        """Take and decrypt what has arrived; whether that was the rest of an answer."""
+        """Take and decrypt what has arrived; whether that was the rest of a response."""
         data = self.sock.recv(RECEIVE_BYTES)
         if not data:
             raise EOFError("the server closed the connection")
@@ -72,13 +72,13 @@ class Peer:
         return self._go_on()
 
     def ask_again(self) -> None:
-        """Send a request whose answer is for :meth:`drop`, and as long as the last one."""
+        """Send a request whose response is for :meth:`drop`, and as long as the last one."""
         self._tls.write(self._request)
         self._flush()
         self._to_drop = self.wire_bytes
 
     def drop(self) -> bool:
-        """Take what has arrived as it is; whether that was the rest of an answer."""
+        """Take what has arrived as it is; whether that was the rest of a response."""
         bytes_max = min(RECEIVE_BYTES, self._to_drop)
         count = self.sock.recv_into(_dropped, bytes_max, socket.MSG_TRUNC)
         if not count:
@@ -137,7 +137,7 @@ def drive(
     """Let peers work until none is left.
 
     Args:
-        peers: each has asked for an answer.
+        peers: each has asked for a response.
         take: called with a peer for which something has arrived; whether it has its answer.
         following: called with a peer that has; gives the one that has asked next, or None.
     """
@@ -163,7 +163,7 @@ def drive(
 
 
 def bulk(peers: Sequence[Peer], seconds: float) -> float:
-    """Ask for one answer after the other; how many megabytes of them came."""
+    """Ask for one response after the other; how many megabytes of them came."""
     answers = 0
     ends_at = perf_counter() + seconds
 
@@ -182,7 +182,7 @@ def bulk(peers: Sequence[Peer], seconds: float) -> float:
 
 
 def checked(peers: Sequence[Peer]) -> Sequence[Peer]:
-    """Peers whose answers were what they must be three times, and as long in ciphertext."""
+    """Peers whose responses were what they must be three times, and as long in ciphertext."""
     drive(peers, Peer.check, lambda _: None)  # with session tickets before it
     lengths = set()
     for _ in range(2):
@@ -196,7 +196,7 @@ def checked(peers: Sequence[Peer]) -> Sequence[Peer]:
 
 
 def handshakes(new_peer: Callable[[], Peer], connections: int, seconds: float) -> int:
-    """Connect, ask for a small answer and leave, again and again; how often that was done."""
+    """Connect, ask for a small response and leave, again and again; how often that was done."""
     done = 0
     ends_at = perf_counter() + seconds
 

@@ -13,12 +13,12 @@ from multiprocessing import get_context
 from cancellations.run import PROGRAMS, Outcome, run
 
 SCHEDULES = 10_000
-# A line tells of the progress after so many schedules.
+# A line reports the progress after so many schedules.
 SCHEDULES_PER_LINE = 500
 
 
 def main(arguments: list[str]) -> int:
-    """Cancel, tell, and say by the exit status whether every rule held."""
+    """Cancel, report, and say by the exit status whether every rule held."""
     parser = argparse.ArgumentParser(
         prog="python3 tests cancellations",
         description="Run programs of a producer, consumers and an admin client again and again, in"

@@ -17,7 +17,7 @@ _SHOW_EVERY = 10
 
 
 def main(arguments: list[str]) -> int:
-    """Run, tell, and say by the exit status whether nothing was wrong."""
+    """Run, report, and say by the exit status whether nothing was wrong."""
     parser = argparse.ArgumentParser(
         prog="python3 tests churn",
         description="Members of one group, of three client libraries, come, leave and crash at "
@@ -69,7 +69,7 @@ class Progress:
 
 
 def summary(outcome: Outcome, seed: int) -> int:
-    """Tell what came of it."""
+    """Report what came of it."""
     complaints = outcome.complaints()
     settled = outcome.settled or [0.0]
     print(

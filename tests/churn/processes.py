@@ -21,7 +21,7 @@ class MemberProcess:
 
     Attributes:
         library: of all its members.
-        members: those that have been told to join, and not to leave.
+        members: those that have been asked to join, and not to leave.
     """
 
     def __init__(self, library: str, process: trio.Process) -> None:

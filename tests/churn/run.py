@@ -3,8 +3,8 @@
 Storms, in which somebody comes, leaves or crashes all the time, alternate with quiet in which the
 group has to settle: it is Stable, and has exactly the members that live. That is counted from when
 the broker last saw a member come or go: how long a client takes to start is its own affair, and one
-that has crashed goes when its session ends. (If it waited for an answer when it crashed, its
-session begins when the answer is sent, as in Kafka.)
+that has crashed goes when its session ends. (If it waited for a response when it crashed, its
+session begins when the response is sent, as in Kafka.)
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Churn:
             self._seen = set(members)
             self._changed_at = now
         for member in members.values():
-            waits = member.is_joining or member.is_syncing  # for an answer, which begins a session
+            waits = member.is_joining or member.is_syncing  # for a response, which begins a session
             if member.expires_at < now - EXPIRY_SECONDS_MAX and not waits:
                 self.outcome.wrong.append(f"{member.client_id} is not dropped when it is time")
 

@@ -23,7 +23,7 @@ def test_brokers_are_shown(run: Run, trionet_broker: Broker) -> None:
     assert 1 == done.json["controller"]
 
 
-def test_what_is_not_served_is_told_beside_the_rest(run: Run, trionet_broker: Broker) -> None:
+def test_what_is_not_served_is_reported_beside_the_rest(run: Run, trionet_broker: Broker) -> None:
     b = ["-b", trionet_broker.bootstrap_servers]
 
     done = run("cluster", "describe", "--quorum", "--format", "csv", *b)
@@ -63,7 +63,7 @@ def test_folders_are_shown(run: Run, tmp_path: Path) -> None:
         ["transactions", "describe"],
     ],
 )
-def test_wrong_usage_is_told(words: list[str], run: Run) -> None:
+def test_wrong_usage_is_reported(words: list[str], run: Run) -> None:
     done = run(*words, "-b", "127.0.0.1:1")
 
     assert (2, "") == (done.status, done.out)

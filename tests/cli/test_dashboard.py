@@ -83,7 +83,7 @@ def test_a_pipe_gets_no_escapes_whatever_the_environment_says(tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_nothing_is_no_answer_where_nobody_answers(run: Run, form: str) -> None:
+def test_silence_is_no_response(run: Run, form: str) -> None:
     with running_broker() as broker:
         gone = broker.bootstrap_servers
     options = ["-X", "default.api.timeout.ms=300", "-X", "request.timeout.ms=300"]
@@ -97,7 +97,7 @@ def test_nothing_is_no_answer_where_nobody_answers(run: Run, form: str) -> None:
 
 
 @pytest.mark.slow
-def test_nor_what_nobody_tells(run: Run) -> None:
+def test_nor_what_is_not_reported(run: Run) -> None:
     with running_broker() as broker:
         done = run("dashboard", broker.bootstrap_servers, "--view", "log", "--format", "csv")
 

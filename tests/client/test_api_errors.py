@@ -6,7 +6,7 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.protocol import error_codes
 
 
-def test_an_error_tells_what_was_refused_by_its_name_and_in_the_brokers_words() -> None:
+def test_an_error_says_what_was_refused_by_its_name_and_in_the_brokers_words() -> None:
     error = api_error(error_codes.INVALID_TOPIC_EXCEPTION, "topic a b", "no spaces")
     assert str(error) == "topic a b: INVALID_TOPIC_EXCEPTION: no spaces"
     assert error.error_code == error_codes.INVALID_TOPIC_EXCEPTION

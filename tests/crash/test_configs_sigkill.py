@@ -1,4 +1,4 @@
-"""The broker is killed while settings are altered: what was answered is there, whole."""
+"""The broker is killed while settings are altered: what got a response is there, whole."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Alterer:
         self.acknowledged = self.asked
 
     async def check(self, client: Client) -> None:
-        """What was answered counts, or what was asked for and not answered; never a mixture."""
+        """What got a response counts, or what was asked for and not answered; never a mixture."""
         found = {
             key: setting.value
             for key, setting in (await settings_of(client, *self.resource)).items()
@@ -91,7 +91,7 @@ async def _check(address: str, alterers: list[Alterer]) -> None:
 
 
 def live(seed: int, folder: Path, kills: int) -> None:
-    """Lives of a broker that are ended by SIGKILL, each after some answers."""
+    """Lives of a broker that are ended by SIGKILL, each after some responses."""
     rng = random.Random(seed)
     alterers = [Alterer(resource, random.Random(seed + 1)) for resource in KEYS]
     for life in range(kills):

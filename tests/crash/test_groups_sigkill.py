@@ -27,7 +27,7 @@ class Committer:
 
     Attributes:
         sent: the offsets of its last commit, by partition.
-        acknowledged: those of the last one that was answered.
+        acknowledged: those of the last one that got a response.
         told: its membership.
         is_starting: it has started anew and was not told its new id.
     """
@@ -137,11 +137,11 @@ async def _check(address: str, committers: list[Committer]) -> None:
 
 @pytest.mark.crash
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_what_members_were_told_survives_kills(seed: int, tmp_path: Path) -> None:
+def test_what_members_learned_survives_kills(seed: int, tmp_path: Path) -> None:
     live(seed, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_members_were_told_survives_a_few_kills(seed: int, tmp_path: Path) -> None:
+def test_what_members_learned_survives_a_few_kills(seed: int, tmp_path: Path) -> None:
     live(seed, tmp_path)

@@ -174,7 +174,7 @@ def test_files_that_are_not_synced_are_found_out(kind: str, disk: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_trace_tells_every_change_of_the_files(disk: Path) -> None:
+def test_the_trace_reports_every_change_of_the_files(disk: Path) -> None:
     life = live(disk, random.Random(2))
     operations = life.recorder.operations
     count = len(operations)
@@ -185,7 +185,7 @@ def test_the_trace_tells_every_change_of_the_files(disk: Path) -> None:
     assert synced.keys() == life.left.keys()
     # SQLite writes its -shm through memory, and makes it anew when it is opened.
     differ = [p for p in synced if synced[p] != life.left[p] and not p.endswith("-shm")]
-    # The broker is killed at any moment: also between a write and the line that tells of it.
+    # The broker is killed at any moment: also between a write and the line that reports it.
     assert len(differ) <= 1
     for path in differ:
         before, after = synced[path], life.left[path]
@@ -194,14 +194,14 @@ def test_the_trace_tells_every_change_of_the_files(disk: Path) -> None:
         assert after.startswith(before), path
 
 
-def test_the_log_is_synced_before_the_answer_is_sent(disk: Path) -> None:
+def test_the_log_is_synced_before_the_response_is_sent(disk: Path) -> None:
     data, trace = disk / "data", disk / "trace"
 
     async def produce_once(address: str) -> None:
         async with connect(address) as client:
             await create_topic(client, TOPIC)
             await append(client, b"needle", topic=TOPIC)
-            # When this is answered, strace has seen the end of what went before.
+            # When this gets a response, strace has seen the end of what went before.
             await describe_topics(client)
 
     with traced_broker(data, trace) as (address, _):

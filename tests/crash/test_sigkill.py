@@ -76,7 +76,7 @@ def live(seed: int, folder: Path) -> None:
 
 
 def tear_tail(data: Path, partition: int, ledger: Ledger, rng: random.Random) -> Tear | None:
-    """Spoil the end of the newest file, behind what was acknowledged; None: left as it is."""
+    """Spoil the end of the newest file, after what was acknowledged; None: left as it is."""
     path = max((data / f"{TOPIC}-{partition}").glob("*.log"))
     content = path.read_bytes()
     offset = last_base = int(path.stem)

@@ -49,7 +49,7 @@ class History:
     groups: int = 0
 
     def end(self, partition: Partition) -> int:
-        """The offset behind all that was acknowledged."""
+        """The offset after all that was acknowledged."""
         return max(self.acknowledged[partition], default=-1) + 1
 
 

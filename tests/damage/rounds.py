@@ -156,9 +156,9 @@ def _is_told(heard: Heard) -> bool:
 
 
 def _take(records: bytes, position: int, found: dict[int, bytes | None]) -> int:
-    """Note the values in a response; returns the offset behind them.
+    """Note the values in a response; returns the offset after them.
 
-    Behind a batch with a wrong CRC, which says nothing of its offsets, is the next offset.
+    After a batch with a wrong CRC, which says nothing of its offsets, is the next offset.
     """
     for at, header in iter_batches(records):
         if not check_crc(records, at, header):

@@ -30,7 +30,7 @@ MANY_CHANGES = 300
 
 
 class Silent:
-    """A source that has nothing to tell."""
+    """A source that has nothing to report."""
 
     def __init__(self) -> None:
         self.name = "played"
@@ -136,7 +136,7 @@ async def dashboard(
         tty.close()
 
 
-async def test_a_terminal_that_nobody_reads_holds_up_nobody() -> None:
+async def test_a_terminal_without_a_reader_holds_up_nothing() -> None:
     source = Ticking()
     with screen() as played:
         async with dashboard(played, source) as (_, status):
@@ -146,7 +146,7 @@ async def test_a_terminal_that_nobody_reads_holds_up_nobody() -> None:
         assert [0] == status
 
 
-async def test_it_goes_on_when_somebody_reads_again() -> None:
+async def test_it_goes_on_when_it_is_read_again() -> None:
     source = Ticking()
     with screen() as played:
         async with dashboard(played, source) as (_, status):
@@ -173,7 +173,7 @@ async def test_the_line_of_the_terminal_is_as_before() -> None:
         os.close(fd)
 
 
-async def test_what_is_typed_is_answered_although_the_source_never_tells() -> None:
+async def test_keys_have_an_effect_although_the_source_never_reports() -> None:
     with screen() as played:
         async with dashboard(played, Silent()) as (_, status):
             await played.read_until(b"Overview")

@@ -69,7 +69,7 @@ async def test_lines_are_no_table() -> None:
             await render_once(source, OnceOptions(form="json"))
 
 
-async def test_what_nobody_tells_is_said_so() -> None:
+async def test_what_is_not_reported_is_said_so() -> None:
     async with (
         open_broker() as broker,
         open_remote(broker.bootstrap_servers) as source,
@@ -85,7 +85,7 @@ async def test_lines_of_numbers() -> None:
         for form, stream in out.items():
             await roll(source, 0.2, 2, form, stream)
 
-    # Headings come again when there is more to be told, such as rates after the second look.
+    # Headings come again when there is more to be reported, such as rates after the second look.
     texts = out["text"].getvalue().splitlines()
     assert texts[0].startswith("TIME")
     assert "CONNS" in texts[0]

@@ -66,7 +66,7 @@ def test_a_signal_gives_the_terminal_back(
     assert_restored(screen, modes)
 
 
-def test_a_crash_gives_the_terminal_back_and_tells_why(screen: Terminal, tmp_path: Path) -> None:
+def test_a_crash_gives_the_terminal_back_and_reports_why(screen: Terminal, tmp_path: Path) -> None:
     program = tmp_path / "crash.py"
     program.write_text(CRASHING)
     modes = screen.modes()
@@ -194,7 +194,7 @@ def test_it_is_suspended_and_goes_on(screen: Terminal, broker: list[str]) -> Non
 
 
 @pytest.mark.terminal
-def test_somebody_else_stops_it_and_lets_it_go_on(screen: Terminal, broker: list[str]) -> None:
+def test_another_process_stops_it_and_lets_it_go_on(screen: Terminal, broker: list[str]) -> None:
     modes = start(screen, broker)
 
     screen.kill_program(signal.SIGSTOP)

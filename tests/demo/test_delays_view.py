@@ -55,7 +55,7 @@ def test_a_carrier_is_found_and_another_order_chosen() -> None:
     assert ["B6", "EV", "UA"] == rows
 
 
-def test_exported_a_row_has_all_that_spark_has_told() -> None:
+def test_exported_a_row_has_all_that_spark_has_reported() -> None:
     page = shown(some())
     page.press("j")
     place = page.ui.current
@@ -85,7 +85,7 @@ def test_exported_a_row_has_all_that_spark_has_told() -> None:
 def test_before_the_first_window_is_over_it_says_what_it_waits_for() -> None:
     text = shown(Analysis(windows="1 day")).text
 
-    assert "Spark tells of 1 day at a time, when it is over; none is yet." in text
+    assert "Spark reports 1 day at a time, once it is over; none is yet." in text
 
 
 def test_it_says_why_there_are_no_delays_or_none_any_more() -> None:

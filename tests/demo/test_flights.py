@@ -202,7 +202,7 @@ def test_a_closed_terminal_ends_it_unless_it_is_to_go_on() -> None:
         (["--sped", "max"], "unrecognized arguments: --sped max"),
     ],
 )
-def test_wrong_arguments_are_told(arguments: list[str], error: str) -> None:
+def test_wrong_arguments_are_reported(arguments: list[str], error: str) -> None:
     with demo(*arguments) as process:
         output, errors = process.communicate()
 

@@ -39,7 +39,7 @@ def test_a_java_is_found_where_spark_looks_for_it(
 
 
 @pytest.mark.parametrize(("version", "told"), [("1.8.0_432", "8"), ("11.0.25", "11")])
-def test_one_that_is_too_old_is_told(
+def test_one_that_is_too_old_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, told: str
 ) -> None:
     java = put_java(tmp_path, telling(version))

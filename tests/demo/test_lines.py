@@ -17,7 +17,7 @@ def test_a_plain_line_holds_every_figure() -> None:
     ) == actual
 
 
-def test_a_group_is_told_with_the_partitions_of_each() -> None:
+def test_a_group_is_reported_with_the_partitions_of_each() -> None:
     figures = FIGURES._replace(members={"consumer-1": [0, 2], "consumer-2": []})
 
     assert (
@@ -35,7 +35,7 @@ def test_a_group_is_told_with_the_partitions_of_each() -> None:
         (5e12, "5000.0 GB"),
     ],
 )
-def test_a_size_is_told_in_a_fitting_unit(count: float, text: str) -> None:
+def test_a_size_is_reported_in_a_fitting_unit(count: float, text: str) -> None:
     assert text == size(count)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demo import netstrings
-from demo.netstrings import NETSTRINGS, goes_as_told, read_head, reverse
+from demo.netstrings import NETSTRINGS, is_as_expected, read_head, reverse
 from support.served import serving_with
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._readiness import ReadinessKind
@@ -28,7 +28,7 @@ def play(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_the_story_is_told_and_ends_well() -> None:
+def test_the_story_runs_and_ends_well() -> None:
     done = play()
 
     assert (0, "") == (done.returncode, done.stderr)
@@ -52,11 +52,11 @@ def test_the_story_takes_no_arguments() -> None:
 async def test_a_story_that_goes_another_way_is_noticed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await goes_as_told()
+    assert await is_as_expected()
 
     monkeypatch.setattr(netstrings, "STORY", [(b"1:a,", b"1:b,", CloseReason.PEER_CLOSED)])
 
-    assert not await goes_as_told()
+    assert not await is_as_expected()
     assert "1:a,            -> 1:a,            PEER_CLOSED\n" in capsys.readouterr().out
 
 
@@ -65,7 +65,7 @@ def test_a_second_dialect_fits_on_a_page() -> None:
 
 
 def whole(payload: bytes) -> bytes:
-    """A short answer as it is sent."""
+    """A short response as it is sent."""
     [chunk] = NETSTRINGS.frame(payload)
     assert isinstance(chunk, bytes)
     return chunk
@@ -109,7 +109,7 @@ def kind(request: pytest.FixtureRequest) -> ReadinessKind:
 async def test_a_malformed_netstring_closes_its_connection_and_no_other(
     kind: ReadinessKind, malformed: bytes
 ) -> None:
-    """After the answers to those before it."""
+    """After the responses to those before it."""
     async with serving_with(reverse, kind, dialect=NETSTRINGS, socket_request_max_bytes=98) as rig:
         other, peer = await rig.connect(), await rig.connect()
         await other.send(b"5:hel")

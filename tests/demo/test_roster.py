@@ -20,7 +20,7 @@ def test_the_newest_comes_and_the_oldest_goes() -> None:
     ] == actual
 
 
-def test_there_is_always_somebody_who_stays_and_one_who_comes_or_goes() -> None:
+def test_there_is_always_a_member_that_stays_and_one_that_comes_or_goes() -> None:
     for before, after in pairwise(first(3 * len(SIZES))):
         assert set(before) & set(after)
         assert 1 == len(set(before) ^ set(after))

@@ -68,7 +68,7 @@ def test_a_signal_ends_spark_too_and_leaves_nothing(tmp_path: Path, number: sign
     assert [] == list(tmp_path.iterdir())
 
 
-def test_spark_that_dies_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_spark_that_dies_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
     with demo(tmp_path) as process:
         started = first_results(process)
         assert process.stdout is not None

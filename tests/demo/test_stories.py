@@ -42,7 +42,7 @@ def test_a_story_is_named_first_or_it_is_the_flights(
         ("netstrings", [], False),
     ],
 )
-def test_spark_runs_where_it_can_unless_somebody_says_no(
+def test_spark_runs_where_it_can_unless_it_is_declined(
     story: str, arguments: list[str], expected: bool
 ) -> None:
     assert expected == wants_spark(story, arguments)
@@ -61,7 +61,7 @@ def _fails(extra: str) -> None:
     raise SetupFailed(f"no {extra}")
 
 
-def test_a_pyspark_that_cannot_be_installed_is_told_and_missed_by_nobody_who_did_not_ask(
+def test_a_pyspark_that_cannot_be_installed_matters_only_where_it_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(story_module, "is_ready", lambda extra: False)

@@ -33,7 +33,7 @@ def test_before_the_first_minute_there_is_no_news_but_a_page_to_look_at() -> Non
     assert "page 9" in line
 
 
-def test_the_newest_minute_is_told_until_there_is_another() -> None:
+def test_the_newest_minute_is_shown_until_there_is_another() -> None:
     windows = {"2026-11-22T11:44:00Z": 12, "2026-11-22T11:45:00Z": 3456}
     batch = Reporting(event="batch", windows=windows)
     telemetry = Telemetry(child=batch)  # type: ignore[arg-type] # see there
@@ -46,7 +46,7 @@ def test_the_newest_minute_is_told_until_there_is_another() -> None:
         assert told == telemetry.news() == telemetry.lines()
 
 
-def test_an_early_end_is_told_with_the_last_reason() -> None:
+def test_an_early_end_is_reported_with_the_last_reason() -> None:
     stderr = f"of the JVM\n{FAILED}retrying\n{FAILED}no such topic\nof the JVM, too"
     failure = ChildFailed(f"the telemetry_job ended early, with exit status 1\n{stderr}")
     why = early_end(ExceptionGroup("", [failure]), FAILED)

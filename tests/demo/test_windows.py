@@ -47,5 +47,5 @@ def test_the_first_window_begins_with_the_year_in_new_york(speed: float) -> None
 
 
 @pytest.mark.parametrize("speed", [0.5, 86_400.0, math.inf])
-def test_a_child_is_told_the_speed(speed: float) -> None:
+def test_a_child_learns_the_speed(speed: float) -> None:
     assert speed == from_factor(as_factor(speed))

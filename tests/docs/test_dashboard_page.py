@@ -29,7 +29,7 @@ def rows(heading: str) -> str:
     return TEXT.partition(f"\n| {heading} |")[2].partition("\n\n")[0]
 
 
-def test_every_option_is_told() -> None:
+def test_every_option_is_reported() -> None:
     parser = argparse.ArgumentParser(add_help=False)
     dashboard.add_arguments(parser)
 
@@ -38,7 +38,7 @@ def test_every_option_is_told() -> None:
     assert options(parser) - options(SHARED) == told
 
 
-def test_every_key_is_told() -> None:
+def test_every_key_is_reported() -> None:
     told = rows("Key").replace("`` ` ``", "`")
 
     for keys, _ in KEYS:
@@ -46,7 +46,7 @@ def test_every_key_is_told() -> None:
             assert f"`{key}`" in told or key == "`", key
 
 
-def test_every_command_is_told() -> None:
+def test_every_command_is_reported() -> None:
     ui = Ui(all_views(), "overview")
     views = {view.name for view in ui.views}
     told = rows("Command")
@@ -56,7 +56,7 @@ def test_every_command_is_told() -> None:
             assert f"`:{name}" in told
 
 
-def test_every_form_is_told() -> None:
+def test_every_form_is_reported() -> None:
     told = rows("Option")
 
     for form in dashboard.FORMATS:

@@ -34,7 +34,7 @@ def test_every_folder_of_the_package_is_in_the_house() -> None:
         re.findall(r"[a-z_]+", " ".join(re.findall(r"^level \d(.*)$", house, re.MULTILINE)))
     )
 
-    assert folders | {"errors", "_pure", "_util"} == on_a_level
+    assert folders | {"errors", "_util"} == on_a_level
 
 
 def test_what_stands_for_words_of_kafka_exists() -> None:

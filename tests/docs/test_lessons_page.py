@@ -115,7 +115,7 @@ def test_no_ticket_is_named_anywhere_else_on_the_page() -> None:
 
 
 @pytest.mark.parametrize("lesson", lessons(PAGE), ids=lambda lesson: lesson.tickets)
-def test_a_lesson_is_told_and_held_by_tests_that_exist_or_a_reason(lesson: Lesson) -> None:
+def test_a_lesson_is_described_and_held_by_tests_that_exist_or_a_reason(lesson: Lesson) -> None:
     assert lesson.wrong.endswith(".")
     assert lesson.rule.endswith(".")
     assert lesson.tests or len(lesson.reason) >= REASON_CHARS_MIN

@@ -31,7 +31,7 @@ def test_kafkas_metrics_are_named_with_both_names_and_their_labels() -> None:
     assert expected(KAFKA_METRICS) == rows("Data")
 
 
-async def test_the_others_are_all_that_a_broker_tells_beside() -> None:
+async def test_the_others_are_all_that_a_broker_reports_beside() -> None:
     settings = {"request.log.topic": "requests"}
     async with open_broker(settings, metrics_listener="http://127.0.0.1:0") as broker:
         assert broker.metrics is not None

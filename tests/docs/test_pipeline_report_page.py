@@ -1,4 +1,4 @@
-"""docs/reference/pipeline.md says what `trionet pipeline report` takes and tells."""
+"""docs/reference/pipeline.md says what `trionet pipeline report` takes and reports."""
 
 from __future__ import annotations
 

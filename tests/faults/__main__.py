@@ -19,7 +19,7 @@ AIM = 5.0
 
 
 def main(arguments: list[str]) -> int:
-    """Run, tell, and say by the exit status whether nothing was wrong."""
+    """Run, report, and say by the exit status whether nothing was wrong."""
     parser = argparse.ArgumentParser(
         prog="python3 tests faults",
         description="Disturb a server in every way at once, while healthy clients measure it.",

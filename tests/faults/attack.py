@@ -1,7 +1,7 @@
 """All faults at the same time, in random order, in a process of its own.
 
 On the word ``begin`` they begin; on ``end`` they all stop, and it tells how often each happened. It
-ends with an error if a peer that had a right to an answer got a wrong one.
+ends with an error if a peer that had a right to a response got a wrong one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Clients that do nothing wrong, in a process of their own, and how long they have to wait.
 
 Some stay connected, some connect for each request. On the word ``figures`` it tells what each kind
-of them measured since the last time, and what they took for an error: an answer that is wrong, a
+of them measured since the last time, and what they took for an error: a response that is wrong, a
 connection that ended, a wait beyond all patience.
 """
 

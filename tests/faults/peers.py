@@ -202,7 +202,7 @@ async def reset_in_a_frame(target: Target, rng: random.Random) -> None:
 
 
 async def reset_while_answered(target: Target, rng: random.Random) -> None:
-    """With a request that waits, with one that is worked on, or with an answer under way."""
+    """With a request that waits, with one that is worked on, or with a response under way."""
     with await target.connect("PLAIN", rng, receive_buffer_bytes=4096) as peer:
         words = [rng.choice((ECHO, LATER, BIG)) for _ in range(rng.randrange(1, 5))]
         await peer.send_frames(*words)
@@ -211,7 +211,7 @@ async def reset_while_answered(target: Target, rng: random.Random) -> None:
 
 
 async def reset_in_tls(target: Target, rng: random.Random) -> None:
-    """After the hello, or in the middle of it, or when the server has answered it."""
+    """After the hello, or in the middle of it, or when the server has responded to it."""
     with await target.connect("TLS", rng) as peer:
         hello = client_hello()
         await peer.send(hello[: rng.choice((1, 5, len(hello) // 2, len(hello)))])

@@ -1,4 +1,4 @@
-"""Child processes that are asked by a line and answer with a line of JSON."""
+"""Child processes that are asked by a line and respond with a line of JSON."""
 
 from __future__ import annotations
 

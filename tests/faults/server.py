@@ -1,11 +1,11 @@
 """A SocketServer that is to be disturbed, in a process of its own.
 
-It listens on four listeners and answers by the first byte of a request. The words on its stdin:
+It listens on four listeners and responds by the first byte of a request. The words on its stdin:
 
 * ``report``: what it did and holds;
 * ``settle``: the same, when everything that can happen has happened;
 * ``empty``: the same, when it holds nothing any more, or it gave that up;
-* ``answer``: answer all requests that wait for it, and all that come.
+* ``answer``: respond to all requests that wait for it, and to all that come.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Settings:
 
 
 class Disturbed:
-    """The server and what it answers."""
+    """The server and what its responses are."""
 
     def __init__(self, settings: Settings) -> None:
         names = [name for name in LISTENERS if name != "TLS" or settings.certificate]

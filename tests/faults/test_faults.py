@@ -30,7 +30,7 @@ REASONS = {
 
 
 @pytest.mark.slow
-def test_all_faults_at_once_disturb_nobody_and_leave_nothing(tmp_path: Path) -> None:
+def test_all_faults_at_once_disturb_no_other_and_leave_nothing(tmp_path: Path) -> None:
     outcome = run(SECONDS, SEED, tmp_path)
     show(outcome, Console(width=150))
 

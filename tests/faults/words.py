@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-# Answered with itself.
+# Echoed.
 ECHO = b"e"
-# Answered with many bytes.
+# Gets a response of many bytes.
 BIG = b"b"
 BIG_BYTES = 1024 * 1024
-# Answered after a while, by no handler.
+# Gets a response after a while, by no handler.
 LATER = b"l"
 LATER_SECONDS = 0.05
-# Held by its handler, which takes nothing else meanwhile, until the server is told to answer.
+# Held by its handler, which takes nothing else meanwhile, until the server is asked to respond.
 HOLD = b"h"
-# Kept by nobody, until the server is told to answer.
+# Kept by nobody, until the server is asked to respond.
 KEEP = b"k"

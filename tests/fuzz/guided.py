@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: How long a worker may take beside its search: to start, and with the last input.
 GRACE_SECONDS = 90
-#: How often a line tells how far the search is where lines cannot be written again.
+#: How often a line reports how far the search is where lines cannot be written again.
 LINE_SECONDS = 30
 TRACE_LINES_MAX = 40
 
@@ -77,7 +77,7 @@ class Search:
         self._runs = self._branches = 0
 
     def run(self, line: StatusLine) -> Searched:
-        """Search; a line tells how far it is."""
+        """Search; a line reports how far it is."""
         for made in (self.corpus, self._finds):
             made.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()

@@ -11,7 +11,7 @@ SEPARATOR = b"\xff"
 
 
 class Script:
-    """Reads an input from its beginning; behind the end there are zeros."""
+    """Reads an input from its beginning; after the end there are zeros."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

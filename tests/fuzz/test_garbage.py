@@ -27,7 +27,7 @@ EXPECTED = re.compile(" INFO |could not set up an accepted connection|dropping a
 GROWTH_BYTES_MAX = 64 * 1024 * 1024
 WAIT_SECONDS_MAX = 3.0
 
-# How long a peer waits for the answer to its last request: it may have asked for a long poll.
+# How long a peer waits for the response to its last request: it may have asked for a long poll.
 PATIENCE_SECONDS = 0.2
 LAST_CORRELATION_ID = 0x7A7B7C7D
 LAST = encode_request(ApiVersionsRequest(), 0, LAST_CORRELATION_ID)
@@ -72,7 +72,7 @@ class Fuzz:
             while (await peer.receive_frame())[:4] != LAST_CORRELATION_ID.to_bytes(4, "big"):
                 pass
         except (EOFError, OSError):
-            return False  # it was told to go
+            return False  # it was asked to go
         return True
 
 
@@ -176,12 +176,12 @@ def run(seed: int, folder: Path, frames: int) -> None:
 
 
 @pytest.mark.slow
-def test_garbage_disturbs_nobody(tmp_path: Path) -> None:
+def test_garbage_disturbs_no_other(tmp_path: Path) -> None:
     run(1, tmp_path, 800)
 
 
 @pytest.mark.fuzz
-def test_much_garbage_disturbs_nobody(tmp_path: Path) -> None:
+def test_much_garbage_disturbs_no_other(tmp_path: Path) -> None:
     seed = time.monotonic_ns()
     print(f"{seed=}")
     run(seed, tmp_path, 100_000)

@@ -1,4 +1,4 @@
-"""Peers that go away while the broker owes them an answer, or as soon as they have come."""
+"""Peers that go away while the broker owes them a response, or as soon as they have come."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def broker_with_client() -> AsyncIterator[tuple[Broker, Client]]:
 
 
 async def check_muted_resets(peers: int, *, is_staged: bool = False) -> None:
-    """Reset while a Fetch waits, with another one behind it if ``is_staged``."""
+    """Reset while a Fetch waits, with another one after it if ``is_staged``."""
     async with broker_with_client() as (broker, client):
         port = host_and_port(broker.bootstrap_servers)[1]
         with ExitStack() as opened:
@@ -76,7 +76,7 @@ async def test_peers_that_reset_during_a_long_poll_are_gone_at_once() -> None:
 
 
 @pytest.mark.slow
-async def test_peers_that_reset_with_a_request_behind_it_are_gone_with_the_response() -> None:
+async def test_peers_that_reset_with_a_request_after_it_are_gone_with_the_response() -> None:
     await check_muted_resets(50, is_staged=True)
 
 
@@ -100,7 +100,7 @@ async def check_dropped(connections: int, at_once: int) -> None:
                     case 1:
                         peer.reset()
                     case 2:
-                        peer.send_now(request)  # nobody waits for the answer
+                        peer.send_now(request)  # nobody waits for the response
                         peer.close()
                     case _:
                         peer.send_now(request[:7])

@@ -1,4 +1,4 @@
-"""The search itself: what it finds it keeps and tells, with a fuzzer to guide it and without."""
+"""The search itself: what it finds it keeps and reports, with a fuzzer to guide it and without."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_blind_search_without_a_find_ends_in_time(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [BROKEN], indirect=True)
-def test_a_find_is_told_with_its_input_and_its_trace(target: str, tmp_path: Path) -> None:
+def test_a_find_is_reported_with_its_input_and_its_trace(target: str, tmp_path: Path) -> None:
     found = search(target, tmp_path, None)
 
     assert not found.is_clean
@@ -186,7 +186,7 @@ def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_the_job_searches_where_it_is_told_to() -> None:
+def test_the_job_searches_where_its_options_say() -> None:
     done = fuzz("--seconds", "1", "--blind", "--target", "plain")
 
     assert (0, "") == (done.returncode, done.stderr)

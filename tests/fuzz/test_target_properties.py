@@ -115,7 +115,7 @@ exchange_steps = st.tuples(
 
 
 @given(st.lists(exchange_steps, max_size=20))
-def test_in_whatever_order_frames_come_nobody_gets_in_without_a_secret(
+def test_in_whatever_order_frames_come_no_client_gets_in_without_a_secret(
     steps: list[tuple[int, bytes]],
 ) -> None:
     written = b"".join(bytes((kind, len(argument))) + argument for kind, argument in steps)

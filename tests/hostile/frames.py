@@ -57,7 +57,7 @@ _OFF_THE_PATH = 99
 
 
 class Hostile(NamedTuple):
-    """One request: what it is called, and its frame behind the header."""
+    """One request: what it is called, and its frame after the header."""
 
     api_key: int
     version: int
@@ -124,7 +124,7 @@ class _Filler:
     ) -> bytes:
         flexible = owner.flexible
         if not is_wanted:
-            # Behind the path: one element each, or null, which asks for all.
+            # After the path: one element each, or null, which asks for all.
             if field.nullable:
                 return b"\0" if flexible else b"\xff\xff\xff\xff"
             if depth < _OFF_THE_PATH and depth < len(self._place.path):

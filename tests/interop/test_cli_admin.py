@@ -184,7 +184,7 @@ def test_access(run: Run) -> None:
     assert "no matching ACLs" in none.err
 
 
-def test_who_may_not_is_told(run: Run, kafka: Kafka) -> None:
+def test_who_may_not_gets_an_error(run: Run, kafka: Kafka) -> None:
     secured = ["-b", kafka.secured, "-X", "security.protocol=SASL_PLAINTEXT"]
     secured += ["-X", "sasl.mechanisms=PLAIN"]
     bob = [*secured, "-X", "sasl.username=bob", "-X", "sasl.password=secret"]

@@ -39,7 +39,7 @@ def test_a_record_is_written_when_it_comes_and_a_signal_ends_it(trionet: Command
     assert b"" == trionet.consume("-G", topic, topic, "-e").out
 
 
-def test_an_output_that_nobody_reads_is_given_up_after_a_signal(trionet: CommandLine) -> None:
+def test_an_output_without_a_reader_is_given_up_after_a_signal(trionet: CommandLine) -> None:
     topic = trionet.topic()
     trionet.write(topic, [b"%01000d" % number for number in range(10_000)])
 
@@ -57,7 +57,7 @@ def test_an_output_that_nobody_reads_is_given_up_after_a_signal(trionet: Command
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_a_full_disk_is_told(trionet: CommandLine) -> None:
+def test_a_full_disk_is_reported(trionet: CommandLine) -> None:
     topic = trionet.topic()
     trionet.write(topic, [b"a"])
 
@@ -71,7 +71,7 @@ def test_a_full_disk_is_told(trionet: CommandLine) -> None:
     assert "trionet consume: cannot write to standard output: No space left on device" in err
 
 
-def test_input_that_is_closed_or_none_is_told(trionet: CommandLine) -> None:
+def test_input_that_is_closed_or_none_is_reported(trionet: CommandLine) -> None:
     topic = trionet.topic()
 
     command = f'"$@" -b {trionet.bootstrap} <&-'
@@ -87,7 +87,7 @@ def test_input_that_is_closed_or_none_is_told(trionet: CommandLine) -> None:
     assert (2, b"trionet produce: standard input is closed\n") == (done.returncode, done.stderr)
 
 
-def test_a_broker_that_dies_is_told_with_what_was_not_written(
+def test_a_broker_that_dies_is_reported_with_what_was_not_written(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     settings = ["-X", "delivery.timeout.ms=1500", "-X", "request.timeout.ms=1000"]
@@ -186,7 +186,7 @@ def test_a_bar_is_shown_on_a_terminal_and_taken_away(trionet: CommandLine) -> No
     assert b"\x1b[" in shown + rest
 
 
-def test_lines_tell_of_progress_to_those_who_want_them(trionet: CommandLine) -> None:
+def test_lines_report_progress_where_it_is_wanted(trionet: CommandLine) -> None:
     with started(trionet, "produce", trionet.topic(), "--progress") as process:
         feed(process, b"a\n")
         assert process.stderr is not None

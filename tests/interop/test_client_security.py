@@ -156,7 +156,7 @@ def _over_tls_too(security: SecuritySettings) -> SecuritySettings:
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 async def test_a_certificate_lets_in(kafka: Kafka, version: str, tmp_path: Path) -> None:
-    """T4: and without one the broker's reason is told."""
+    """T4: and without one the broker's reason is reported."""
     file = write_pem(tmp_path / "client.pem", certificate("client.example.org"))
     shown = over_tls(keystore_type="PEM", keystore_location=file, enabled_protocols=(version,))
     async with polled_client(kafka.mutual, shown) as client:

@@ -86,7 +86,7 @@ async def _subscribe(bootstrap: str) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_plugin_is_told_of_our_requests(told: tuple[str, Path]) -> None:
+async def test_a_plugin_learns_of_our_requests(told: tuple[str, Path]) -> None:
     """N33: sums and gauges, compressed, and the last numbers when the client is closed."""
     bootstrap, file = told
     async with (

@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 # kafkajs notes which node has answered, not for which partition: when leaders move between them, it
-# leaves out what has gone to a node that has answered, and numbers anew what it sends again.
+# leaves out what has gone to a node that has responded, and numbers anew what it sends again.
 SOUND = [name for name in CLIENTS if name != "kafkajs"]
 TOPIC = "t"
 PARTITIONS = 3

@@ -39,7 +39,7 @@ def check(admin: Any) -> Check:
         return entry.value, entry.source
 
     def check(type: str, name: str, key: str, expected: Setting) -> None:
-        # Kafka's brokers hear of a change some time after it was answered.
+        # Kafka's brokers hear of a change some time after it got a response.
         deadline = time.monotonic() + (PATIENCE_SECONDS if OTHER else 0)
         while (found := describe(type, name, key)) != expected and time.monotonic() < deadline:
             pass
@@ -54,7 +54,7 @@ def check(admin: Any) -> Check:
 def step_by_step(
     admin: Any, type: str, name: str, *operations: tuple[str, str, str | None]
 ) -> None:
-    """IncrementalAlterConfigs of a key each; raises what the broker answers."""
+    """IncrementalAlterConfigs of a key each; raises what the broker responds."""
     module = pytest.importorskip("confluent_kafka.admin")
 
     entries = [
@@ -108,7 +108,7 @@ def test_confluent_kafka_alters_the_broker(
     check("TOPIC", topic, "max.message.bytes", ("3000000", OF_BROKER))
 
 
-def test_confluent_kafka_is_told_what_is_wrong(admin: Any, new_topic: Callable[..., str]) -> None:
+def test_confluent_kafka_learns_what_is_wrong(admin: Any, new_topic: Callable[..., str]) -> None:
     from confluent_kafka import KafkaError, KafkaException
 
     for type, name, key, value, code in (
@@ -161,7 +161,7 @@ def test_kafka_python_alters_a_topic(
 
     kafka_python.alter_configs(wanted, incremental=incremental)
 
-    # What it says is there and it has not been told to keep, it adds to AlterConfigs by itself.
+    # What it says is there and it has not been asked to keep, it adds to AlterConfigs by itself.
     check("TOPIC", topic, "segment.ms", ("3000", OF_TOPIC))
     check("TOPIC", topic, "retention.ms", ("1000", OF_TOPIC))
 

@@ -12,7 +12,7 @@ from trionet.dashboard.sources._cluster_source import ClusterSource
 GROUP = "dashboard-group"
 
 
-async def test_a_real_kafka_is_told_with_topics_groups_lag_and_quotas(kafka: Kafka) -> None:
+async def test_a_real_kafka_is_reported_with_topics_groups_lag_and_quotas(kafka: Kafka) -> None:
     topic = "dashboard"
     async with open_admin(kafka.bootstrap) as admin:
         await fresh(admin, topic, 3)

@@ -66,7 +66,7 @@ async def settled(admin: Admin, group: str, members: int, assignor: str) -> Held
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("client", "assignor"), MEMBERS)
-async def test_group_is_shared_whoever_leads_it(
+async def test_group_is_shared_whichever_client_leads_it(
     bootstrap: str, new_topic: Callable[..., str], client: str, assignor: str
 ) -> None:
     topic = new_topic(PARTITIONS)

@@ -45,7 +45,7 @@ class Rig:
         assert value == self.client(name).exchange(access, topic, value)
 
     def check_refusal(self, name: str, failure: Failure, access: Access) -> None:
-        """It is told soon, and it tells its caller what it should."""
+        """It is reported soon, and it tells its caller what it should."""
         refusal = self.client(name).refusal(failure, access)
 
         if (name, failure) not in LATE:

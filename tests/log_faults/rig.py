@@ -21,7 +21,7 @@ from trionet.protocol.records._batch import HEADER_SIZE, iter_batches
 T = TypeVar("T")
 
 NOW = 5_000
-#: How many records a byte behind a batch's header can stand for, by codec: written down here once
+#: How many records a byte after a batch's header can stand for, by codec: written down here once
 #: more, since a test that shares the code's own table would find nothing wrong with it.
 RECORDS_PER_BYTE = {0: 1 / 7, 1: 1032 / 7, 2: 22 / 7, 3: 255 / 7, 4: 32768 / 7}
 #: Where Python itself cannot be interrupted without a descriptor left open.

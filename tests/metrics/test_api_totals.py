@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from trionet.metrics._families import Labels
 from trionet.metrics._request_metrics import api_totals
 from trionet.metrics._request_times import (
     LOCAL,
@@ -14,7 +15,6 @@ from trionet.metrics._request_times import (
     TimedRequest,
     count_finished,
 )
-from trionet.metrics._sensors import Labels
 
 
 class Requests:
@@ -49,7 +49,7 @@ def finished(times: RequestTimes, *local_ns: int) -> None:
         request.times = times
         request.request_bytes = 100
         request.received_ns = request.taken_ns = 1000
-        request.handled_ns = request.answered_ns = 1000 + duration
+        request.handled_ns = request.responded_ns = 1000 + duration
         request.picked_up_ns = request.sent_ns = 1000 + duration
         requests.append(request)
     count_finished(requests)

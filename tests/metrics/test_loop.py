@@ -49,7 +49,7 @@ async def test_every_pass_counts() -> None:
         assert 100 == monitor.statistics().passes - before
 
 
-async def test_after_clearing_nothing_of_before_is_told() -> None:
+async def test_after_clearing_nothing_of_before_is_reported() -> None:
     with LoopMonitor() as monitor:
         await trio.lowlevel.checkpoint()
         busy(0.05)

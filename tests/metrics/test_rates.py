@@ -65,7 +65,7 @@ def test_two_looks_at_the_same_moment_are_one() -> None:
 # Windows.
 
 
-def test_a_window_tells_what_came_since_it_began() -> None:
+def test_a_window_reports_what_came_since_it_began() -> None:
     window = Window([10, 100], now=0)
 
     assert (20, [5, 50]) == window.since([15, 150], now=20)
@@ -141,7 +141,7 @@ def test_a_key_that_comes_later_has_counted_from_nothing() -> None:
     assert 7 == grown(by_key, "b", 7, now=5)
 
 
-def test_a_key_that_nobody_asks_for_any_more_is_forgotten() -> None:
+def test_a_key_that_is_no_longer_asked_for_is_forgotten() -> None:
     by_key = windows()
     by_key.begin(now=0)
     first = by_key.get("a", [1], now=0)

@@ -50,8 +50,8 @@ def serve(times: RequestTimes, *local_ns: int, size: int = 100) -> None:
         request.times = times
         request.request_bytes = size
         request.received_ns = request.taken_ns = 1_000_000
-        request.handled_ns = request.answered_ns = 1_000_000 + duration
-        request.picked_up_ns = request.sent_ns = request.answered_ns
+        request.handled_ns = request.responded_ns = 1_000_000 + duration
+        request.picked_up_ns = request.sent_ns = request.responded_ns
         finished.append(request)
     count_finished(finished)
 

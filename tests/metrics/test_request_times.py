@@ -47,8 +47,8 @@ def request(
     found.received_ns = start
     found.taken_ns = found.received_ns + queue
     found.handled_ns = found.taken_ns + local
-    found.answered_ns = found.handled_ns + remote
-    found.picked_up_ns = found.answered_ns + response_queue
+    found.responded_ns = found.handled_ns + remote
+    found.picked_up_ns = found.responded_ns + response_queue
     found.sent_ns = found.picked_up_ns + send
     return found
 
@@ -88,7 +88,7 @@ def test_waiting_for_an_event_is_the_remote_time() -> None:
 
 
 @pytest.mark.parametrize("handled_ns", [0, 9 * SECOND])
-def test_an_answer_that_was_given_before_the_handler_came_back_has_no_remote_time(
+def test_a_response_that_was_given_before_the_handler_came_back_has_no_remote_time(
     handled_ns: int,
 ) -> None:
     times = RequestTimes("Fetch")
@@ -126,7 +126,7 @@ def test_a_negative_duration_is_none() -> None:
 
 
 def test_throttling_is_no_part_of_the_total() -> None:
-    """KAFKA-9652: since KIP-219 the answer leaves before the client is held."""
+    """KAFKA-9652: since KIP-219 the response leaves before the client is held."""
     times = RequestTimes("Produce")
 
     times.throttled(30 * MILLISECOND)
@@ -137,7 +137,7 @@ def test_throttling_is_no_part_of_the_total() -> None:
     assert (2, 1) == (counts[0], counts[bucket_of(30 * MILLISECOND // STEP_NS)])
 
 
-def test_the_end_of_a_throttle_counts_for_whoever_watches_the_counts_alone() -> None:
+def test_the_end_of_a_throttle_shows_in_the_counts_alone() -> None:
     """Its request was counted before, with a throttle of 0; that is not taken back."""
     times = RequestTimes("Produce")
     count_finished([request(times), request(times)])

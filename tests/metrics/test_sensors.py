@@ -17,8 +17,9 @@ from trionet.metrics._sensors import (
     Meter,
     Quantiles,
     RateAndTotal,
-    Share,
+    Sampling,
     gauges,
+    ratio,
 )
 
 A = ("a",)
@@ -68,7 +69,7 @@ def test_a_rate_is_what_came_in_the_windows_a_second() -> None:
 )
 def test_the_windows_are_as_the_settings_say(samples: int, seconds: float, expected: float) -> None:
     """metrics.num.samples and metrics.sample.window.ms."""
-    sensor = RateAndTotal(metric(), metric(Kind.COUNTER), samples, seconds)
+    sensor = RateAndTotal(metric(), metric(Kind.COUNTER), Sampling(samples, seconds))
 
     for now, count in ((0, 0), (10, 10), (20, 30), (30, 60)):
         list(sensor.families({A: count}, now))
@@ -79,7 +80,7 @@ def test_the_windows_are_as_the_settings_say(samples: int, seconds: float, expec
 
 
 def test_a_share_is_a_ratio_of_what_grew() -> None:
-    share = Share(metric(), at_most=1.0)
+    share = Derived(metric(), ratio)
     list(share.families({A: (1000, 5000)}, now=0))
 
     [family] = share.families({A: (1005, 5010)}, now=10)
@@ -93,7 +94,7 @@ def test_a_share_is_a_ratio_of_what_grew() -> None:
 )
 def test_a_ratio_is_never_above_1_nor_below_0(parts: tuple[float, float], expected: float) -> None:
     """KAFKA-7354: idle gauges above 1."""
-    share = Share(metric(), at_most=1.0)
+    share = Derived(metric(), ratio)
     list(share.families({A: (0, 0)}, now=0))
 
     [family] = share.families({A: parts}, now=10)
@@ -158,7 +159,7 @@ def test_without_anything_of_late_quantiles_are_not_numbers() -> None:
     assert 1 == of(family, "_count")
 
 
-def test_what_nobody_asks_for_costs_nothing_and_is_told_all_the_same() -> None:
+def test_what_is_not_asked_for_costs_nothing_and_is_reported_all_the_same() -> None:
     looked = 0
 
     def look() -> list[int]:

@@ -132,7 +132,7 @@ def _unescape(text: str) -> str:
     return result
 
 
-def test_alternative_names_are_told_apart() -> None:
+def test_alternative_names_are_distinguished() -> None:
     one = alternative_names(der_of(certificate("a.example", "b.example", "127.0.0.1")))
     fewer = alternative_names(der_of(certificate("a.example")))
 

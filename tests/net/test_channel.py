@@ -130,7 +130,7 @@ def test_receive_is_given_once(pair: tuple[Channel, socket.socket]) -> None:
         channel.receive()
 
 
-def test_frames_of_one_read_are_staged_behind_the_first(
+def test_frames_of_one_read_are_staged_after_the_first(
     pair: tuple[Channel, socket.socket],
 ) -> None:
     channel, far = pair
@@ -248,7 +248,7 @@ def test_any_segmentation_of_the_stream_gives_the_same_frames(
 def test_end_of_stream_inside_a_frame_gives_no_frame(
     pair: tuple[Channel, socket.socket], cut: int
 ) -> None:
-    """X4: inside the size, behind it, inside the payload."""
+    """X4: inside the size, after it, inside the payload."""
     channel, far = pair
     far.sendall(frame(b"abc")[:cut])
     assert receive(channel) is None
@@ -437,7 +437,7 @@ def test_partial_writes_continue_until_the_last_byte(
     assert len(set(counts)) > 3
 
 
-def test_printed_form_tells_id_state_and_what_waits(pair: tuple[Channel, socket.socket]) -> None:
+def test_printed_form_has_id_state_and_what_waits(pair: tuple[Channel, socket.socket]) -> None:
     channel, _ = pair
     assert "<Channel c READY NOT_MUTED staged=0 send=None>" == repr(channel)
 

@@ -33,7 +33,7 @@ def test_an_error_has_a_reason(error: Exception, expected: tuple[CloseReason, st
         assert expected == fault_of(channel, error)
 
 
-def test_a_connection_that_fails_with_an_answer_under_way_failed_to_send() -> None:
+def test_a_connection_that_fails_with_a_response_under_way_failed_to_send() -> None:
     near, far = tcp_pair()
     with near, far:
         channel = Channel("c", PlaintextTransport(near), 100)

@@ -26,7 +26,7 @@ cuts = st.lists(st.integers(min_value=0, max_value=100), max_size=12)
 
 
 def split(stream: bytes, positions: Iterable[int]) -> list[bytes]:
-    """The stream in pieces; positions behind its end do not count."""
+    """The stream in pieces; positions after its end do not count."""
     inside = sorted({p for p in positions if 0 < p < len(stream)})
     return [stream[a:b] for a, b in zip([0, *inside], [*inside, len(stream)], strict=True)]
 

@@ -31,7 +31,7 @@ def header_line(data: bytes) -> tuple[int, int] | None:
     return (len(line) + 1, int(line.removeprefix(b"size "))) if line_feed else None
 
 
-#: By name: how a head is read, how it is written, and what stands behind a payload.
+#: By name: how a head is read, how it is written, and what stands after a payload.
 FORMS: dict[str, tuple[ReadHead, Callable[[int], bytes], bytes]] = {
     "two bytes": (two_bytes, lambda size: size.to_bytes(2, "big"), b""),
     "a line, and a tail": (header_line, lambda size: b"size %d\n" % size, b"\r\n"),
@@ -45,7 +45,7 @@ def stream_of(form: str, payloads: list[bytes]) -> bytes:
 
 
 def split(stream: bytes, positions: Iterable[int]) -> list[bytes]:
-    """The stream in pieces; positions behind its end do not count."""
+    """The stream in pieces; positions after its end do not count."""
     inside = sorted({p for p in positions if 0 < p < len(stream)})
     return [stream[a:b] for a, b in zip([0, *inside], [*inside, len(stream)], strict=True)]
 
@@ -184,7 +184,7 @@ def test_a_head_without_an_end_is_not_waited_for(pieces: int) -> None:
     assert "the head of a frame is incomplete after 1024 bytes" == error_of(decoder)
 
 
-def test_a_head_may_be_longer_than_what_tells_its_size() -> None:
+def test_a_head_may_be_longer_than_what_gives_its_size() -> None:
     """Two bytes of size, two of something else."""
 
     def read_head(data: bytes) -> tuple[int, int] | None:
@@ -221,7 +221,7 @@ def test_an_error_of_the_reader_is_not_taken_for_the_peers() -> None:
 
 
 def test_a_frame_in_progress_is_read_into_place() -> None:
-    """The socket fills the payload and its tail, and no byte behind them."""
+    """The socket fills the payload and its tail, and no byte after them."""
     decoder = decoder_with("a line, and a tail", b"size 5\nhe")
     arriving = bytearray(b"llo\r\nsize")
     asked = []

@@ -75,7 +75,7 @@ def test_a_connection_that_is_used_does_not_expire() -> None:
     assert used is idle.poll(now=20.5)
 
 
-def test_the_time_to_look_again_is_the_first_at_which_somebody_is_idle() -> None:
+def test_the_time_to_look_again_is_the_first_at_which_a_connection_is_idle() -> None:
     """A loop that waits until then and polls neither spins nor waits a second time."""
     idle, [connection] = watching(0.1, 0.3)
 
@@ -95,7 +95,7 @@ def test_the_time_to_look_again_moves_on_when_the_first_was_used() -> None:
     assert 17 == pytest.approx(idle.next_check_at)
 
 
-def test_nobody_to_watch_is_nobody_idle() -> None:
+def test_no_processors_to_watch_are_not_idle() -> None:
     idle, [] = watching(10)
 
     assert idle.poll(now=1e9) is None

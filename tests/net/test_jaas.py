@@ -64,7 +64,7 @@ def test_options_are_read_as_java_reads_them(text: str, options: dict[str, str])
         ("M required /* for ever", "position 12"),
     ],
 )
-def test_another_form_is_an_error_that_tells_no_secret(text: str, fault: str) -> None:
+def test_another_form_is_an_error_that_shows_no_secret(text: str, fault: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_jaas(text, "listener.name.x.plain.sasl.jaas.config")
 

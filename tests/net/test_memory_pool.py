@@ -78,7 +78,7 @@ def test_everyone_who_waits_is_woken_once_when_memory_is_back() -> None:
     assert ["a", "b"] == woken
 
 
-def test_nobody_is_woken_for_memory_that_still_lacks() -> None:
+def test_no_task_is_woken_for_memory_that_still_lacks() -> None:
     pool = MemoryPool(100, 100)
     small, large = allocate(pool, 50), allocate(pool, 100)
     woken: list[float] = []

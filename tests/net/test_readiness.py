@@ -39,7 +39,7 @@ async def opened(kind: ReadinessKind) -> AsyncIterator[Readiness]:
 
 
 async def next_events(readiness: Readiness) -> list[tuple[int, int]]:
-    """What the next poll with something to tell says."""
+    """What the next poll with something to report says."""
     while not (events := readiness.poll()):
         await readiness.park()
     return events
@@ -149,7 +149,7 @@ async def test_several_ready_sockets_show_in_one_poll(kind: ReadinessKind) -> No
             far.close()
 
 
-async def test_a_poll_tells_of_so_many_sockets_and_the_next_one_of_others(
+async def test_a_poll_reports_so_many_sockets_and_the_next_one_others(
     kind: ReadinessKind,
 ) -> None:
     """Nobody is passed over for ever: what was told of and not consumed comes last."""
@@ -324,7 +324,7 @@ async def test_end_of_stream_is_readable(
         assert [(near.fileno(), READ)] == await next_events(readiness)
 
 
-async def test_poller_reports_a_hang_up_that_nobody_asked_for(
+async def test_poller_reports_a_hang_up_without_being_asked(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     near, far = pair
@@ -338,7 +338,7 @@ async def test_poller_reports_a_hang_up_that_nobody_asked_for(
         assert bits & HANGUP
 
 
-async def test_socket_backend_is_silent_about_a_hang_up_that_nobody_asked_for(
+async def test_socket_backend_is_silent_about_a_hang_up_unless_asked(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     """It has no task that waits there: the reset shows when the socket is next used."""

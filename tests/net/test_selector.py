@@ -24,7 +24,7 @@ MEGABYTE = 1024 * 1024
 
 
 async def echo(rig: Selecting, count: int) -> None:
-    """Answer every receive with itself until `count` of them have been answered."""
+    """Respond to every receive with itself until `count` of them have been answered."""
     answered = 0
     while answered < count:
         result = await rig.poll()
@@ -39,7 +39,7 @@ async def echo(rig: Selecting, count: int) -> None:
             answered += 1
 
 
-async def test_many_requests_on_several_connections_are_answered_in_order(
+async def test_many_requests_on_several_connections_get_responses_in_order(
     link: Link,
 ) -> None:
     """S7, S36: 5 connections, 500 requests each; under TLS they have one cipher."""
@@ -63,7 +63,7 @@ async def test_many_requests_on_several_connections_are_answered_in_order(
     assert (None in ciphers) is ("TLS" not in link)
 
 
-async def test_pipelined_requests_are_answered_in_order(link: Link) -> None:
+async def test_pipelined_requests_get_responses_in_order(link: Link) -> None:
     async with selecting(link) as rig, trio.open_nursery() as nursery:
         _, peer = rig.connect()
         payloads = [b"%d" % n for n in range(2000)]
@@ -359,7 +359,7 @@ async def test_deliberate_close_is_not_reported_and_others_are_once(link: Link) 
         assert b"a" == await rig.receive(alive)
 
 
-async def test_close_all_tells_what_it_closed_and_what_no_poll_has_told(
+async def test_close_all_returns_what_it_closed_and_what_no_poll_has_reported(
     link: Link,
 ) -> None:
     async with selecting(link) as rig:
@@ -378,7 +378,7 @@ async def test_close_all_tells_what_it_closed_and_what_no_poll_has_told(
 async def test_one_failing_close_keeps_no_other_channel_open(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """S15: all are closed, and the error is told."""
+    """S15: all are closed, and the error is reported."""
 
     class Stubborn(AlteredTransport):
         def close(self) -> None:

@@ -21,7 +21,7 @@ from trionet.net.wire._readiness import ReadinessKind
 from trionet.net.wire._transmission import Send
 
 LARGE = frame(bytes(20 * 1024 * 1024))
-# Behind the first read of 4096 bytes: these are in the socket when the peer goes.
+# After the first read of 4096 bytes: these are in the socket when the peer goes.
 MANY = [b"%d" % number + bytes(1000) for number in range(20)]
 
 
@@ -227,7 +227,7 @@ async def test_a_selector_that_pauses_hands_it_out_when_it_reads_again(link: Lin
         assert MANY == await received_to_end(rig, channel)
 
 
-async def test_garbage_behind_the_frames_is_called_so(link: Link) -> None:
+async def test_garbage_after_the_frames_is_called_so(link: Link) -> None:
     async with selecting(link) as rig:
         channel, peer = rig.connect(frame_bytes_max=2000)
         await peer.send_frames(*MANY)

@@ -81,7 +81,7 @@ async def test_a_connection_is_made_and_works(kind: ReadinessKind) -> None:
         assert await rig.is_quiet()
 
 
-async def test_a_refused_connection_is_told_of_as_disconnected(kind: ReadinessKind) -> None:
+async def test_a_refused_connection_is_reported_as_disconnected(kind: ReadinessKind) -> None:
     """S6: once, with its reason; the id is free again."""
     async with connecting(kind) as (rig, _, address):
         channel = begin(rig, nobody())
@@ -191,7 +191,7 @@ async def test_a_connect_that_fails_late_leaves_nothing(kind: ReadinessKind) -> 
         assert [again] == (await rig.poll()).connected
 
 
-async def test_a_connection_that_breaks_before_it_is_told_of(kind: ReadinessKind) -> None:
+async def test_a_connection_that_breaks_before_it_is_reported(kind: ReadinessKind) -> None:
     """S27: only disconnected, not connected."""
     async with connecting(kind) as (rig, sock, address):
         channel = begin(rig, address)

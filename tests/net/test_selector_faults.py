@@ -72,7 +72,7 @@ async def test_frame_of_the_largest_size_is_welcome(link: Link) -> None:
         (6, CloseReason.PEER_CLOSED_IN_FRAME),
     ],
 )
-async def test_end_of_the_stream_tells_whether_a_frame_was_cut(
+async def test_end_of_the_stream_shows_whether_a_frame_was_cut(
     link: Link, cut: int, reason: CloseReason
 ) -> None:
     """X4, S25: nothing is delivered."""
@@ -127,8 +127,8 @@ async def test_poller_closes_a_channel_that_is_not_read_when_its_peer_resets() -
         rig.selector.resume_reading()
 
 
-async def test_socket_backend_closes_a_muted_channel_with_the_answer() -> None:
-    """It sees no hang-up of a channel that it does not read; the answer finds out, or the read
+async def test_socket_backend_closes_a_muted_channel_with_the_response() -> None:
+    """It sees no hang-up of a channel that it does not read; the response finds out, or the read
     after it."""
     async with undisturbed("socket") as rig:
         channel, peer = rig.connect()
@@ -175,7 +175,7 @@ async def test_a_thousand_resets_of_muted_channels_cost_a_few_polls_each() -> No
         assert {CloseReason.PEER_RESET} == {channel.close_reason for channel in gone}
 
 
-async def test_answer_to_a_peer_that_is_gone_fails(link: Link) -> None:
+async def test_response_to_a_peer_that_is_gone_fails(link: Link) -> None:
     """P39: at the latest the second write meets the reset that the first one provoked."""
     async with undisturbed(link) as rig:
         channel, peer = rig.connect()
@@ -305,7 +305,7 @@ async def test_readiness_without_data_is_no_fault(link: Link) -> None:
         rig.selector.close(channel)
 
 
-async def test_bug_in_a_read_ends_the_channel_and_is_told(
+async def test_bug_in_a_read_ends_the_channel_and_is_reported(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with undisturbed(kind) as rig:
@@ -317,7 +317,7 @@ async def test_bug_in_a_read_ends_the_channel_and_is_told(
         assert f"unexpected error on {channel.id}; closing it" in caplog.text
 
 
-async def test_bug_in_a_send_ends_the_channel_and_is_told(kind: ReadinessKind) -> None:
+async def test_bug_in_a_send_ends_the_channel_and_is_reported(kind: ReadinessKind) -> None:
     told = []
     async with undisturbed(kind) as rig:
         rig.selector._steps._on_error = lambda channel, error: told.append((channel, str(error)))

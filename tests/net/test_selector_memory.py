@@ -198,7 +198,7 @@ async def test_small_frames_need_no_memory_of_the_pool(link: Link) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-async def test_frames_behind_a_large_one_wait_with_it(link: Link, count: int) -> None:
+async def test_frames_after_a_large_one_wait_with_it(link: Link, count: int) -> None:
     pool = pool_of()
     async with selecting(link, pool=pool) as rig, trio.open_nursery() as nursery:
         await talking(rig, nursery, 1)

@@ -113,7 +113,7 @@ async def test_staged_frames_of_a_muted_channel_wait_for_it(link: Link) -> None:
         assert parks == rig.readiness.parks
 
 
-async def test_second_request_stays_in_the_socket_until_the_first_is_answered(
+async def test_second_request_stays_in_the_socket_until_the_first_has_its_response(
     link: Link,
 ) -> None:
     """X6."""
@@ -134,10 +134,10 @@ async def test_second_request_stays_in_the_socket_until_the_first_is_answered(
         assert b"answer" == await peer.receive_frame()
 
 
-async def test_poller_is_told_of_a_mute_only_when_data_comes_meanwhile(
+async def test_poller_learns_of_a_mute_only_when_data_comes_meanwhile(
     link: Link,
 ) -> None:
-    """Muting and unmuting around a quick answer costs no system call."""
+    """Muting and unmuting around a quick response costs no system call."""
     async with selecting(link) as rig:
         channel, peer = rig.connect()
         rig.selector.mute(channel)
@@ -232,7 +232,7 @@ async def test_frames_before_an_impossible_size_are_delivered(link: Link) -> Non
         assert ([b"1", b"2"], CloseReason.INVALID_RECEIVE) == await drained(rig, channel)
 
 
-async def test_peer_that_sends_no_more_still_gets_its_answers(link: Link) -> None:
+async def test_peer_that_sends_no_more_still_gets_its_responses(link: Link) -> None:
     """The end of a muted channel's stream waits like data, and does not make the loop spin."""
     async with selecting(link) as rig:
         channel, peer = rig.connect()

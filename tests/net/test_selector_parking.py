@@ -120,7 +120,7 @@ async def test_channel_that_ends_between_polls_keeps_the_next_one_from_waiting(
         assert 0 == rig.readiness.parks
 
 
-async def test_a_poll_may_be_told_how_long_to_wait(
+async def test_a_poll_may_have_a_limit_of_its_wait(
     kind: ReadinessKind, mock_clock: MockClock
 ) -> None:
     """X7: not at all, a while, and never less than nothing."""

@@ -209,7 +209,7 @@ async def test_the_alarm_ends_the_wait_when_a_channel_expires(
         assert rig.readiness.parks <= 2
 
 
-async def test_nothing_expires_that_may_have_sent_what_nobody_reads(
+async def test_nothing_expires_that_may_have_sent_what_is_not_read_yet(
     link: Link, mock_clock: MockClock
 ) -> None:
     """S23: whose frames wait because the request channel is full is not idle; nor is it known

@@ -210,7 +210,7 @@ def test_a_write_that_the_socket_does_not_take_is_taken_up_where_it_stopped(
     pair: tuple[TlsTransport, TlsClient], monkeypatch: pytest.MonkeyPatch, has_sendmsg: bool
 ) -> None:
     """S33, T13: bytes count as written when their records have left; none is sent twice."""
-    monkeypatch.setattr("trionet.net.tls._tls_transport._HAS_SENDMSG", has_sendmsg)
+    monkeypatch.setattr("trionet.net.wire._transport._HAS_SENDMSG", has_sendmsg)
     transport, client = pair
     content = LETTERS * 400_000
     send = Send([content[:10], content[10:5_000_000], bytearray(content[5_000_000:])])

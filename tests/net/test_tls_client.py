@@ -11,7 +11,6 @@ import pytest
 from support.tls import authority, certificate, server_context, settings_for
 from support.wire import tcp_pair
 from trionet.errors import AuthenticationError
-from trionet.net.tls._tls_client import ClientTlsTransport
 from trionet.net.tls._tls_context import ClientTlsSettings, client_context
 from trionet.net.tls._tls_context import server_context as made_from_settings
 from trionet.net.tls._tls_transport import TlsTransport
@@ -29,7 +28,7 @@ def our_context(**changes: object) -> ssl.SSLContext:
     return client_context(ClientTlsSettings(**given))  # type: ignore[arg-type]
 
 
-def shake_hands(client: ClientTlsTransport, server: TlsTransport) -> None:
+def shake_hands(client: TlsTransport, server: TlsTransport) -> None:
     """Step both until the client is done; the server may have something against it then."""
     wanted = True
     while wanted:
@@ -41,7 +40,7 @@ def shake_hands(client: ClientTlsTransport, server: TlsTransport) -> None:
             return
 
 
-def read_some(client: ClientTlsTransport) -> bytes:
+def read_some(client: TlsTransport) -> bytes:
     """The next data, as soon as it is there."""
     while True:
         select.select([client], [], [], PATIENCE_SECONDS)
@@ -54,7 +53,7 @@ def read_some(client: ClientTlsTransport) -> bytes:
 def test_both_sides_of_ours_exchange_what_is_larger_than_any_buffer() -> None:
     """T13: the data is intact, whatever the sockets take at once."""
     near, far = tcp_pair()
-    client = ClientTlsTransport(near, our_context(), "localhost")
+    client = TlsTransport(near, our_context(), "localhost")
     server = TlsTransport(far, server_context())
     shake_hands(client, server)
     data = bytes(range(256)) * 8192
@@ -79,23 +78,23 @@ def test_both_sides_of_ours_exchange_what_is_larger_than_any_buffer() -> None:
 def test_a_handshake_begins_with_the_client() -> None:
     near, far = tcp_pair()
     with far:
-        client = ClientTlsTransport(near, our_context(), "localhost")
+        client = TlsTransport(near, our_context(), "localhost")
 
         assert READ == client.handshake_step()
         assert b"\x16\x03" == far.recv(2)
         client.close()
 
 
-def _refused() -> tuple[ClientTlsTransport, socket.socket]:
+def _refused() -> tuple[TlsTransport, socket.socket]:
     """A client that is done with its handshake, and that the server has refused meanwhile."""
     near, far = tcp_pair()
     context, _ = made_from_settings(settings_for(client_auth="required"))
-    client = ClientTlsTransport(near, our_context(enabled_protocols=("TLSv1.3",)), "localhost")
+    client = TlsTransport(near, our_context(enabled_protocols=("TLSv1.3",)), "localhost")
     shake_hands(client, TlsTransport(far, context))
     return client, near
 
 
-def test_a_refusal_behind_the_handshake_is_a_failed_authentication_of_the_first_read() -> None:
+def test_a_refusal_after_the_handshake_is_a_failed_authentication_of_the_first_read() -> None:
     client, _ = _refused()
 
     with pytest.raises(AuthenticationError, match="certificate required"):
@@ -103,7 +102,7 @@ def test_a_refusal_behind_the_handshake_is_a_failed_authentication_of_the_first_
     client.close()
 
 
-def test_a_refusal_is_found_behind_a_write_that_fails() -> None:
+def test_a_refusal_is_found_after_a_write_that_fails() -> None:
     """KAFKA-7505: the alert lies in the socket, and the connection is broken."""
     client, sock = _refused()
     sock.shutdown(socket.SHUT_WR)
@@ -115,7 +114,7 @@ def test_a_refusal_is_found_behind_a_write_that_fails() -> None:
 
 def test_a_write_that_fails_without_a_refusal_is_a_broken_connection() -> None:
     near, far = tcp_pair()
-    client = ClientTlsTransport(near, our_context(), "localhost")
+    client = TlsTransport(near, our_context(), "localhost")
     server = TlsTransport(far, server_context(certificate()))
     shake_hands(client, server)
     near.shutdown(socket.SHUT_WR)
@@ -126,9 +125,9 @@ def test_a_write_that_fails_without_a_refusal_is_a_broken_connection() -> None:
     server.close()
 
 
-def test_broken_rules_behind_the_first_data_are_no_failed_authentication() -> None:
+def test_broken_rules_after_the_first_data_are_no_failed_authentication() -> None:
     near, far = tcp_pair()
-    client = ClientTlsTransport(near, our_context(), "localhost")
+    client = TlsTransport(near, our_context(), "localhost")
     server = TlsTransport(far, server_context())
     shake_hands(client, server)
     server.write(b"data")

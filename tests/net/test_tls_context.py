@@ -340,7 +340,7 @@ def test_what_cannot_work_is_a_configuration_error(
         (-90, 15, ""),
     ],
 )
-def test_a_certificate_that_clients_refuse_or_soon_will_is_told(
+def test_a_certificate_that_clients_refuse_or_soon_will_is_reported(
     begin: int, end: int, doubt: str
 ) -> None:
     now = datetime(2030, 6, 1, 12, tzinfo=UTC)

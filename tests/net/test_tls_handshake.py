@@ -121,7 +121,7 @@ def test_a_handshake_goes_on_however_its_bytes_are_cut() -> None:
 
 
 def test_what_came_with_the_last_flight_is_buffered() -> None:
-    """T23: the handshake ends without a further byte, and a request right behind it is not stuck
+    """T23: the handshake ends without a further byte, and a request right after it is not stuck
     (KAFKA-2801)."""
     near, far = tcp_pair()
     with near, far:
@@ -237,7 +237,7 @@ def test_clients_are_asked_for_certificates_as_the_setting_says(
 
 
 def test_a_client_that_is_slow_to_read_still_learns_why_it_was_refused() -> None:
-    """T17: data behind the handshake does not turn the alert into a reset (KAFKA-13539)."""
+    """T17: data after the handshake does not turn the alert into a reset (KAFKA-13539)."""
     near, far = tcp_pair()
     with near, far:
         transport = TlsTransport(near, context_for(client_auth="required"))
@@ -254,7 +254,7 @@ def test_a_client_that_is_slow_to_read_still_learns_why_it_was_refused() -> None
         assert "certificate required" in str(client_error(client)).lower().replace("_", " ")
 
 
-def test_a_client_that_is_refused_meets_no_reset_behind_the_alert() -> None:
+def test_a_client_that_is_refused_meets_no_reset_after_the_alert() -> None:
     """KAFKA-13539: what it has sent meanwhile is read and thrown away before the close."""
     near, far = tcp_pair()
     with near, far:
@@ -418,7 +418,7 @@ def test_what_is_not_tls_is_an_authentication_failure(garbage: bytes) -> None:
 
 
 @given(st.binary(max_size=300), st.booleans())
-def test_whatever_arrives_in_a_handshake_there_is_one_kind_of_answer(
+def test_whatever_arrives_in_a_handshake_there_is_one_kind_of_response(
     data: bytes, as_record: bool
 ) -> None:
     near, far = tcp_pair()

@@ -118,7 +118,7 @@ def test_a_buffer_is_filled_in_turns_if_little_of_what_comes_is_data(rig: Rig) -
     assert turns > 5
 
 
-def test_a_peer_that_reads_no_answers_is_let_go(rig: Rig) -> None:
+def test_a_peer_that_reads_no_responses_is_let_go(rig: Rig) -> None:
     """They would pile up without end."""
     kept = 0
 
@@ -134,7 +134,7 @@ def test_a_peer_that_reads_no_answers_is_let_go(rig: Rig) -> None:
     assert 0.9 * RESPONSE_BYTES_MAX < kept <= RESPONSE_BYTES_MAX
 
 
-def test_a_peer_that_reads_the_answers_may_ask_on(rig: Rig) -> None:
+def test_a_peer_that_reads_the_responses_may_ask_on(rig: Rig) -> None:
     """What it has read does not count when it once reads late."""
     for _ in range(2 * RESPONSE_BYTES_MAX // (100 * RECORD_BYTES)):
         ask(rig)
@@ -148,6 +148,6 @@ def test_a_peer_that_reads_the_answers_may_ask_on(rig: Rig) -> None:
 
 
 def ask(rig: Rig) -> None:
-    """Let a hundred answers be made."""
+    """Let a hundred responses be made."""
     rig.arrive(rig.writer.key_updates(100, are_answered=True) + rig.writer.data(b"data"))
     assert b"data" == rig.transport.read(100)

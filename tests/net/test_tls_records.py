@@ -16,7 +16,7 @@ from trionet.net.tls._tls_transport import TlsError, TlsTransport
 TOO_SHORT = b"\x17\x03\x03\x00\x09" + bytes(9)
 
 
-def test_what_openssl_has_no_reason_for_is_told_without_places_in_its_source() -> None:
+def test_what_openssl_has_no_reason_for_is_reported_without_places_in_its_source() -> None:
     context = client_context()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     near, far = tcp_pair()

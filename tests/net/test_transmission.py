@@ -166,7 +166,7 @@ def test_file_range_sent_in_part_continues_where_it_stopped(alphabet: RangedFile
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_empty_file_range_is_passed_over(alphabet: RangedFile, place: int) -> None:
-    """A fetch that finds no records answers with a range of no bytes."""
+    """The response to a fetch that finds no records has a range of no bytes."""
     chunks: list[Chunk] = [b"ab", b"cd"]
     chunks.insert(place, FileRange(alphabet, 0, 0))
     transport = LimitedTransport(*[100] * 9)

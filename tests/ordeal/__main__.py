@@ -38,7 +38,7 @@ Other scenarios, each with --help of its own:
 
 
 def main(arguments: list[str]) -> int:
-    """Run, tell, and say by the exit status whether nothing was wrong."""
+    """Run, report, and say by the exit status whether nothing was wrong."""
     if arguments and arguments[0] in SCENARIOS:
         return SCENARIOS[arguments[0]](arguments[1:])
     parser = argparse.ArgumentParser(

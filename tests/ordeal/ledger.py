@@ -73,7 +73,7 @@ class Ledger:
                 self.wrong.append(f"{place} is committed, and nobody has processed it")
 
     def ends(self) -> dict[int, int]:
-        """By partition, the offset behind everything that is acknowledged so far."""
+        """By partition, the offset after everything that is acknowledged so far."""
         ends: dict[int, int] = {}
         for partition, offset in self.acknowledged:
             ends[partition] = max(ends.get(partition, 0), offset + 1)

@@ -172,7 +172,7 @@ async def _again(
 
 
 async def _until_there_are(nodes: int, bootstrap_servers: str) -> None:
-    """A node of Apache Kafka answers a little before it may lead, and counts, again."""
+    """A node of Apache Kafka responses a little before it may lead, and counts, again."""
     async with trionet.open_admin(bootstrap_servers) as admin:
         with trio.fail_after(_JOIN_SECONDS):
             while True:

@@ -12,7 +12,7 @@ def ledger_of(*values: bytes) -> Ledger:
     return ledger
 
 
-def test_log_that_is_as_it_was_told_is_right() -> None:
+def test_log_that_is_as_it_was_reported_is_right() -> None:
     ledger = ledger_of(b"0 0", b"0 1", b"1 0")
     ledger.acknowledge((0, 5), b"0 0")
     ledger.process((0, 5), b"0 0")
@@ -85,7 +85,7 @@ def test_order_is_that_of_each_producer_in_each_partition() -> None:
     assert [] == ledger.wrong
 
 
-def test_record_that_nobody_sent_is_found() -> None:
+def test_record_that_was_never_sent_is_found() -> None:
     ledger = Ledger()
     ledger.process((0, 0), b"0 0")
     ledger.check([(0, 0, b"0 0")])

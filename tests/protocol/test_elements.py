@@ -80,7 +80,7 @@ def test_as_many_elements_as_are_allowed(api: tuple[int, int], frame: bytes, ele
 
 
 def test_tags_that_are_known_count_too() -> None:
-    """In a Fetch request: its cluster's id, and a tag behind it that nobody knows."""
+    """In a Fetch request: its cluster's id, and a tag after it that nobody knows."""
     fetch = codec(api_keys.FETCH, 12)
     head = bytes(4 + 4 + 4 + 4 + 1 + 4 + 4)
     frame = head + b"\1\1\1" + b"\2" + b"\0\2\2c" + b"\7\0"
@@ -90,7 +90,7 @@ def test_tags_that_are_known_count_too() -> None:
         fetch.decode_request(frame, 0, 3)
 
 
-def test_nothing_more_is_decoded_behind_the_limit() -> None:
+def test_nothing_more_is_decoded_beyond_the_limit() -> None:
     """The count is refused, not the last of the elements that it announces."""
     names = REQUEST_ELEMENTS_MAX
     frame = delete_topics_5(names)
@@ -150,7 +150,7 @@ def test_texts_are_as_long_as_in_older_versions() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 5])
-def test_texts_that_nobody_would_take_are_not_written(version: int) -> None:
+def test_invalid_texts_are_not_written(version: int) -> None:
     request = codec(api_keys.DELETE_TOPICS, version)
 
     def written(length: int) -> int:

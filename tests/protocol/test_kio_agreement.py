@@ -7,7 +7,7 @@ The known differences to kio, and why they do not show here:
 * kio reads a tagged struct that is absent as its defaults; ours is None then, and a struct of
   defaults is left out again when written.
 * A zero UUID is None in kio, a time of -1 as well; ours are 16 zero bytes and -1.
-* kio reads any bytes behind a message's end as belonging to somebody else; ours must be the whole.
+* kio reads any bytes after a message's end as belonging to somebody else; ours must be the whole.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def test_frame_cut_at_any_byte_is_refused() -> None:
                 sample.decode(sample.wire[:end], 0)
 
 
-def test_bytes_behind_the_end_are_passed_over() -> None:
+def test_bytes_after_the_end_are_passed_over() -> None:
     """As in Kafka: librdkafka 2.16 sends three bytes too many with a Metadata request."""
     for sample in samples("longer"):
         message = sample.decode(sample.wire + b"\1\2\3", 0)
@@ -61,7 +61,7 @@ def test_mutated_frame_is_a_value_or_refused() -> None:
     assert outcome.refused > 1000
 
 
-def test_a_search_tells_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_reports_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another exception than WireFormatError, and a hang; each with the bytes that did it."""
 
     def read(wire: bytes) -> None:

@@ -218,7 +218,7 @@ async def test_connection_is_served_when_its_peer_says_nothing_first(kind: Readi
         assert 1 == rig.server.statistics().connections
 
 
-async def test_peer_that_is_gone_before_it_is_served_costs_nobody_else(
+async def test_peer_that_is_gone_before_it_is_served_costs_no_other(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     """P23, P36: its socket is closed and not counted as a connection; the next one works.

@@ -52,7 +52,7 @@ def test_an_address_without_a_limit_is_not_remembered() -> None:
     limits = rates()
 
     assert {0} == {limits.record("a", now=0) for _ in range(1000)}
-    assert 0 == len(limits)
+    assert 0 == len(limits._rates)
     assert {} == limits.all_per_second(now=0)
 
 
@@ -86,7 +86,7 @@ def test_an_address_that_is_silent_for_an_hour_is_forgotten() -> None:
 
     limits.record("c", now=IDLE_SECONDS_MAX)
 
-    assert 2 == len(limits)
+    assert 2 == len(limits._rates)
     assert {"b": 0, "c": 0.1} == limits.all_per_second(now=IDLE_SECONDS_MAX)
     assert {"c": 0.1} == limits.all_per_second(now=IDLE_SECONDS_MAX, count_max=1)
 
@@ -100,7 +100,7 @@ def test_no_more_addresses_are_remembered_than_the_limit() -> None:
     for number in range(500):
         limits.record(f"new {number}", now=0.6)
 
-    assert ADDRESSES_MAX == len(limits)
+    assert ADDRESSES_MAX == len(limits._rates)
     found = limits.all_per_second(now=1)
     assert found["0"] > 0
     assert "1" not in found

@@ -1,4 +1,4 @@
-"""Whoever sends more than is answered waits in TCP, and the server's memory stays what is set.
+"""Whoever sends more than gets a response waits in TCP, and the server's memory stays what is set.
 
 The measured tests have a server in a process of its own, whose peak of memory is the figure, so
 that not a single moment is missed. 200 clients send 1 MB each, which without a bound takes 200 MB.
@@ -169,7 +169,7 @@ async def test_a_loop_that_waits_keeps_no_payload_that_was_released(kind: Readin
 
 
 async def send_megabytes(server: Program, word: bytes) -> int:
-    """Have all clients send a request that waits; then let it be answered.
+    """Have all clients send a request that waits; then let them have their responses.
 
     Returns:
         How many requests the server took in before it answered the first.
@@ -208,7 +208,7 @@ def measured(word: bytes, **config: int) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("word", [HOLD, KEEP])
-def test_memory_of_unanswered_requests_is_bounded_in_bytes(word: bytes) -> None:
+def test_memory_of_pending_requests_is_bounded_in_bytes(word: bytes) -> None:
     """A handler that never returns, and one that returns and never answers; 16 MB for requests."""
     bound = 16 * MEGABYTE
 
@@ -221,7 +221,7 @@ def test_memory_of_unanswered_requests_is_bounded_in_bytes(word: bytes) -> None:
 
 
 @pytest.mark.slow
-def test_memory_of_unanswered_requests_is_bounded_in_number() -> None:
+def test_memory_of_pending_requests_is_bounded_in_number() -> None:
     """A handler that never returns: what it holds, what waits, and what each processor holds."""
     handlers, queued, processors = 4, 8, 3
 

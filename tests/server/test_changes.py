@@ -102,7 +102,7 @@ async def test_fewer_processors_close_the_connections_of_those_that_end(
 
 
 @pytest.mark.parametrize("is_answered", [True, False])
-async def test_a_processor_that_ends_still_gives_the_answers_that_it_owes_for_a_second(
+async def test_a_processor_that_ends_still_sends_the_responses_that_it_owes_for_a_second(
     kind: ReadinessKind, mock_clock: MockClock, is_answered: bool
 ) -> None:
     may_answer = trio.Event()

@@ -71,7 +71,7 @@ async def test_a_connection_without_memory_waits_for_it(rig: Selecting) -> None:
     assert ConnectionPhase.NO_MEMORY is phase_of(channel, rig.selector)
 
 
-async def test_a_connection_that_is_throttled_behind_its_response(rig: Selecting) -> None:
+async def test_a_connection_that_is_throttled_after_its_response(rig: Selecting) -> None:
     channel = connected(rig)
     channel.muting.mute()
     for event in (
@@ -123,7 +123,7 @@ async def test_a_request_goes_through_its_phases(rig: Selecting) -> None:
     found.append(phase_of(channel, selector))
     request.handled_ns = 1200
     found.append(phase_of(channel, selector))
-    request.response, request.answered_ns = NO_OP, 1300
+    request.response, request.responded_ns = NO_OP, 1300
     found.append(phase_of(channel, selector))
     request.picked_up_ns = 1400
     found.append(phase_of(channel, selector))

@@ -13,7 +13,6 @@ from trionet.server.quotas._connection_counts import ConnectionGuard
 from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
 from trionet.server.quotas._connection_quotas import (
     Admission,
-    Admitted,
     ConnectionQuotas,
     Delayed,
     Rejected,
@@ -42,8 +41,8 @@ class Quotas(ConnectionQuotas):
 
 
 def admitted(admission: Admission) -> ConnectionGuard:
-    assert isinstance(admission, Admitted)
-    return admission.guard
+    assert isinstance(admission, ConnectionGuard)
+    return admission
 
 
 def rejected(admission: Admission) -> Rejected:
@@ -65,7 +64,7 @@ def fill(quotas: ConnectionQuotas, listener: str, count: int) -> list[Connection
     return [admitted(quotas.try_admit(listener, address(number), now=0)) for number in range(count)]
 
 
-def test_a_listener_that_nobody_knows_is_an_error() -> None:
+def test_an_unknown_listener_is_an_error() -> None:
     """Q1: also one that was removed."""
     quotas = ConnectionQuotas()
     with pytest.raises(LocalProtocolError, match="listener EXTERNAL has no quotas"):
@@ -101,10 +100,10 @@ def test_without_limits_everyone_connects() -> None:
     for listener in LISTENERS:
         guards = [admitted(quotas.try_admit(listener, "10.0.0.1", now=0)) for _ in range(10_000)]
         guards[0].release()
-        assert 9_999 == quotas.listener_total(listener)
+        assert 9_999 == quotas.counts.by_listener[listener]
         assert not quotas.is_exceeded(listener)
 
-    assert 29_997 == quotas.total == quotas.address_total("10.0.0.1")
+    assert 29_997 == quotas.total == quotas.counts.by_address["10.0.0.1"]
     assert {0.0} == {quota.blocked_seconds for quota in quotas.listeners}
 
 
@@ -119,16 +118,16 @@ def test_an_address_has_no_more_connections_than_its_limit() -> None:
         guards.append(refused.guard)
         assert RejectReason.TOO_MANY_CONNECTIONS is refused.reason
         assert ("10.0.0.1", 17, 0) == (refused.address, refused.limit, refused.close_after)
-    assert 19 == quotas.address_total("10.0.0.1")
+    assert 19 == quotas.counts.by_address["10.0.0.1"]
     admitted(quotas.try_admit("EXTERNAL", "10.0.0.2", now=0))
 
     for _ in range(4):
         guards.pop().release()
-    assert 15 == quotas.address_total("10.0.0.1")
+    assert 15 == quotas.counts.by_address["10.0.0.1"]
     for _ in range(2):
         admitted(quotas.try_admit("EXTERNAL", "10.0.0.1", now=0))
 
-    assert 17 == quotas.address_total("10.0.0.1")
+    assert 17 == quotas.counts.by_address["10.0.0.1"]
     assert 2 == quotas.listener("EXTERNAL").rejected
 
 
@@ -142,7 +141,7 @@ def test_a_limit_of_0_with_an_override_lets_one_address_in() -> None:
 
     assert 5 == rejected(quotas.try_admit("EXTERNAL", "::ffff:127.0.0.1", now=0)).limit
     assert 0 == rejected(quotas.try_admit("EXTERNAL", "::1", now=0)).limit
-    assert 6 == quotas.address_total("::ffff:127.0.0.1")
+    assert 6 == quotas.counts.by_address["127.0.0.1"]
 
 
 def test_an_override_raises_the_limit_of_its_address() -> None:
@@ -216,7 +215,7 @@ def test_a_full_listener_waits_for_itself_only() -> None:
         admitted(quotas.retry(waiting, now=0))
         fill(quotas, LISTENERS[LISTENERS.index(listener) - 1], 1)
 
-    assert {200} == {quotas.listener_total(listener) for listener in LISTENERS}
+    assert {200} == {quotas.counts.by_listener[listener] for listener in LISTENERS}
 
 
 def test_who_gives_up_waiting_leaves_nothing_behind() -> None:
@@ -230,7 +229,7 @@ def test_who_gives_up_waiting_leaves_nothing_behind() -> None:
     admitted(quotas.try_admit("EXTERNAL", "10.1.0.1", now=0))
 
 
-def test_limits_change_while_the_server_runs_and_who_waits_is_told() -> None:
+def test_limits_change_while_the_server_runs_and_waiting_tasks_learn_of_it() -> None:
     """Q20: the numbers of connections; KIP-308."""
     quotas = Quotas(ServerLimits(connections_max=5, connections_per_ip_max=5))
     fill(quotas, "EXTERNAL", 5)
@@ -291,9 +290,10 @@ class Model(RuleBasedStateMachine):
         if isinstance(admission, Delayed):
             return None
         assert (known >= self.per_ip_max) == isinstance(admission, Rejected)
-        assert admission.guard is not None
-        self.open.append(admission.guard)
-        return admission.guard
+        guard = admission.guard if isinstance(admission, Rejected) else admission
+        assert guard is not None
+        self.open.append(guard)
+        return guard
 
     @rule(guard=consumes(guards), times=st.integers(1, 3))
     def close(self, guard: ConnectionGuard | None, times: int) -> None:
@@ -308,11 +308,11 @@ class Model(RuleBasedStateMachine):
         assert len(self.open) == quotas.total
         for listener in LISTENERS:
             count = sum(guard.listener == listener for guard in self.open)
-            assert count == quotas.listener_total(listener)
+            assert count == quotas.counts.by_listener[listener]
             assert count <= self.per_listener_max
         for number in range(4):
             count = sum(guard.address == address(number) for guard in self.open)
-            assert count == quotas.address_total(address(number))
+            assert count == quotas.counts.by_address[address(number)]
         assert quotas.is_exceeded("ADMIN") == (len(self.open) > self.connections_max)
         assert not quotas.is_exceeded("REPLICATION")
 

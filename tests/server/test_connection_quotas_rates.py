@@ -12,7 +12,6 @@ from trionet.server.quotas._connection_counts import ConnectionGuard
 from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
 from trionet.server.quotas._connection_quotas import (
     Admission,
-    Admitted,
     ConnectionQuotas,
     Delayed,
     Rejected,
@@ -113,8 +112,8 @@ class Server:
             _, address = acceptor.arriving.popleft()
             admission = self.quotas.try_admit(acceptor.listener, address, self.now)
         acceptor.waiting = admission if isinstance(admission, Delayed) else None
-        if isinstance(admission, Admitted):
-            self.guards.append(admission.guard)
+        if isinstance(admission, ConnectionGuard):
+            self.guards.append(admission)
         elif isinstance(admission, Rejected):
             self.refused[acceptor.listener].append(admission)
 
@@ -124,7 +123,7 @@ class Server:
                 self._accept(acceptor)
 
 
-def test_a_rate_below_the_limit_of_the_server_delays_nobody() -> None:
+def test_a_rate_below_the_limit_of_the_server_delays_no_connection() -> None:
     """Q8: 120 a second, where 125 are allowed."""
     server = Server(ServerLimits(connections_per_second_max=125))
 
@@ -169,7 +168,7 @@ def test_a_rate_above_the_limit_of_a_listener_delays_it() -> None:
         assert 30 == pytest.approx(server.rate(listener), abs=7)
 
 
-def test_a_rate_below_the_limit_of_an_address_refuses_nobody() -> None:
+def test_a_rate_below_the_limit_of_an_address_refuses_no_connection() -> None:
     """Q11: 25 a second, where 30 are allowed; an address without a limit has none."""
     server = Server()
     server.quotas.set_address_rate("10.0.0.1", 30)
@@ -180,7 +179,7 @@ def test_a_rate_below_the_limit_of_an_address_refuses_nobody() -> None:
 
     assert 3300 == server.quotas.total
     assert [False, False, False] == server.delayed()
-    rates = server.quotas.address_rates(server.now, 10)
+    rates = server.quotas.addresses.all_per_second(server.now, 10)
     assert ["10.0.0.1"] == list(rates)
     assert 25 == pytest.approx(rates["10.0.0.1"], abs=2)
 
@@ -229,7 +228,7 @@ def test_a_refused_connection_is_in_no_rate(listener: str) -> None:
     server.serve(listener, 200, 100, ["10.0.0.1", "10.0.0.2"])
 
     assert 100 == len(server.refused[listener]) == server.quotas.total
-    assert {"10.0.0.1": 0} == server.quotas.address_rates(server.now, 10)
+    assert {"10.0.0.1": 0} == server.quotas.addresses.all_per_second(server.now, 10)
     measured = server.quotas.listener(listener).rate.measured_seconds(server.now)
     assert 100 / measured == pytest.approx(server.rate(listener))
     of_server = 0 if listener == "REPLICATION" else 100 / measured
@@ -288,7 +287,7 @@ def test_the_rate_of_an_address_follows_its_limit() -> None:
     assert 1000 == admitted_in_ten_seconds("10.0.0.1")
 
     server.quotas.set_address_rate(None, 5)
-    assert (5, 5) == tuple(map(server.quotas.address_rate_limit, ["10.0.0.1", "::ffff:10.0.0.9"]))
+    assert (5, 5) == tuple(map(server.quotas.addresses.limit_of, ["10.0.0.1", "10.0.0.9"]))
     assert 5 * 10 == pytest.approx(admitted_in_ten_seconds("10.0.0.9"), rel=0.1)
 
 

@@ -37,7 +37,7 @@ async def echo(request: Request) -> Frame:
     ("dialect", "head_bytes", "tail"),
     [(SIZE_PREFIXED, 4, b""), (TWO_BYTES, 2, b""), (TWO_BYTES_AND_AN_END, 2, b";")],
 )
-def test_an_answer_is_framed_as_a_request_is(
+def test_a_response_is_framed_as_a_request_is(
     dialect: Dialect, head_bytes: int, tail: bytes, size: int
 ) -> None:
     payload = bytearray(b"x" * size)
@@ -51,7 +51,7 @@ def test_an_answer_is_framed_as_a_request_is(
     assert [payload] == list(decoder.frames)
 
 
-def test_a_large_answer_is_not_copied() -> None:
+def test_a_large_response_is_not_copied() -> None:
     payload = bytes(JOINED_BYTES_MAX + 1)
 
     assert payload is TWO_BYTES_AND_AN_END.frame(payload)[1]
@@ -81,7 +81,7 @@ async def test_another_length_prefix_is_served_like_kafkas(kind: ReadinessKind) 
 async def test_what_is_no_frame_closes_its_connection(
     kind: ReadinessKind, sent: bytes, detail: str
 ) -> None:
-    """X2: after the answers to what came before it."""
+    """X2: after the responses to what came before it."""
     async with serving_with(
         echo, kind, dialect=TWO_BYTES_AND_AN_END, socket_request_max_bytes=10
     ) as rig:
@@ -96,7 +96,7 @@ async def test_what_is_no_frame_closes_its_connection(
         assert b"\0\1b;" == await other.receive(4)
 
 
-async def test_a_peer_that_leaves_in_a_frame_is_told_apart(kind: ReadinessKind) -> None:
+async def test_a_peer_that_leaves_in_a_frame_is_distinguished(kind: ReadinessKind) -> None:
     async with serving_with(echo, kind, dialect=TWO_BYTES) as rig:
         for sent, reason in [
             (b"\0\1a", CloseReason.PEER_CLOSED),
@@ -110,7 +110,7 @@ async def test_a_peer_that_leaves_in_a_frame_is_told_apart(kind: ReadinessKind) 
             assert reason is (await rig.last_closed()).reason
 
 
-async def test_an_answer_that_its_head_cannot_tell_closes_its_connection(
+async def test_a_response_whose_head_cannot_be_written_closes_its_connection(
     kind: ReadinessKind,
 ) -> None:
     async def too_much(request: Request) -> bytes:

@@ -131,7 +131,7 @@ async def test_server_that_ends_while_its_acceptor_waits_for_room_leaves_nothing
     assert 0 == rig.server.quotas.total
 
 
-async def test_full_queue_does_not_keep_the_answer_of_a_connection(kind: ReadinessKind) -> None:
+async def test_full_queue_does_not_keep_the_response_of_a_connection(kind: ReadinessKind) -> None:
     async with serving(kind) as rig:
         peers = [await rig.connect() for _ in range(3 * CONNECTION_QUEUE_SIZE)]
         for number, peer in enumerate(peers):

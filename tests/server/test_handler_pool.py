@@ -212,10 +212,10 @@ async def test_handlers_without_requests_wait_in_the_channel(kind: ReadinessKind
         assert 3 == channel.idle_handlers == channel.incoming.statistics().tasks_waiting_receive
 
 
-async def test_answers_of_a_handler_that_is_held_up_leave_without_it(
+async def test_responses_of_a_handler_that_is_held_up_leave_without_it(
     kind: ReadinessKind,
 ) -> None:
-    """It answers the first of two requests that came together, and waits with the second."""
+    """It responds to the first of two requests that came together, and waits with the second."""
     handled = []
 
     async def handle(request: Request) -> Response:
@@ -234,10 +234,10 @@ async def test_answers_of_a_handler_that_is_held_up_leave_without_it(
         assert handled[0] == await peers[int(handled[0])].receive_frame()
 
 
-async def test_request_staged_behind_an_answered_one_is_handled_without_another_event(
+async def test_request_staged_after_one_with_a_response_is_handled_without_another_event(
     kind: ReadinessKind,
 ) -> None:
-    """The handler sends the answer itself, while the loop is parked: that wakes the loop."""
+    """The handler sends the response itself, while the loop is parked: that wakes the loop."""
 
     async def handle(request: Request) -> Response:
         await wait_all_tasks_blocked()
@@ -259,7 +259,7 @@ def is_in_a_processor() -> bool:
     return "network-thread" in trio.lowlevel.current_task().name
 
 
-async def test_lone_request_that_needs_no_wait_is_answered_in_the_turn_that_brought_it(
+async def test_lone_request_that_needs_no_wait_gets_a_response_in_the_turn_that_brought_it(
     kind: ReadinessKind,
 ) -> None:
     """A handler would take a pass of the scheduler more."""
@@ -297,7 +297,7 @@ async def test_requests_that_came_together_are_for_a_handler(kind: ReadinessKind
     assert [False] * 10 == places
 
 
-async def test_pipelined_requests_that_need_no_wait_are_answered_in_their_order(
+async def test_pipelined_requests_that_need_no_wait_get_responses_in_their_order(
     kind: ReadinessKind,
 ) -> None:
     async def handle(request: Request) -> Response:
@@ -336,7 +336,7 @@ async def test_requests_that_need_no_wait_are_not_handled_beside_num_io_threads_
         assert b"quick" == await peers[1].receive_frame()
 
 
-async def test_request_that_cannot_be_told_to_need_no_wait_is_for_a_handler(
+async def test_request_that_may_need_a_wait_is_for_a_handler(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Only cancellation leaves the loop of a processor (design 3.2)."""
@@ -466,7 +466,7 @@ async def test_fatal_error_in_a_handler_ends_the_server(kind: ReadinessKind) -> 
     assert {CloseReason.SERVER_SHUTDOWN: 1} == rig.reasons()
 
 
-async def test_handler_that_raises_after_its_answer_has_answered(
+async def test_handler_that_raises_after_its_response_has_responded(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def handle(request: Request) -> Response:
@@ -486,7 +486,7 @@ async def test_handler_that_raises_after_its_answer_has_answered(
         ]
 
 
-async def test_handler_that_answers_and_returns_an_answer_too_has_answered_once(
+async def test_handler_that_responds_and_returns_a_response_too_has_responded_once(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def handle(request: Request) -> Response:

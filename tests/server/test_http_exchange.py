@@ -1,4 +1,4 @@
-"""HTTP without I/O: what is asked of a request, and what the others are told."""
+"""HTTP without I/O: what is asked of a request, and what the others learn."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def refusal(data: bytes, rules: HttpRules = RULES) -> HTTPStatus:
 
 
 def read(data: bytes, method: str = "GET") -> tuple[h11.Response, bytes]:
-    """An answer as a client understands it."""
+    """A response as a client understands it."""
     client = h11.Connection(h11.CLIENT)
     client.send(h11.Request(method=method, target="/", headers=[("Host", "x")]))
     client.send(h11.EndOfMessage())
@@ -62,7 +62,7 @@ def read(data: bytes, method: str = "GET") -> tuple[h11.Response, bytes]:
 
 
 def test_a_request_is_a_path_and_parameters() -> None:
-    assert HttpRequest("/snapshot/log", {"limit": "5", "before": "7"}, False) == ask(
+    assert HttpRequest("/snapshot/log", {"limit": "5", "before": "7"}) == ask(
         get("/snapshot/log?limit=5&before=7")
     )
 
@@ -77,7 +77,7 @@ def test_it_may_come_in_any_pieces() -> None:
         assert exchange.has_begun
     exchange.receive(data[-1:])
 
-    assert HttpRequest("/metrics", {}, False) == exchange.next_request()
+    assert HttpRequest("/metrics", {}) == exchange.next_request()
 
 
 def test_a_request_may_follow_another() -> None:
@@ -85,7 +85,7 @@ def test_a_request_may_follow_another() -> None:
     exchange.receive(get("/a") + get("/b"))
 
     for path in ("/a", "/b"):
-        assert HttpRequest(path, {}, False) == exchange.next_request()
+        assert HttpRequest(path, {}) == exchange.next_request()
         exchange.send(HttpResponse(b"x"))
     assert (None, False, False) == (
         exchange.next_request(),
@@ -95,7 +95,7 @@ def test_a_request_may_follow_another() -> None:
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
-def test_the_answer_has_a_body_with_its_size_and_type(version: str) -> None:
+def test_the_response_has_a_body_with_its_size_and_type(version: str) -> None:
     exchange = HttpExchange(RULES)
     exchange.receive(get(version=version))
     exchange.next_request()
@@ -116,7 +116,7 @@ def test_head_is_get_without_the_body() -> None:
     exchange = HttpExchange(RULES)
     exchange.receive(get(method="HEAD"))
 
-    assert HttpRequest("/", {}, True) == exchange.next_request()
+    assert HttpRequest("/", {}) == exchange.next_request()
     response, body = read(exchange.send(HttpResponse(b"numbers")), method="HEAD")
 
     assert (b"7", b"") == (dict(response.headers)[b"content-length"], body)
@@ -181,7 +181,7 @@ def test_after_what_is_no_http_the_connection_closes() -> None:
     assert exchange.must_close
 
 
-def test_what_is_no_http_behind_a_head_is_answered_with_a_body() -> None:
+def test_what_is_no_http_after_a_head_gets_a_response_with_a_body() -> None:
     exchange = HttpExchange(RULES)
     exchange.receive(get(method="HEAD") + b"hello\r\n\r\n")
     assert exchange.next_request() is not None
@@ -203,10 +203,10 @@ def test_after_another_refusal_the_next_request_is_heard() -> None:
     response, _ = read(exchange.send(refused.value.response))
 
     assert (405, b"GET, HEAD") == (response.status_code, dict(response.headers)[b"allow"])
-    assert HttpRequest("/", {}, False) == exchange.next_request()
+    assert HttpRequest("/", {}) == exchange.next_request()
 
 
-def test_who_takes_too_long_is_told_so() -> None:
+def test_a_consumer_that_takes_too_long_gets_an_error() -> None:
     exchange = HttpExchange(RULES)
     exchange.receive(b"GET / HT")
     assert None is exchange.next_request()
@@ -234,7 +234,7 @@ def test_who_takes_too_long_is_told_so() -> None:
         "METRICS.EXAMPLE",
     ],
 )
-def test_an_address_and_a_name_of_ours_are_answered(host: str) -> None:
+def test_requests_to_an_address_and_a_name_of_ours_get_responses(host: str) -> None:
     assert None is not ask(get("/", f"Host: {host}"))
 
 
@@ -245,7 +245,7 @@ def test_a_page_of_another_site_cannot_ask_through_a_browser(host: str) -> None:
 
 
 @pytest.mark.parametrize("header", ["Authorization: Bearer s3cret", "authorization: bearer s3cret"])
-def test_who_has_the_token_is_answered_by_any_name(header: str) -> None:
+def test_a_client_with_the_token_is_served_by_any_name(header: str) -> None:
     rules = HttpRules(token="s3cret")
 
     assert None is not ask(get("/", "Host: any.example", header), rules)
@@ -264,7 +264,7 @@ def test_who_has_the_token_is_answered_by_any_name(header: str) -> None:
         ["Authorization: Bearer \xff\xfe"],
     ],
 )
-def test_without_the_token_nothing_is_told(headers: list[str]) -> None:
+def test_without_the_token_nothing_is_shown(headers: list[str]) -> None:
     rules = HttpRules(token="s3cret")
     exchange = HttpExchange(rules)
     lines = "".join(f"{line}\r\n" for line in ["GET /x HTTP/1.1", "Host: 127.0.0.1", *headers, ""])
@@ -337,7 +337,7 @@ def order(target: str = "/", token: str = "sixteen-characters") -> bytes:
 
 
 def test_who_has_the_token_may_ask_for_something_to_be_done() -> None:
-    wanted = HttpRequest("/connections/close", {"id": "7"}, is_head=False, is_order=True)
+    wanted = HttpRequest("/connections/close", {"id": "7"}, is_order=True)
 
     assert wanted == ask(order("/connections/close?id=7"), TOKEN)
 

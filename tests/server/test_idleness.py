@@ -50,7 +50,7 @@ async def test_a_connection_without_requests_is_closed(
 async def test_the_time_counts_from_the_last_use(
     kind: ReadinessKind, mock_clock: MockClock
 ) -> None:
-    """S17: of the sent answer, as of the received request."""
+    """S17: of the sent response, as of the received request."""
     async with serving(kind, connections_max_idle_ms=LIMIT_MS) as rig:
         peer = await rig.connect()
         await pass_time(mock_clock, 0.9 * LIMIT)
@@ -67,7 +67,7 @@ async def test_the_time_counts_from_the_last_use(
         assert {IDLE: 1} == rig.reasons()
 
 
-async def test_an_answer_that_a_handler_took_long_for_counts_from_when_it_left(
+async def test_a_response_that_a_handler_took_long_for_counts_from_when_it_left(
     kind: ReadinessKind, mock_clock: MockClock
 ) -> None:
     """S17: it leaves before the loop has looked at the clock."""
@@ -121,7 +121,7 @@ async def test_idle_connections_expire_in_the_order_of_their_last_use(
         assert order == ended
 
 
-async def test_a_connection_whose_request_is_worked_on_expires_and_its_answer_is_dropped(
+async def test_a_connection_whose_request_is_worked_on_expires_and_its_response_is_dropped(
     kind: ReadinessKind, mock_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """P13, P32, X11: the peer sees the end; the request is timed, and nothing of it is kept."""
@@ -142,7 +142,7 @@ async def test_a_connection_whose_request_is_worked_on_expires_and_its_answer_is
         await rig.exchange(await rig.connect(), b"another")
 
 
-async def test_requests_behind_that_one_are_never_delivered(
+async def test_requests_after_that_one_are_never_delivered(
     kind: ReadinessKind, mock_clock: MockClock
 ) -> None:
     """P14: neither the one that came with it nor the one that waits in the socket."""

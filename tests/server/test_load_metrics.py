@@ -13,6 +13,7 @@ from trionet.metrics._families import Snapshot
 from trionet.metrics._loop import LoopStatistics
 from trionet.metrics._registry import Registry
 from trionet.metrics._request_times import RequestTimes, TimedRequest, count_finished
+from trionet.metrics._sensors import Sampling
 from trionet.net.wire._close_reason import CloseReason
 from trionet.server._processor_counts import ProcessorCounts
 from trionet.server._socket_server import SocketServer
@@ -52,6 +53,7 @@ class Rig:
             lambda: self.loop,
             cast(SocketServer, self),
             lambda: [self.times],
+            Sampling(),
         )
         self.registry.register(metrics.collect)
         self.registry.snapshot(0)
@@ -68,7 +70,7 @@ class Rig:
         return self.registry.snapshot(seconds)
 
 
-def test_what_waits_is_told_beside_what_may() -> None:
+def test_what_waits_is_reported_beside_what_may() -> None:
     rig = Rig(Numbers(response_queue_size=2), Numbers(id=1, response_queue_size=3))
     rig.request_channel.queued = 17
 
@@ -157,7 +159,7 @@ def test_idle_is_never_above_1() -> None:
     assert 1 == Rig(Numbers()).pass_time(idle=11.0, seconds=10.0)[PROCESSORS_IDLE].of()
 
 
-def test_after_the_end_nobody_is_idle() -> None:
+def test_after_the_end_no_processor_is_idle() -> None:
     """P34."""
     rig = Rig(Numbers())
     rig.processors.clear()
@@ -176,8 +178,8 @@ def handled(rig: Rig, seconds: int) -> None:
     request.times = rig.times
     request.request_bytes = 1
     request.received_ns = request.taken_ns = SECOND
-    request.handled_ns = request.answered_ns = (1 + seconds) * SECOND
-    request.picked_up_ns = request.sent_ns = request.answered_ns
+    request.handled_ns = request.responded_ns = (1 + seconds) * SECOND
+    request.picked_up_ns = request.sent_ns = request.responded_ns
     count_finished([request])
 
 

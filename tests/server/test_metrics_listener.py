@@ -62,7 +62,7 @@ async def serving(
         yield Serving(listener, bound.port, opened)
         nursery.cancel_scope.cancel()
     assert before == open_sockets()
-    assert 0 == listener.connection_count
+    assert 0 == len(listener._connections)
 
 
 async def read(peer: Peer) -> tuple[int, bytes]:
@@ -84,10 +84,10 @@ async def get(peer: Peer, data: bytes = GET) -> tuple[int, bytes]:
     return await read(peer)
 
 
-# What it answers.
+# Its responses.
 
 
-async def test_a_page_is_answered_again_and_again() -> None:
+async def test_a_page_is_served_again_and_again() -> None:
     async with serving() as rig:
         peer = await rig.connect()
 
@@ -95,7 +95,7 @@ async def test_a_page_is_answered_again_and_again() -> None:
             assert (200, b"1\n2\n") == await get(peer)
 
 
-async def test_what_is_not_there_is_told_and_the_connection_goes_on() -> None:
+async def test_what_is_not_there_is_reported_and_the_connection_goes_on() -> None:
     async with serving() as rig:
         peer = await rig.connect()
 
@@ -103,7 +103,7 @@ async def test_what_is_not_there_is_told_and_the_connection_goes_on() -> None:
         assert 200 == (await get(peer))[0]
 
 
-async def test_a_bug_in_a_page_is_told_and_the_listener_goes_on(
+async def test_a_bug_in_a_page_is_reported_and_the_listener_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with serving() as rig:
@@ -115,7 +115,7 @@ async def test_a_bug_in_a_page_is_told_and_the_listener_goes_on(
     assert "a bug of ours" in caplog.text
 
 
-async def test_a_bug_behind_the_page_ends_its_connection_only(
+async def test_a_bug_after_the_page_ends_its_connection_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with serving() as rig:
@@ -137,7 +137,7 @@ async def test_requests_may_come_together_and_in_pieces() -> None:
         assert 200 == (await get(peer, GET[10:]))[0]
 
 
-async def test_a_peer_that_has_finished_sending_gets_its_answer() -> None:
+async def test_a_peer_that_has_finished_sending_gets_its_response() -> None:
     async with serving() as rig:
         peer = await rig.connect()
         await peer.send(GET)
@@ -214,7 +214,7 @@ async def test_pages_are_served_over_tls(authority: trustme.CA) -> None:
     assert received.startswith(b"HTTP/1.1 200 ")
 
 
-async def test_who_does_not_speak_tls_harms_nobody(authority: trustme.CA) -> None:
+async def test_a_client_that_does_not_speak_tls_does_no_harm(authority: trustme.CA) -> None:
     async with serving_tls(authority) as (port, trust):
         with await Peer.connect(port) as peer:
             await peer.send(GET)
@@ -243,7 +243,7 @@ async def test_who_does_not_finish_the_handshake_is_closed(
 # Hostile peers.
 
 
-async def test_garbage_is_told_so_and_its_connection_closes() -> None:
+async def test_garbage_is_reported_and_its_connection_closes() -> None:
     async with serving() as rig:
         peer = await rig.connect()
         await peer.send(b"\x16\x03\x01\x02\x00\x01 garbage \r\n\r\n" * 100)
@@ -320,16 +320,16 @@ async def test_an_idle_connection_is_closed(autojump_clock: MockClock) -> None:
         assert 120 <= trio.current_time() - began < 130
 
 
-async def test_who_does_not_read_its_answer_is_closed(autojump_clock: MockClock) -> None:
+async def test_who_does_not_read_its_response_is_closed(autojump_clock: MockClock) -> None:
     async with serving() as rig:
         peer = await rig.connect()
         await peer.send(GET.replace(b"/numbers", b"/large"))
 
         await trio.sleep(EAGER.write_seconds_max - 1)
-        assert 1 == rig.listener.connection_count
+        assert 1 == len(rig.listener._connections)
         await trio.sleep(1 + EAGER.linger_seconds_max + 1)
 
-        assert 0 == rig.listener.connection_count
+        assert 0 == len(rig.listener._connections)
 
 
 async def test_the_connection_that_was_unused_longest_makes_room() -> None:
@@ -344,10 +344,10 @@ async def test_the_connection_that_was_unused_longest_makes_room() -> None:
         assert b"" == await peers[1].receive_to_end()
         for peer in (peers[0], *peers[2:]):
             assert 200 == (await get(peer))[0]
-        assert 4 == rig.listener.connection_count
+        assert 4 == len(rig.listener._connections)
 
 
-async def test_many_connections_that_say_nothing_keep_nobody_out() -> None:
+async def test_many_connections_that_say_nothing_keep_no_other_out() -> None:
     limits = ListenerLimits(connections_max=8, accept_pause_seconds=0.0)
     async with serving(limits) as rig:
         silent = [await rig.connect() for _ in range(100)]
@@ -355,7 +355,7 @@ async def test_many_connections_that_say_nothing_keep_nobody_out() -> None:
         assert 200 == (await get(await rig.connect()))[0]
 
         await wait_all_tasks_blocked()
-        assert 8 == rig.listener.connection_count
+        assert 8 == len(rig.listener._connections)
         assert b"" == await silent[0].receive_to_end()
 
 

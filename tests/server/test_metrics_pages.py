@@ -46,7 +46,7 @@ def pages() -> MetricsPages:
 
 
 def text(pages: MetricsPages, path: str, **parameters: str) -> str:
-    return "".join(pages.find(HttpRequest(path, parameters, is_head=False)).parts)
+    return "".join(pages.find(HttpRequest(path, parameters)).parts)
 
 
 def snapshot(pages: MetricsPages, path: str = "/snapshot", **parameters: str) -> Any:
@@ -61,7 +61,7 @@ def test_metrics_are_in_prometheuss_words(pages: MetricsPages) -> None:
 
 def test_the_types_of_the_pages(pages: MetricsPages) -> None:
     types = {
-        path: pages.find(HttpRequest(path, {}, is_head=False)).content_type
+        path: pages.find(HttpRequest(path, {})).content_type
         for path in ("/", "/metrics", "/snapshot", "/snapshot/numbers")
     }
 
@@ -141,13 +141,13 @@ def test_what_is_not_there_or_not_allowed_is_refused(
     pages: MetricsPages, path: str, parameters: dict[str, str], status: HTTPStatus
 ) -> None:
     with pytest.raises(Refused) as refused:
-        pages.find(HttpRequest(path, parameters, is_head=False))
+        pages.find(HttpRequest(path, parameters))
 
     assert status == refused.value.response.status
 
 
-def test_what_is_to_be_done_is_done_and_told(pages: MetricsPages) -> None:
-    done = pages.find(HttpRequest("/double", {"of": "21"}, is_head=False, is_order=True))
+def test_what_is_to_be_done_is_done_and_reported(pages: MetricsPages) -> None:
+    done = pages.find(HttpRequest("/double", {"of": "21"}, is_order=True))
 
     assert {"version": 1, "done": 42} == json.loads("".join(done.parts))
 
@@ -157,6 +157,6 @@ def test_pages_are_read_and_the_rest_is_done(
     pages: MetricsPages, path: str, is_order: bool
 ) -> None:
     with pytest.raises(Refused) as refused:
-        pages.find(HttpRequest(path, {"of": "1"}, is_head=False, is_order=is_order))
+        pages.find(HttpRequest(path, {"of": "1"}, is_order=is_order))
 
     assert HTTPStatus.NOT_FOUND == refused.value.response.status

@@ -1,4 +1,4 @@
-"""Requests and answers of well-behaved peers, as one processor moves them."""
+"""Requests and responses of well-behaved peers, as one processor moves them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def is_at_rest(rig: Serving) -> bool:
     return not rig.requests.statistics().current_buffer_used
 
 
-async def test_request_is_handed_over_and_its_answer_comes_back_byte_for_byte(
+async def test_request_is_handed_over_and_its_response_comes_back_byte_for_byte(
     kind: ReadinessKind,
 ) -> None:
     """P1."""
@@ -44,7 +44,7 @@ async def test_request_is_handed_over_and_its_answer_comes_back_byte_for_byte(
         peer.close()
 
 
-async def test_empty_request_and_empty_answer(kind: ReadinessKind) -> None:
+async def test_empty_request_and_empty_response(kind: ReadinessKind) -> None:
     """S10: at the server size 0 is a frame; what it means is the handler's business."""
     async with serving(kind, handler=echo) as rig:
         peer = await rig.connect()
@@ -53,7 +53,7 @@ async def test_empty_request_and_empty_answer(kind: ReadinessKind) -> None:
         assert b"" == await peer.receive_frame()
 
 
-async def test_large_request_and_large_answer(kind: ReadinessKind) -> None:
+async def test_large_request_and_large_response(kind: ReadinessKind) -> None:
     payload = bytes(range(256)) * (8 * MEGABYTE // 256)
     async with serving(kind, handler=echo) as rig, trio.open_nursery() as nursery:
         peer = await rig.connect()
@@ -62,7 +62,7 @@ async def test_large_request_and_large_answer(kind: ReadinessKind) -> None:
         assert payload == await peer.receive_frame()
 
 
-async def test_answer_of_chunks_and_file_ranges_is_one_frame(
+async def test_response_of_chunks_and_file_ranges_is_one_frame(
     kind: ReadinessKind, tmp_path: Path
 ) -> None:
     file = RangedFile.holding(tmp_path, bytes(range(256)) * 1000)
@@ -78,7 +78,7 @@ async def test_answer_of_chunks_and_file_ranges_is_one_frame(
         peer.close()
 
 
-async def test_pipelined_requests_are_answered_one_after_the_other(kind: ReadinessKind) -> None:
+async def test_pipelined_requests_get_responses_one_after_the_other(kind: ReadinessKind) -> None:
     async with serving(kind) as rig:
         peer = await rig.connect()
         await peer.send_frames(b"1", b"2", b"3")
@@ -90,7 +90,7 @@ async def test_pipelined_requests_are_answered_one_after_the_other(kind: Readine
             assert payload == await peer.receive_frame()
 
 
-async def test_request_without_an_answer_lets_the_next_one_through(kind: ReadinessKind) -> None:
+async def test_request_without_a_response_lets_the_next_one_through(kind: ReadinessKind) -> None:
     """P10: three pipelined requests, each delivered after the no-op before it."""
     async with serving(kind) as rig, undisturbed(rig):
         peer = await rig.connect()
@@ -104,7 +104,7 @@ async def test_request_without_an_answer_lets_the_next_one_through(kind: Readine
         peer.close()
 
 
-async def test_second_request_stays_in_the_socket_until_the_first_is_answered(
+async def test_second_request_stays_in_the_socket_until_the_first_has_its_response(
     kind: ReadinessKind,
 ) -> None:
     """X6."""
@@ -121,10 +121,10 @@ async def test_second_request_stays_in_the_socket_until_the_first_is_answered(
         await rig.receive(b"second")
 
 
-async def test_channel_is_muted_until_the_last_byte_of_the_answer_has_left(
+async def test_channel_is_muted_until_the_last_byte_of_the_response_has_left(
     kind: ReadinessKind,
 ) -> None:
-    """A peer that does not read its answer gets no further request through."""
+    """A peer that does not read its response gets no further request through."""
     async with serving(kind, socket_send_buffer_bytes=10_000) as rig:
         peer = await rig.connect(receive_buffer_bytes=10_000)
         await peer.send_frames(b"1", b"2")
@@ -138,7 +138,7 @@ async def test_channel_is_muted_until_the_last_byte_of_the_answer_has_left(
         assert 1 == rig.server.statistics().responses
 
 
-async def test_slow_peer_keeps_nobody_else_waiting(kind: ReadinessKind) -> None:
+async def test_slow_peer_keeps_no_other_waiting(kind: ReadinessKind) -> None:
     async with serving(kind) as rig:
         slow, quick = await rig.connect(), await rig.connect()
         await slow.send_frames(b"slow")
@@ -147,7 +147,7 @@ async def test_slow_peer_keeps_nobody_else_waiting(kind: ReadinessKind) -> None:
         await rig.exchange(quick, b"a")
 
 
-async def test_answer_may_come_later_and_in_another_order(kind: ReadinessKind) -> None:
+async def test_response_may_come_later_and_in_another_order(kind: ReadinessKind) -> None:
     """Requests of different connections are independent."""
     async with serving(kind) as rig:
         peers = [await rig.connect() for _ in range(5)]
@@ -217,7 +217,7 @@ async def test_connection_index_starts_again_after_the_largest_int32(kind: Readi
     assert [2**31 - 1, 0] == indexes
 
 
-async def test_answer_never_reaches_a_later_connection_of_the_same_peer(
+async def test_response_never_reaches_a_later_connection_of_the_same_peer(
     kind: ReadinessKind,
 ) -> None:
     """KAFKA-5595: same addresses, same descriptor, another connection."""
@@ -247,7 +247,7 @@ async def test_answer_never_reaches_a_later_connection_of_the_same_peer(
     ],
     ids=["nothing", "a part of a size", "a part of a frame", "a part of a large frame"],
 )
-async def test_whole_requests_before_the_end_are_delivered_when_each_is_answered(
+async def test_whole_requests_before_the_end_are_delivered_when_each_has_its_response(
     kind: ReadinessKind, count: int, rest: bytes, reason: CloseReason
 ) -> None:
     """P9, P40, P41, P42, P43, P45: each after the no-op before it; then the channel closes."""
@@ -266,7 +266,7 @@ async def test_whole_requests_before_the_end_are_delivered_when_each_is_answered
         assert {reason: 1} == rig.reasons()
 
 
-async def test_peer_that_sends_no_more_gets_its_answers(kind: ReadinessKind) -> None:
+async def test_peer_that_sends_no_more_gets_its_responses(kind: ReadinessKind) -> None:
     async with serving(kind) as rig, undisturbed(rig):
         peer = await rig.connect()
         await peer.send_frames(b"1", b"2")
@@ -287,7 +287,7 @@ async def test_peer_that_sends_no_more_gets_its_answers(kind: ReadinessKind) -> 
         (CloseConnection(CloseReason.UNSUPPORTED_VERSION), CloseReason.UNSUPPORTED_VERSION),
     ],
 )
-async def test_handler_may_close_the_connection_instead_of_answering(
+async def test_handler_may_close_the_connection_instead_of_responding(
     kind: ReadinessKind, response: CloseConnection, reason: CloseReason
 ) -> None:
     async with serving(kind) as rig, undisturbed(rig):
@@ -300,7 +300,7 @@ async def test_handler_may_close_the_connection_instead_of_answering(
         assert {reason: 1} == rig.reasons()
 
 
-async def test_request_is_not_kept_when_it_has_been_answered(kind: ReadinessKind) -> None:
+async def test_request_is_not_kept_when_it_has_its_response(kind: ReadinessKind) -> None:
     """A parked loop and idle handlers hold no buffer of the last request."""
     async with serving(kind) as rig:
         peer = await rig.connect()

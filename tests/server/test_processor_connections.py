@@ -87,7 +87,7 @@ async def test_what_is_no_fault_of_a_channel_ends_the_processor_and_closes_its_c
     assert {CloseReason.SERVER_SHUTDOWN: 1} == rig.reasons()
 
 
-async def test_who_listens_is_told_of_each_connection_that_ended(
+async def test_a_listener_hears_of_each_connection_that_ended(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     """P59: with the id that its requests have; a listener that fails disturbs nobody."""

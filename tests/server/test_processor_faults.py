@@ -130,10 +130,10 @@ async def test_each_reason_is_reached_by_its_own_fault(kind: ReadinessKind, tmp_
 
 
 @pytest.mark.parametrize("size", [0, 550_000, 20 * MEGABYTE])
-async def test_peer_that_closes_before_its_answer_leaves_nothing_in_flight(
+async def test_peer_that_closes_before_its_response_leaves_nothing_in_flight(
     kind: ReadinessKind, size: int
 ) -> None:
-    """P29, P39: whether the answer goes nowhere or fails on the way."""
+    """P29, P39: whether the response goes nowhere or fails on the way."""
     async with serving(kind) as rig, undisturbed(rig):
         peer, request = await requested(rig)
         peer.close()
@@ -151,7 +151,7 @@ async def test_peer_that_closes_before_its_answer_leaves_nothing_in_flight(
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
-async def test_peer_that_goes_during_its_answer_fails_the_send(
+async def test_peer_that_goes_during_its_response_fails_the_send(
     kind: ReadinessKind, how: str
 ) -> None:
     """P29, P31, P44: no completed Send shows, and what it had sent before is never delivered."""
@@ -170,7 +170,7 @@ async def test_peer_that_goes_during_its_answer_fails_the_send(
         assert 0 == rig.requests.statistics().current_buffer_used
 
 
-async def test_reset_of_a_waiting_peer_closes_it_at_once_and_drops_its_answer() -> None:
+async def test_reset_of_a_waiting_peer_closes_it_at_once_and_drops_its_response() -> None:
     """X11: with the poller, if it had sent nothing else; a warning, and nothing is kept."""
     async with serving("poller") as rig, undisturbed(rig):
         peer, request = await requested(rig)
@@ -184,7 +184,7 @@ async def test_reset_of_a_waiting_peer_closes_it_at_once_and_drops_its_answer() 
         assert {CloseReason.PEER_RESET: 1} == rig.reasons()
 
 
-async def test_reset_of_a_waiting_peer_shows_with_its_answer() -> None:
+async def test_reset_of_a_waiting_peer_shows_with_its_response() -> None:
     """P31: with the socket backend, which sees no hang-up of a connection that it does not read."""
     async with serving("socket") as rig, undisturbed(rig):
         peer, request = await requested(rig)
@@ -275,10 +275,10 @@ async def test_a_thousand_resets_of_waiting_peers_leave_the_loop_idle() -> None:
 
 
 @pytest.mark.parametrize("fault", ["a file that is closed", "no byte at all"])
-async def test_first_of_two_answers_fails_and_the_second_goes_out(
+async def test_first_of_two_responses_fails_and_the_second_goes_out(
     kind: ReadinessKind, tmp_path: Path, fault: str
 ) -> None:
-    """P37, KAFKA-5790: both are answered in one turn, and the fault is a file's or our own."""
+    """P37, KAFKA-5790: both get responses in one turn, and the fault is a file's or our own."""
     closed = RangedFile.holding(tmp_path, b"x")
     closed.close()
     bad = Send([] if fault == "no byte at all" else [b"\0\0\0\1", FileRange(closed, 0, 1)])
@@ -364,7 +364,7 @@ async def test_memory_of_a_request_that_cannot_be_handed_over_is_given_back(
         assert 0 == pool.used
 
 
-async def test_first_of_two_completed_sends_belongs_to_nobody(kind: ReadinessKind) -> None:
+async def test_first_of_two_completed_sends_belongs_to_no_request(kind: ReadinessKind) -> None:
     """P49, X12: what completes with nothing in flight ends its channel, the other goes on."""
     async with serving(kind) as rig, undisturbed(rig):
         processor, selector = only_processor(rig)
@@ -404,7 +404,7 @@ async def test_disconnected_channel_that_cannot_be_forgotten_does_not_hide_the_n
         peer.close()
 
 
-async def test_poll_that_fails_once_costs_nobody_anything(
+async def test_poll_that_fails_once_costs_no_connection(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     """P51, KAFKA-5607: old connections and new ones are served, nothing is lost."""
@@ -424,7 +424,7 @@ async def test_poll_that_fails_once_costs_nobody_anything(
 
 
 @pytest.mark.parametrize("response", ["text", 7, answer])
-async def test_handler_that_returns_no_answer_closes_the_connection(
+async def test_handler_that_returns_no_response_closes_the_connection(
     kind: ReadinessKind, response: object
 ) -> None:
     async def handle(request: Request) -> Response:
@@ -441,7 +441,7 @@ async def test_handler_that_returns_no_answer_closes_the_connection(
 
 
 @pytest.mark.parametrize("response", ["text", 7, answer])
-async def test_what_is_no_answer_is_refused_and_the_request_still_waits_for_one(
+async def test_what_is_no_response_is_refused_and_the_request_still_waits_for_one(
     kind: ReadinessKind, response: object
 ) -> None:
     async with serving(kind) as rig, undisturbed(rig):
@@ -455,7 +455,7 @@ async def test_what_is_no_answer_is_refused_and_the_request_still_waits_for_one(
         peer.close()
 
 
-async def test_answer_without_a_byte_closes_the_connection(kind: ReadinessKind) -> None:
+async def test_response_without_a_byte_closes_the_connection(kind: ReadinessKind) -> None:
     """Not even a size: the peer would wait for ever."""
     async with serving(kind) as rig, undisturbed(rig):
         peer, request = await requested(rig)
@@ -465,7 +465,7 @@ async def test_answer_without_a_byte_closes_the_connection(kind: ReadinessKind) 
         assert b"" == await peer.receive_to_end()
 
 
-async def test_answer_that_was_given_to_another_request_closes_the_connection(
+async def test_response_that_was_given_to_another_request_closes_the_connection(
     kind: ReadinessKind,
 ) -> None:
     async with serving(kind) as rig, undisturbed(rig):
@@ -483,7 +483,7 @@ async def test_answer_that_was_given_to_another_request_closes_the_connection(
 async def test_connections_that_end_while_their_requests_wait_for_room_are_forgotten(
     kind: ReadinessKind,
 ) -> None:
-    """The channel is full, one request is held: all are still handled, their answers dropped."""
+    """The channel is full, one request is held: all are still handled, their responses dropped."""
     permits = trio.Semaphore(0)
     payloads = []
 

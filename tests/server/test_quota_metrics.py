@@ -6,6 +6,7 @@ import pytest
 
 from trionet.metrics._families import Snapshot
 from trionet.metrics._registry import Registry
+from trionet.metrics._sensors import Sampling
 from trionet.net.wire._memory_pool import MemoryPool
 from trionet.server.metrics._quota_metrics import MemoryPoolMetrics, QuotaMetrics
 from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
@@ -24,7 +25,7 @@ def quotas(limits: ServerLimits | None = None) -> ConnectionQuotas:
 
 def registry_of(found: ConnectionQuotas) -> Registry:
     registry = Registry()
-    registry.register(QuotaMetrics(found).collect)
+    registry.register(QuotaMetrics(found, Sampling()).collect)
     registry.snapshot(0)
     return registry
 
@@ -47,7 +48,7 @@ def test_accepted_connections_are_a_rate_of_the_server_and_of_each_listener() ->
     assert per_second > 0
     assert per_second == snapshot[f"{GROUP}broker_connection_accept_rate"].of()
     rates = labelled(snapshot, f"{GROUP}connection_accept_rate")
-    of_address = found.address_rates(5, 1)["192.0.2.1"]
+    of_address = found.addresses.all_per_second(5, 1)["192.0.2.1"]
     assert {("A", ""): per_second, ("B", ""): 0, ("", "192.0.2.1"): of_address} == rates
 
 
@@ -106,10 +107,10 @@ def memory(pool: MemoryPool | None, *, now: float, registry: Registry) -> tuple[
     )
 
 
-def test_a_pool_tells_what_is_left_and_how_long_nothing_was() -> None:
+def test_a_pool_reports_what_is_left_and_how_long_nothing_was() -> None:
     pool = MemoryPool(1000, 900)
     registry = Registry()
-    registry.register(MemoryPoolMetrics(pool).collect)
+    registry.register(MemoryPoolMetrics(pool, Sampling()).collect)
     assert (1000, 0, 0, 0) == memory(pool, now=0, registry=registry)
 
     first = pool.try_allocate(900, now=1)
@@ -126,6 +127,6 @@ def test_a_pool_tells_what_is_left_and_how_long_nothing_was() -> None:
 
 def test_without_a_limit_everything_is_available() -> None:
     registry = Registry()
-    registry.register(MemoryPoolMetrics(None).collect)
+    registry.register(MemoryPoolMetrics(None, Sampling()).collect)
 
     assert (2**63 - 1, 0, 0, 0) == memory(None, now=0, registry=registry)

@@ -59,7 +59,7 @@ async def test_one_connection_too_many_from_an_address_is_closed(
         begin = "[SocketServer broker 0] rejected a connection from 127.0.0.1"
         assert rejected[0].startswith(begin)
         assert rejected[0].endswith("(limit: 5)")
-        assert 5 == rig.server.quotas.address_total(LOOPBACK)
+        assert 5 == rig.server.quotas.counts.by_address[LOOPBACK]
         await rig.exchange(await rig.connect(local_host=OTHER_ADDRESS), b"from elsewhere")
         peers[0].close()
         await wait_all_tasks_blocked()

@@ -28,7 +28,7 @@ async def test_requests_are_taken_in_the_order_in_which_they_came(kind: Readines
     assert [b"%d" % number for number in range(20)] == payloads
 
 
-async def test_empty_channel_has_nothing_to_take_and_nobody_to_wake() -> None:
+async def test_empty_channel_has_nothing_to_take_and_no_task_to_wake() -> None:
     channel = RequestChannel(5)
 
     channel.call_handler()
@@ -134,8 +134,8 @@ async def test_requests_that_are_held_together_keep_their_order(kind: ReadinessK
         assert [b"with it", *waiting, *held] == gate.handled
 
 
-async def test_answers_go_out_while_the_channel_is_full(kind: ReadinessKind) -> None:
-    """Neither side waits for the other: the answer that makes room can always leave."""
+async def test_responses_go_out_while_the_channel_is_full(kind: ReadinessKind) -> None:
+    """Neither side waits for the other: the response that makes room can always leave."""
     held: list[Request] = []
     gate = Gate()
 
@@ -236,7 +236,7 @@ async def test_all_who_wait_for_room_are_woken_once(kind: ReadinessKind) -> None
         assert [0, 1] == woken
 
 
-async def test_answers_can_be_sent_without_waiting_for_the_loop(kind: ReadinessKind) -> None:
+async def test_responses_can_be_sent_without_waiting_for_the_loop(kind: ReadinessKind) -> None:
     """A handler does so when it has drained the queue: no other task runs in between."""
     async with serving(kind) as rig:
         peer = await rig.connect()
@@ -312,8 +312,8 @@ async def test_response_that_comes_just_before_the_loop_parks_is_sent(
                 assert b"b" == await peer.receive_frame()
 
 
-async def test_request_is_answered_once(kind: ReadinessKind) -> None:
-    """Answering twice is an error of the second; the first answer leaves."""
+async def test_request_gets_one_response(kind: ReadinessKind) -> None:
+    """Answering twice is an error of the second; the first response leaves."""
     async with serving(kind) as rig:
         peer = await rig.connect()
         await peer.send_frames(b"a")

@@ -16,6 +16,7 @@ from trionet.metrics._kafka_names import (
 )
 from trionet.metrics._loop import LoopStatistics
 from trionet.metrics._registry import Registry
+from trionet.metrics._sensors import Sampling
 from trionet.net.wire._close_reason import CloseReason
 from trionet.server._processor_counts import ProcessorCounts
 from trionet.server.metrics._selector_metrics import SelectorMetrics
@@ -30,7 +31,7 @@ class Rig:
         self.processors = list(processors)
         self.loop = LoopStatistics(0, 0, 0, 0, 0, 0.0, 0.0)
         self.registry = Registry()
-        metrics = SelectorMetrics(self._counts, lambda: self.loop)
+        metrics = SelectorMetrics(self._counts, lambda: self.loop, Sampling())
         self.registry.register(metrics.collect)
         self.registry.snapshot(0)
 
@@ -65,7 +66,7 @@ def test_every_selector_metric_of_kafka_is_there() -> None:
     ],
 )
 def test_a_count_of_the_processor_is_a_total_and_a_rate(name: str, attribute: str) -> None:
-    """A request is what a selector sends: on a server, an answer."""
+    """A request is what a selector sends: on a server, a response."""
     numbers = Numbers()
     rig = Rig(numbers)
 
@@ -125,7 +126,7 @@ def test_metrics_have_the_listener_and_the_processor() -> None:
     }
 
 
-def test_a_processor_that_ended_is_not_told_of_any_more() -> None:
+def test_a_processor_that_ended_is_not_reported_any_more() -> None:
     """S32: nothing is left of it, however it ended."""
     rig = Rig(Numbers(), Numbers(id=1))
     rig.processors.pop()

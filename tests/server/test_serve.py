@@ -1,4 +1,4 @@
-"""`trionet.serve()`: what a handler may answer, what its errors do, and how a server ends."""
+"""`trionet.serve()`: what a handler may respond, what its errors do, and how a server ends."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ async def ask(peer: Peer, payload: bytes) -> bytes:
     return await peer.receive_frame()
 
 
-# Answers.
+# Responses.
 
 
-async def test_bytes_are_the_payload_of_the_answer(kind: ReadinessKind) -> None:
+async def test_bytes_are_the_payload_of_the_response(kind: ReadinessKind) -> None:
     async with serving_with(shout, kind) as rig:
         peer = await rig.connect()
 
@@ -48,7 +48,7 @@ async def test_bytes_are_the_payload_of_the_answer(kind: ReadinessKind) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, JOINED_BYTES_MAX, JOINED_BYTES_MAX + 1, 5 * MEGABYTE])
 async def test_a_payload_can_be_given_back_as_it_came(kind: ReadinessKind, size: int) -> None:
-    """A large one is a bytearray, which is an answer as well."""
+    """A large one is a bytearray, which is a response as well."""
 
     async def echo(request: Request) -> bytes | bytearray:
         return request.payload
@@ -76,7 +76,7 @@ async def test_a_send_is_a_whole_frame_and_may_hold_files(
         assert b"<23456>" == await ask(peer, b"?")
 
 
-async def test_none_is_no_answer_and_reading_goes_on(kind: ReadinessKind) -> None:
+async def test_none_is_no_response_and_reading_goes_on(kind: ReadinessKind) -> None:
     """P10: at once, so that what was sent together is handled one after the other."""
     seen = []
 
@@ -121,8 +121,8 @@ async def test_close_connection_closes_it_with_its_reason(
         other.close()
 
 
-async def test_answers_come_in_the_order_of_the_requests(kind: ReadinessKind) -> None:
-    """X10: the next request of a connection is handled when the answer before it has left."""
+async def test_responses_come_in_the_order_of_the_requests(kind: ReadinessKind) -> None:
+    """X10: the next request of a connection is handled when the response before it has left."""
     at_work = 0
 
     async def one_at_a_time(request: Request) -> bytes:
@@ -141,7 +141,7 @@ async def test_answers_come_in_the_order_of_the_requests(kind: ReadinessKind) ->
         assert [b"0", b"1", b"2", b"3", b"4"] == [await peer.receive_frame() for _ in range(5)]
 
 
-async def test_a_handler_that_waits_holds_up_nobody_but_its_own_connection(
+async def test_a_handler_that_waits_holds_up_only_its_own_connection(
     kind: ReadinessKind,
 ) -> None:
     may_go_on = trio.Event()
@@ -197,7 +197,7 @@ async def test_an_exception_closes_its_connection_and_no_other(
     ["text", 5, memoryview(b"abc"), [b"chunks"], NO_OP, ...],
     ids=lambda wrong: type(wrong).__name__,
 )
-async def test_another_answer_is_an_error_that_says_which_are_allowed(
+async def test_another_response_is_an_error_that_says_which_are_allowed(
     kind: ReadinessKind, wrong: Any
 ) -> None:
     async def answer_wrongly(request: Request) -> Any:
@@ -214,7 +214,7 @@ async def test_another_answer_is_an_error_that_says_which_are_allowed(
         assert "allowed: bytes, bytearray, Send, CloseConnection or None" in closed.detail
 
 
-async def test_an_answer_to_a_peer_that_has_gone_is_dropped(kind: ReadinessKind) -> None:
+async def test_a_response_to_a_peer_that_has_gone_is_dropped(kind: ReadinessKind) -> None:
     may_go_on = trio.Event()
 
     async def wait(request: Request) -> bytes:
@@ -285,7 +285,9 @@ class Throttled:
         return state
 
 
-async def test_a_throttled_connection_gets_its_answer_and_is_not_read(kind: ReadinessKind) -> None:
+async def test_a_throttled_connection_gets_its_response_and_is_not_read(
+    kind: ReadinessKind,
+) -> None:
     """P16: until the throttle ends; what it sent meanwhile is handled then."""
     handler = Throttled(b"answer")
     async with serving_with(handler, kind) as rig:
@@ -305,7 +307,7 @@ async def test_a_throttled_connection_gets_its_answer_and_is_not_read(kind: Read
         assert MuteState.NOT_MUTED is handler.mute_state()
 
 
-async def test_a_throttled_connection_without_an_answer_is_not_read_either(
+async def test_a_throttled_connection_without_a_response_is_not_read_either(
     kind: ReadinessKind,
 ) -> None:
     """P18."""
@@ -324,7 +326,7 @@ async def test_a_throttled_connection_without_an_answer_is_not_read_either(
 
 
 @pytest.mark.parametrize("answer", [b"answer", None])
-async def test_a_throttle_that_is_over_before_the_answer_changes_nothing(
+async def test_a_throttle_that_is_over_before_the_response_changes_nothing(
     kind: ReadinessKind, answer: bytes | None
 ) -> None:
     """P17, P18."""
@@ -338,7 +340,7 @@ async def test_a_throttle_that_is_over_before_the_answer_changes_nothing(
         assert MuteState.NOT_MUTED is handler.mute_state()
 
 
-async def test_throttling_a_request_that_is_answered_is_an_error(kind: ReadinessKind) -> None:
+async def test_throttling_a_request_that_has_its_response_is_an_error(kind: ReadinessKind) -> None:
     handler = Throttled(b"answer")
     async with serving_with(handler, kind) as rig:
         peer = await rig.connect()
@@ -421,7 +423,7 @@ async def stopping(rig: Rig, nursery: trio.Nursery) -> None:
 
 
 def held_up() -> tuple[trio.Event, Callable[[Request], Awaitable[bytes]]]:
-    """A handler that waits for the event before it answers."""
+    """A handler that waits for the event before it responds."""
     may_go_on = trio.Event()
 
     async def handle(request: Request) -> bytes:
@@ -431,7 +433,7 @@ def held_up() -> tuple[trio.Event, Callable[[Request], Awaitable[bytes]]]:
     return may_go_on, handle
 
 
-async def test_stop_lets_answers_leave_and_then_serve_returns(kind: ReadinessKind) -> None:
+async def test_stop_lets_responses_leave_and_then_serve_returns(kind: ReadinessKind) -> None:
     may_go_on, handle = held_up()
     async with serving_with(handle, kind) as rig, trio.open_nursery() as nursery:
         peer, idle = await rig.connect(), await rig.connect()

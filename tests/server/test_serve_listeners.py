@@ -32,7 +32,7 @@ TWO_BYTES = Dialect.length_prefixed(
 
 
 async def about(request: Request) -> bytes:
-    """Answers what the request says about where it came from."""
+    """Responses what the request says about where it came from."""
     told = (request.listener_name, request.security_protocol, request.principal)
     return " ".join(map(str, told)).encode()
 
@@ -169,10 +169,10 @@ async def test_the_numbers_of_processors_and_handlers_change_while_it_serves(
         )
 
 
-# What a request tells.
+# What a request reports.
 
 
-async def test_a_request_tells_where_it_came_from_and_when(kind: ReadinessKind) -> None:
+async def test_a_request_reports_where_it_came_from_and_when(kind: ReadinessKind) -> None:
     """P28: on a plaintext listener nobody says who he is."""
     requests: list[Request] = []
 
@@ -219,7 +219,7 @@ async def test_the_peers_address_is_the_same_on_a_listener_for_every_address(
 # TLS.
 
 
-async def test_requests_and_answers_travel_under_tls(kind: ReadinessKind) -> None:
+async def test_requests_and_responses_travel_under_tls(kind: ReadinessKind) -> None:
     """P26: small and large ones, and several that came together."""
 
     async def echo(request: Request) -> bytes | bytearray:

@@ -107,7 +107,7 @@ async def test_inbound_connections_are_counted(kind: ReadinessKind) -> None:
         assert 2 == closed.of(CloseReason.PEER_CLOSED.name)
 
 
-async def test_a_request_is_timed_from_its_last_byte_to_that_of_its_answer(
+async def test_a_request_is_timed_from_its_last_byte_to_that_of_its_response(
     kind: ReadinessKind,
 ) -> None:
     async with measured(kind) as (rig, metrics):
@@ -129,10 +129,10 @@ async def test_a_request_is_timed_from_its_last_byte_to_that_of_its_answer(
         assert 0 < total == pytest.approx(sum(sums.values()))
 
 
-async def test_a_request_whose_answer_is_dropped_is_timed_all_the_same(
+async def test_a_request_whose_response_is_dropped_is_timed_all_the_same(
     kind: ReadinessKind,
 ) -> None:
-    """P32, X11: the connection went before the answer was there."""
+    """P32, X11: the connection went before the response was there."""
     async with measured(kind) as (rig, metrics):
         peer = await rig.connect()
         await peer.send_frames(b"?")
@@ -147,7 +147,7 @@ async def test_a_request_whose_answer_is_dropped_is_timed_all_the_same(
 
 
 @pytest.mark.parametrize("size", [0, 550_000])
-async def test_a_request_whose_client_leaves_during_the_answer_is_timed_all_the_same(
+async def test_a_request_whose_client_leaves_during_the_response_is_timed_all_the_same(
     kind: ReadinessKind, size: int
 ) -> None:
     """P29, KAFKA-3489."""
@@ -224,7 +224,7 @@ async def test_an_idle_processor_beside_a_busy_one_is_more_idle(kind: ReadinessK
     assert 0 < idle.of("0") < idle.of("1") <= 1
 
 
-async def test_after_the_stop_requests_are_still_told_and_nobody_is_idle(
+async def test_after_the_stop_requests_are_still_reported_and_no_processor_is_idle(
     kind: ReadinessKind,
 ) -> None:
     """P33, P34."""

@@ -25,7 +25,7 @@ def rows(rig: Serving, count_max: int = 100, before: int | None = None) -> list[
     return [dict(row) for row in page.rows]
 
 
-async def test_an_open_connection_is_told_with_what_it_did(kind: ReadinessKind) -> None:
+async def test_an_open_connection_is_reported_with_what_it_did(kind: ReadinessKind) -> None:
     async with serving(kind) as rig:
         peer = await rig.connect()
         await rig.exchange(peer, b"hello")
@@ -138,7 +138,7 @@ async def test_clients_cannot_make_labels_without_end(kind: ReadinessKind) -> No
         assert 20 == family.of("other", "other", "L0", "0")
 
 
-async def test_a_closed_connection_is_told_with_its_reason(kind: ReadinessKind) -> None:
+async def test_a_closed_connection_is_reported_with_its_reason(kind: ReadinessKind) -> None:
     async with serving(kind) as rig:
         peer = await rig.connect()
         await rig.exchange(peer, b"hello")
@@ -167,7 +167,7 @@ async def test_without_any_closed_connection_the_page_is_empty() -> None:
     assert (0, []) == (page.total, page.rows)
 
 
-def test_log_lines_are_told() -> None:
+def test_log_lines_are_reported() -> None:
     ring = LogRing()
     logger = logging.getLogger("trionet.test")
     logger.addHandler(ring)

@@ -199,7 +199,7 @@ async def stopping(rig: Serving, nursery: trio.Nursery) -> None:
     await wait_all_tasks_blocked()
 
 
-async def test_owed_answer_leaves_before_the_connection_closes(kind: ReadinessKind) -> None:
+async def test_owed_response_leaves_before_the_connection_closes(kind: ReadinessKind) -> None:
     async with serving(kind) as rig, trio.open_nursery() as nursery:
         peer, idle = await rig.connect(), await rig.connect()
         await peer.send_frames(b"a")
@@ -215,7 +215,7 @@ async def test_owed_answer_leaves_before_the_connection_closes(kind: ReadinessKi
 
 
 async def test_request_that_comes_during_the_stop_is_not_read(kind: ReadinessKind) -> None:
-    """Nor is one that waits behind an answer, be it staged or in the socket."""
+    """Nor is one that waits behind a response, be it staged or in the socket."""
     async with serving(kind) as rig, trio.open_nursery() as nursery:
         peer, late = await rig.connect(), await rig.connect()
         await peer.send_frames(b"1", b"staged")
@@ -232,7 +232,7 @@ async def test_request_that_comes_during_the_stop_is_not_read(kind: ReadinessKin
         assert 1 == rig.server.statistics().requests
 
 
-async def test_large_answer_to_a_slow_peer_leaves_whole(kind: ReadinessKind) -> None:
+async def test_large_response_to_a_slow_peer_leaves_whole(kind: ReadinessKind) -> None:
     async with serving(kind) as rig, trio.open_nursery() as nursery:
         peer = await rig.connect()
         await peer.send_frames(b"a")
@@ -243,7 +243,7 @@ async def test_large_answer_to_a_slow_peer_leaves_whole(kind: ReadinessKind) -> 
         assert frame(bytes(20 * MEGABYTE)) == await peer.receive_to_end()
 
 
-async def test_queued_and_held_requests_are_answered_before_the_end(kind: ReadinessKind) -> None:
+async def test_queued_and_held_requests_get_responses_before_the_end(kind: ReadinessKind) -> None:
     permits = trio.Semaphore(0)
 
     async def handle(request: Request) -> Response:
@@ -350,7 +350,7 @@ async def test_cancelling_a_graceful_stop_ends_the_server_at_once(kind: Readines
         nursery.cancel_scope.cancel()
 
 
-async def test_answer_after_the_end_is_dropped_without_a_word(
+async def test_response_after_the_end_is_dropped_without_a_word(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whoever finishes a request late need not know that the server has gone."""

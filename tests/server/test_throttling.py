@@ -36,7 +36,7 @@ async def is_silent(rig: Serving) -> bool:
     return not rig.requests.statistics().current_buffer_used
 
 
-async def test_an_answer_leaves_at_once_and_the_channel_stays_throttled(
+async def test_a_response_leaves_at_once_and_the_channel_stays_throttled(
     kind: ReadinessKind,
 ) -> None:
     """P16: the next request is read when the throttle is over."""
@@ -56,7 +56,7 @@ async def test_an_answer_leaves_at_once_and_the_channel_stays_throttled(
         peer.close()
 
 
-async def test_no_answer_leaves_the_channel_throttled(kind: ReadinessKind) -> None:
+async def test_no_response_leaves_the_channel_throttled(kind: ReadinessKind) -> None:
     """P18: as P16."""
     async with serving(kind) as rig, undisturbed(rig):
         peer, request = await throttled(rig)
@@ -73,10 +73,10 @@ async def test_no_answer_leaves_the_channel_throttled(kind: ReadinessKind) -> No
 
 
 @pytest.mark.parametrize("response", [answer(b"one"), NO_OP], ids=["an answer", "none"])
-async def test_what_is_answered_after_the_throttle_is_not_muted(
+async def test_a_response_after_the_throttle_mutes_nothing(
     kind: ReadinessKind, response: Response
 ) -> None:
-    """P17, P18: it is the answer that lets the next request through."""
+    """P17, P18: it is the response that lets the next request through."""
     async with serving(kind) as rig, undisturbed(rig):
         peer, request = await throttled(rig)
         request.end_throttling()

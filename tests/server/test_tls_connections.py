@@ -35,7 +35,7 @@ async def is_at_rest(rig: Serving) -> bool:
     return not rig.requests.statistics().current_buffer_used
 
 
-async def test_a_request_and_its_answer(kind: ReadinessKind) -> None:
+async def test_a_request_and_its_response(kind: ReadinessKind) -> None:
     """P26: and larger ones, in both directions."""
     async with serving(kind, security=tls(), handler=echo) as rig, trio.open_nursery() as nursery:
         peer = await rig.connect()
@@ -73,7 +73,7 @@ async def test_the_context_is_what_its_owner_makes(kind: ReadinessKind) -> None:
 
 
 async def test_requests_in_one_record_are_delivered_one_by_one(kind: ReadinessKind) -> None:
-    """P47, P56, S40: without a further byte from the socket, each after the answer before it; and
+    """P47, P56, S40: without a further byte from the socket, each after the response before it; and
     what waits inside TLS makes no loop spin."""
     payloads = [bytes([number]) * 3000 for number in range(5)]
     async with serving(kind, security=tls()) as rig, undisturbed(rig):
@@ -88,7 +88,7 @@ async def test_requests_in_one_record_are_delivered_one_by_one(kind: ReadinessKi
         peer.close()
 
 
-async def test_a_peer_that_closes_behind_its_requests(kind: ReadinessKind) -> None:
+async def test_a_peer_that_closes_after_its_requests(kind: ReadinessKind) -> None:
     """P40, P43: under TLS; all whole requests are delivered before the end."""
     async with serving(kind, security=tls()) as rig, undisturbed(rig):
         peer = await rig.connect()
@@ -145,7 +145,7 @@ async def test_what_is_no_tls_ends_its_connection_and_no_other(
 
 
 @pytest.mark.parametrize("shows", ["nothing", "a certificate of another authority"])
-async def test_who_shows_no_certificate_that_is_asked_for_is_told_and_counted(
+async def test_a_missing_certificate_that_is_asked_for_is_reported_and_counted(
     kind: ReadinessKind, shows: str
 ) -> None:
     """T4, T17: the others go on."""
@@ -225,7 +225,7 @@ async def test_many_handshakes_at_once_are_stepped_one_by_one_if_each_takes_its_
         assert max(steps) <= 2  # one pass of the processors before the look at it, and one after
 
 
-async def test_a_handshake_that_trickles_in_holds_nobody_up(kind: ReadinessKind) -> None:
+async def test_a_handshake_that_trickles_in_holds_up_no_other(kind: ReadinessKind) -> None:
     """One byte at a time; it succeeds in the end."""
     async with serving(kind, security=tls()) as rig, undisturbed(rig):
         peer = await rig.connect(raw=True)
@@ -277,7 +277,7 @@ async def test_handshakes_are_bounded_in_number(
             peer.close()
 
 
-async def test_an_answer_to_a_peer_that_is_gone_fails(kind: ReadinessKind) -> None:
+async def test_a_response_to_a_peer_that_is_gone_fails(kind: ReadinessKind) -> None:
     """P39: under TLS."""
     async with serving(kind, security=tls()) as rig, undisturbed(rig):
         peer = await rig.connect()
@@ -292,7 +292,7 @@ async def test_an_answer_to_a_peer_that_is_gone_fails(kind: ReadinessKind) -> No
         assert reason in (CloseReason.SEND_FAILED, CloseReason.PEER_RESET)
 
 
-async def test_answers_leave_before_the_server_stops(kind: ReadinessKind) -> None:
+async def test_responses_leave_before_the_server_stops(kind: ReadinessKind) -> None:
     """T18: what is owed arrives, and then the end."""
     async with serving(kind, security=tls()) as rig:
         peer = await rig.connect()

@@ -40,7 +40,7 @@ Run = Callable[[int], Outcome]
 
 
 def main(arguments: list[str]) -> int:
-    """Simulate, tell, and say by the exit status whether every rule held."""
+    """Simulate, report, and say by the exit status whether every rule held."""
     parser = argparse.ArgumentParser(
         prog="python3 tests sim",
         description="Simulate a broker, its clients, faults of the network and crashes, in virtual"

@@ -100,7 +100,7 @@ async def _read_slowly(world: World, client: Client) -> None:
         await client.send_bytes(encode_request(request, 12, number))
     for _ in range(world.rng.randint(0, 10)):
         await trio.sleep(world.rng.choice((0.01, 1.0)))
-        # A broker whose power was cut says nothing, and what was asked for it never answers.
+        # A broker whose power was cut says nothing, and what was asked for it never responses.
         with trio.move_on_after(PATIENCE_SECONDS):
             await client.stream.receive_some(world.rng.randint(1, 100))
 

@@ -38,7 +38,7 @@ class GroupModel:
         self._lost: dict[GroupPartition, set[int]] = {}
 
     def joined(self, generation: int, since: int) -> None:
-        """A JoinGroup was answered that was sent when there was generation ``since`` already."""
+        """A JoinGroup got a response that was sent when there was generation ``since`` already."""
         if generation < since:
             raise Violation(f"generation {generation} follows {since}")
 
@@ -59,7 +59,7 @@ class GroupModel:
         return Commit(generation, self.generation, offsets, self.known())
 
     def committed(self, commit: Commit) -> None:
-        """It was answered without an error."""
+        """It got a response without an error."""
         if commit.generation < commit.fenced_since:
             raise Violation(
                 f"a commit of generation {commit.generation} was taken, when there was"
@@ -68,7 +68,7 @@ class GroupModel:
         for partition, offset in commit.offsets.items():
             if offset < commit.before.get(partition, -1):
                 raise Violation(f"{partition}: committed {offset} after {commit.before[partition]}")
-            # The answer may be late, and another commit have come after this one.
+            # The response may be late, and another commit have come after this one.
             self._committed[partition] = max(offset, self._committed.get(partition, -1))
 
     def lost(self, commit: Commit) -> None:
@@ -83,7 +83,7 @@ class GroupModel:
     def fetched(
         self, before: Mapping[GroupPartition, int], told: Mapping[GroupPartition, int]
     ) -> None:
-        """An OffsetFetch that was sent when ``before`` was known was answered."""
+        """An OffsetFetch that was sent when ``before`` was known got a response."""
         for partition, offset in told.items():
             if offset < before.get(partition, -1):
                 if offset not in self._lost.get(partition, ()):

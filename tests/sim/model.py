@@ -33,7 +33,7 @@ class Partition:
         acknowledged: by offset.
         somewhere: what is there as its producer was told, but not where.
         repeatable: what may be there several times, and in any order.
-        end: behind the last record that is known to be there.
+        end: after the last record that is known to be there.
         start: where the log begins at least, as who deleted records was told.
         may_start_at: where it may begin, as somebody has asked for.
         cuts: how many power cuts may have taken what was acknowledged.
@@ -88,7 +88,7 @@ class Partition:
     def saw(
         self, position: int, records: list[tuple[int, bytes]], high_watermark: float, since: int
     ) -> None:
-        """A fetch at ``position``, sent at :attr:`cuts` ``since``, was answered with these."""
+        """A fetch at ``position``, sent at :attr:`cuts` ``since``, got a response with these."""
         if since != self.cuts:
             return
         expected = position

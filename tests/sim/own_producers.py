@@ -60,7 +60,7 @@ class Life:
     Args:
         world: where it lives.
         name: what its values begin with.
-        is_idempotent: nothing that it sends is there twice, or behind what it sent later.
+        is_idempotent: nothing that it sends is there twice, or after what it sent later.
     """
 
     def __init__(self, world: World, name: bytes, *, is_idempotent: bool) -> None:

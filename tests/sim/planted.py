@@ -28,7 +28,7 @@ Change = tuple[Any, str, Callable[[Any], Any]]
 
 
 def _acknowledge_before_append(append: Any) -> Any:
-    """Now and then the answer says that records are stored which are not."""
+    """Now and then the response says that records are stored which are not."""
 
     def lying(self: Log, records: Any, now_ms: int, **keywords: Any) -> Appended:
         if self.end_offset % 23 == 22:
@@ -46,7 +46,7 @@ def _acknowledge_before_flush(_: Any) -> Any:
 
 
 def _lose_commit_at_crash(write: Any) -> Any:
-    """What groups decide is answered before it is in the database."""
+    """What groups decide gets a response before it is in the database."""
 
     def early(self: GroupStore, statements: Any, done: Any) -> None:
         done(None)
@@ -77,7 +77,7 @@ def _forget_to_fence(check_call: Any) -> Any:
 
 
 def _skip_offset_at_roll(append: Any) -> Any:
-    """The offset behind a roll is given to nobody."""
+    """The offset after a roll is given to nobody."""
 
     def skipping(self: Log, records: Any, now_ms: int, **keywords: Any) -> Appended:
         segments = self.segment_count

@@ -72,7 +72,7 @@ async def _send_one(
 
 
 class Batch(NamedTuple):
-    """One that was sent, and is sent again until it is answered."""
+    """One that was sent, and is sent again until it gets a response."""
 
     place: tuple[str, int]
     values: list[bytes]
@@ -163,7 +163,7 @@ class Idempotent:
         return Batch(place, values, data)
 
     def _take(self, response: Any) -> bool:
-        """Note an answer; False if this producer has to begin anew."""
+        """Note a response; False if this producer has to begin anew."""
         each, since = self._waiting.popleft(), self._sent_at.popleft()
         [[answer]] = [topic.partition_responses for topic in response.responses]
         partition = self._world.partitions[each.place]

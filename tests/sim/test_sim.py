@@ -136,7 +136,7 @@ def test_a_bug_that_is_planted_in_the_producer_is_found_by_its_first_batches(
 
 
 @pytest.mark.slow
-def test_a_violation_among_first_batches_tells_how_to_have_it_again(
+def test_a_violation_among_first_batches_reports_how_to_have_it_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with planted("acknowledge-refused"):
@@ -153,7 +153,7 @@ def test_a_violation_among_first_batches_tells_how_to_have_it_again(
 
 
 @pytest.mark.slow
-def test_a_violation_tells_how_to_have_it_again(
+def test_a_violation_reports_how_to_have_it_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with planted("skip-offset-at-roll"):

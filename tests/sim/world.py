@@ -71,7 +71,7 @@ class Patient(Client):
     """A client that does not wait for ever for what may have been lost."""
 
     async def receive(self) -> Any:
-        """The answer to the oldest request that has none yet."""
+        """The response to the oldest request that has none yet."""
         try:
             with trio.fail_after(PATIENCE_SECONDS):
                 return await super().receive()

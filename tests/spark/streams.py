@@ -75,7 +75,7 @@ def run(table: DataFrame, checkpoint: str, *, once: bool = False, done: Run | No
 
     Args:
         table: from :func:`stream`.
-        checkpoint: its folder; a second run goes on behind the first.
+        checkpoint: its folder; a second run goes on after the first.
         once: by ``Trigger.Once``, in one micro-batch.
         done: where to put it.
     """

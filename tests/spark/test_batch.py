@@ -289,7 +289,7 @@ def test_a_user_gives_no_columns(
         ({"subscribe": "t", "startOffsets": "earliest"}, "startingOffsets"),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_read(
+def test_a_mistake_is_reported_before_anything_is_read(
     spark: SparkSession, kafka: ThreadedBroker, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(PySparkException, match=message):
@@ -297,7 +297,7 @@ def test_a_mistake_is_told_before_anything_is_read(
 
 
 @more
-def test_a_topic_that_does_not_exist_is_told(
+def test_a_topic_that_does_not_exist_is_reported(
     spark: SparkSession, kafka: ThreadedBroker, topic: str
 ) -> None:
     with pytest.raises(PySparkException, match=topic):

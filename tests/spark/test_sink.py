@@ -50,7 +50,7 @@ def numbers_stream(spark: SparkSession, kafka: ThreadedBroker, topic: str) -> Da
 @pytest.mark.parametrize(
     ("column", "has_option"), [("'{}' topic", False), ("'other' topic", True), ("key", True)]
 )
-def test_a_stream_is_written_and_goes_on_behind_its_checkpoint(
+def test_a_stream_is_written_and_goes_on_after_its_checkpoint(
     numbers_stream: DataFrame,
     kafka: ThreadedBroker,
     topic: str,

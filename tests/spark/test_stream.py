@@ -147,7 +147,7 @@ class Fails(Run):
 
 
 @more
-def test_the_progress_tells_rows_offsets_and_lag(
+def test_the_progress_reports_rows_offsets_and_lag(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
 ) -> None:
     """MB10, ME1: the rows in the progress are those that were read; what waits behind them."""

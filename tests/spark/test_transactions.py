@@ -78,7 +78,7 @@ class Writer:
         self._until_marked()
 
     def _until_marked(self) -> None:
-        """The coordinator answers before its marker is in the log."""
+        """The coordinator responds before its marker is in the log."""
         self._end += 1
 
         async def wait() -> None:

@@ -26,7 +26,7 @@ SCENARIOS: Mapping[str, type[Copying | Analysis]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run, tell, and say by the exit status whether nothing was wrong."""
+    """Run, report, and say by the exit status whether nothing was wrong."""
     parser = argparse.ArgumentParser(
         prog="python3 tests spark-kills",
         description="A job in Spark reads and writes topics while its Python workers, its driver"

@@ -15,7 +15,7 @@ from spark_kills.ledger import Row, repeated, wrong_in_copy, wrong_in_files, wro
 from spark_kills.plan import Kill
 from spark_kills.run import Outcome, Run, StandstillError
 from spark_kills.victims import DurableBroker, Job
-from trionet._util._single_error import raise_single_error
+from trionet._util._raising import raise_single_error
 from trionet.errors import TrionetError
 
 _JOB: Final = Path(__file__).with_name("copying_job.py")

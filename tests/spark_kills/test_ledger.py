@@ -98,7 +98,7 @@ def test_a_key_in_two_partitions_is_found() -> None:
     assert ["is in two partitions: b"] == wrong_in_copy(SOURCE, CUTS, copies)
 
 
-def test_a_record_that_nobody_wrote_is_found() -> None:
+def test_a_record_that_was_never_written_is_found() -> None:
     copies = {0: [*of_key("a"), *of_key("b"), Row(0, 1, "b", "999")], 1: of_key("c")}
 
     [wrong] = wrong_in_copy(SOURCE, CUTS, copies)

@@ -80,7 +80,7 @@ def run_franz_go(more: Sequence[str]) -> Report:
 
 
 def outcomes(said: str) -> list[Outcome]:
-    """What Go's verbose output tells; a test with parts counts by its parts."""
+    """What Go's verbose output reports; a test with parts counts by its parts."""
     found = {name: _OUTCOMES[word] for word, name in _RESULT.findall(said)}
     parts = [name for name in found if "/" in name] or list(found)
     return [

@@ -15,7 +15,7 @@ from pathlib import Path
 from suites.suite import Suite
 from support.cache import Unavailable, cache_folder, made_once, require_program
 
-#: A registry that does not answer must not hold the others up.
+#: A registry that does not respond must not hold the others up.
 FETCH_SECONDS_MAX = 300.0
 
 

@@ -70,7 +70,7 @@ def outcomes(folder: Path, **told: object) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_what_came_of_each_test_is_told(tmp_path: Path) -> None:
+def test_what_came_of_each_test_is_reported(tmp_path: Path) -> None:
     left_out = {"*::test_needs_more[a[1]*": "CreateAcls"}
     found = outcomes(tmp_path, left_out=left_out, meets_by=["server"])
 

@@ -70,7 +70,7 @@ class Producer:
 
     async def _produce(self, client: Client) -> None:
         port = local_port(client)
-        answered = 0  # which is also the correlation id of the newest answer
+        answered = 0  # which is also the correlation id of the newest response
         if self.is_idempotent and self._id < 0:
             given = await client.call(InitProducerIdRequest(transactional_id=None), 4)
             assert 0 == given.error_code
@@ -143,7 +143,7 @@ class Ledger:
             self._reached()
 
     def end_offset(self, partition: int) -> int:
-        """The offset behind everything that was acknowledged."""
+        """The offset after everything that was acknowledged."""
         return max(self.acknowledged[partition], default=-1) + 1
 
     def check(self, partition: int, found: list[tuple[int, bytes]], idempotent: set[int]) -> None:

@@ -1,4 +1,4 @@
-"""What scripted nodes answer to an admin client."""
+"""What scripted nodes respond to an admin client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests ask a running broker beside its answers."""
+"""What tests ask a running broker beside its responses."""
 
 from __future__ import annotations
 

@@ -60,13 +60,13 @@ def batch(*values: bytes, timestamp: int = TIMESTAMP, **fields: Any) -> bytes:
 
 
 def bytes_of(data: PartitionData) -> bytes:
-    """The records of an answer as they came."""
+    """The records of a response as they came."""
     assert data.records is not None
     return bytes(memoryview(data.records))  # type: ignore[arg-type]
 
 
 def records_of(data: PartitionData) -> list[Record]:
-    """All records of all whole batches in an answer."""
+    """All records of all whole batches in a response."""
     records = bytes_of(data)
     return [
         record
@@ -76,7 +76,7 @@ def records_of(data: PartitionData) -> list[Record]:
 
 
 def values_of(data: PartitionData) -> list[bytes | None]:
-    """The values of all records in an answer."""
+    """The values of all records in a response."""
     return [value for _, _, _, value, _ in records_of(data)]
 
 
@@ -104,7 +104,7 @@ async def produce(
     acks: int = -1,
     version: int | None = None,
 ) -> PartitionProduceResponse:
-    """The answer for the one partition that something is produced to."""
+    """The response for the one partition that something is produced to."""
     if version is None:
         version = PRODUCE_BY_ID if isinstance(topic, bytes) else PRODUCE_BY_NAME
     response = await client.call(produce_request(topic, {partition: records}, acks=acks), version)
@@ -139,7 +139,7 @@ def fetch_request(
     Args:
         topics: the offset to begin at, by topic and partition.
         max_wait_ms: how long the broker may wait for `min_bytes`.
-        min_bytes: what is worth an answer.
+        min_bytes: what is worth a response.
         max_bytes: of the whole answer.
         partition_max_bytes: of each partition.
         session: id and epoch.
@@ -185,7 +185,7 @@ async def fetch(
     version: int | None = None,
     **limits: Any,
 ) -> PartitionData:
-    """What a fetch of one partition without a session answers; by default it does not wait."""
+    """The response to a fetch of one partition without a session; by default it does not wait."""
     if version is None:
         version = FETCH_BY_ID if isinstance(topic, bytes) else FETCH_BY_NAME
     response = await client.call(fetch_request({topic: {partition: offset}}, **limits), version)
@@ -194,7 +194,7 @@ async def fetch(
 
 
 def only_partition(response: Any) -> PartitionData:
-    """The one partition that a Fetch answer is about."""
+    """The one partition that a Fetch response is about."""
     [topic] = response.responses
     [data] = topic.partitions
     assert isinstance(data, PartitionData)

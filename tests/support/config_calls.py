@@ -1,4 +1,4 @@
-"""Calls that alter and describe settings, in short, and what they answer, as plain values."""
+"""Calls that alter and describe settings, in short, and what they respond, as plain values."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ NO_MEMBER = Caller("", None, -1)
 
 
 class Asked(Generic[T]):
-    """Where the answer to a call goes; called once, and may be waited for."""
+    """Where the response to a call goes; called once, and may be waited for."""
 
     def __init__(self) -> None:
         self.answers: list[T] = []

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import attrs
 import trio
 
-from trionet._util._single_error import raise_single_error
+from trionet._util._raising import raise_single_error
 from trionet.broker import Broker
 from trionet.client._backoff import ExponentialBackoff
 from trionet.client._topic_partition import TopicPartition
@@ -132,7 +132,7 @@ async def open_member(
             open_kafka_client(address, client_settings, network=network) as client,
             trio.open_nursery() as nursery,
         ):
-            # As a consumer does: answers are read until the group is left.
+            # As a consumer does: responses are read until the group is left.
             polling = _Polling(client)
             nursery.start_soon(polling.go_on)
             member = GroupMember(client, settings)

@@ -13,7 +13,7 @@ _PAUSE_SECONDS: Final = 0.05
 
 
 async def eventually(ask: Callable[[], Awaitable[T]], is_so: Callable[[T], object]) -> T:
-    """The first answer that is so; the test's own limit ends what never is."""
+    """The first response that is so; the test's own limit ends what never is."""
     while True:
         answer = await ask()
         if is_so(answer):

@@ -21,12 +21,12 @@ ALL: list[bytes | None] = [b"%d" % number for number in range(12)]
 #: Each leaves a batch unwritten.
 UNWRITTEN = {fate.text: fate for fate in (*map(refused, REFUSALS), bit_flipped(400))}
 #: Of a batch that is on its way once more, since its leader has it and says something else. Of each
-#: producer a leader remembers five batches (KIP-98); those behind it must not be more.
+#: producer a leader remembers five batches (KIP-98); those after it must not be more.
 FORGOTTEN = {
     (1, 0): after_append(error_codes.REQUEST_TIMED_OUT),
     (1, 1): bit_flipped(400),
 }
-#: Meanwhile the batches behind it are sent, too.
+#: Meanwhile the batches after it are sent, too.
 _DELAY_SECONDS = 0.05
 
 
@@ -60,7 +60,7 @@ async def send_first_batches(
         bootstrap_servers: of the cluster.
         topic: a new one.
         fates: by batch and attempt, each counted from 0; all others are passed on. Where one is
-            not, the batches behind it are on their way when it is met.
+            not, the batches after it are on their way when it is met.
         in_flight: how many batches may be under way.
     """
     async with trionet.open_admin(bootstrap_servers) as admin:

@@ -61,7 +61,7 @@ def join_request(
 async def join(
     client: Client, member_id: str = "", *, version: int = JOIN, **fields: Any
 ) -> JoinGroupResponse:
-    """The answer; who is told to come again with an id does so."""
+    """The response; who is told to come again with an id does so."""
     response = await client.call(join_request(member_id, **fields), version)
     if response.error_code == error_codes.MEMBER_ID_REQUIRED:
         response = await client.call(join_request(response.member_id, **fields), version)

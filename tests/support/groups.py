@@ -28,10 +28,10 @@ _WAKES_MAX = 1000
 
 
 class Reply(Generic[T]):
-    """Where the answer to a call goes.
+    """Where the response to a call goes.
 
     Attributes:
-        answers: what has come; a call is answered once.
+        answers: what has come; a call gets a response once.
     """
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class GroupRig:
     # What a broker does.
 
     def settle(self) -> None:
-        """Send the answers, and store what is to be stored."""
+        """Send the responses, and store what is to be stored."""
         self._answer()
         while not self.group.is_stored:
             self.begun.append((snapshot(self.group, 0), self.group.begin_storing()))

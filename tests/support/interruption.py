@@ -17,7 +17,7 @@ def call_interrupted(
     """Call ``function``, and ``interruption`` when it has executed so many lines of the package.
 
     As if another thread had got its turn there, or as if something had gone wrong there, if it
-    raises. Which moments there are is tried out by counting up until the answer is no.
+    raises. Which moments there are is tried out by counting up until the response is no.
 
     Args:
         function: what is interrupted.

@@ -91,7 +91,7 @@ class KafkaFolder:
 
     @contextlib.contextmanager
     def broker(self) -> Iterator[subprocess.Popen[bytes]]:
-        """The running broker, from the moment it answers an ApiVersions request."""
+        """The running broker, from the moment it responds to an ApiVersions request."""
         with self.process() as process:
             wait_for_api_versions(self.port, process)
             yield process

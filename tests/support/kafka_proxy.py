@@ -31,7 +31,7 @@ from trionet.protocol._wire import Chunk, Message
 Address = tuple[str, int]
 
 _READ_BYTES = 64 * 1024
-#: A client has several requests under way: those behind one whose response is lost are met by their
+#: A client has several requests under way: those after one whose response is lost are met by their
 #: own fates, and their responses are lost with it.
 _ENDS_AFTER_SECONDS = 0.01
 

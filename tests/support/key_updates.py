@@ -1,7 +1,7 @@
 """Records of TLS 1.3 that no library sends on purpose: key updates, as many as one likes.
 
 They are encrypted with the secret that a client logs (RFC 8446, 4.6.3 and 7.2), so that they are
-good ones; the client's own engine cannot send anything behind them.
+good ones; the client's own engine cannot send anything after them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from support.tls import TlsClient, client_context
 
 APPLICATION_DATA, HANDSHAKE = b"\x17", b"\x16"
-# A message of the handshake: its kind, its length, and whether an answer is asked for.
+# A message of the handshake: its kind, its length, and whether a response is asked for.
 KEY_UPDATE = b"\x18\x00\x00\x01"
 
 

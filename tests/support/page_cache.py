@@ -31,7 +31,7 @@ def drop_from_cache(path: Path, but_first: int = 0) -> None:
 def slow_disk() -> Iterator[None]:
     """A read that may not wait finds what is in the page cache, and no more.
 
-    Linux begins to read when it is asked without leave to wait. A fast disk often answers before
+    Linux begins to read when it is asked without leave to wait. A fast disk often responses before
     Linux has looked again, so that nothing is ever missing.
     """
     real = os.preadv

@@ -22,7 +22,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def answers_api_versions(port: int) -> bool:
-    """Does a Kafka broker answer an ApiVersions request on this port now?"""
+    """Does a Kafka broker respond to an ApiVersions request on this port now?"""
     frame = len(_API_VERSIONS_V0).to_bytes(4, "big") + _API_VERSIONS_V0
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
@@ -34,7 +34,7 @@ def answers_api_versions(port: int) -> bool:
 
 
 def wait_for_api_versions(port: int, process: subprocess.Popen[bytes], tries: int = 12_000) -> None:
-    """Return as soon as the broker that `process` is answers; raise when it exits before.
+    """Return as soon as the broker that `process` is responses; raise when it exits before.
 
     Asks every five milliseconds, a minute by default.
     """

@@ -86,7 +86,7 @@ async def run_broker(
 
 
 def repeat_last(log: Log) -> None:
-    """A producer that did not get its answer sends again, and nothing is stored twice."""
+    """A producer that did not get its response sends again, and nothing is stored twice."""
     found = headers(log)
     if found:
         last, data = found[-1], stored(log)[-found[-1].size :]

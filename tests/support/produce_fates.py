@@ -49,7 +49,7 @@ class Fate:
 
     Attributes:
         text: for people.
-        delay_seconds: it waits, and everything behind it on its connection.
+        delay_seconds: it waits, and everything after it on its connection.
         refused: an error code: it is not passed on, and this is the response.
         flipped_bit: the number of the bit to flip, modulo those of the batch; None for none.
         responded: an error code: it is passed on, and this is the response in place of success.

@@ -1,4 +1,4 @@
-"""A Kafka client's side of SASL: its requests, and what it reads in the answers."""
+"""A Kafka client's side of SASL: its requests, and what it reads in the responses."""
 
 from __future__ import annotations
 

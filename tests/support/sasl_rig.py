@@ -39,7 +39,7 @@ class Rig:
         return peer
 
     async def is_served(self, peer: Peer, principal: str = "User:alice") -> None:
-        """One request and its answer, on behalf of somebody."""
+        """One request and its response, on behalf of somebody."""
         await peer.send_frames(METADATA)
         found = await self.serving.receive(METADATA)
         assert principal == str(found.principal)

@@ -64,7 +64,7 @@ class Leaders:
         batches: those that came, in order.
         log: the values that were written, by partition.
         answers: what is said to the next batches, one after the other; what is beyond is written.
-        describes: whether Metadata requests are answered.
+        describes: whether Metadata requests get responses.
         id: the producer id that is given.
     """
 
@@ -139,7 +139,7 @@ class Leaders:
     # Batches.
 
     def replier(self, node_id: int) -> Callable[[Seen], Any]:
-        """How a node answers Produce."""
+        """How a node responds to Produce."""
 
         def reply(seen: Seen) -> Any:
             topics: list[TopicProduceResponse] = []

@@ -1,4 +1,4 @@
-"""Brokers with a log that a consumer reads, on a network in memory; they answer as a test says."""
+"""Brokers with a log that a consumer reads, on a network in memory; they respond as a test says."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class Logs:
     Attributes:
         nodes: by id.
         leader: the leader's node id and the leader epoch.
-        end: the offset behind the last record.
+        end: the offset after the last record.
         epoch_ends: the end offset of each leader epoch.
         answers: what is said to the next fetches, one after the other; None is the truth.
         fetches: node id and offset of each fetch that came.
         fetch_times: when each came, by the loop's clock.
-        list_errors: error codes of the next answers to ListOffsets.
+        list_errors: error codes of the next responses to ListOffsets.
         list_times: when each question of that API came.
-        epoch_errors: error codes of the next answers to OffsetForLeaderEpoch.
+        epoch_errors: error codes of the next responses to OffsetForLeaderEpoch.
         epoch_times: when each question of that API came.
         tells_leaders: whether a node that is not the leader says who is (KIP-951).
     """

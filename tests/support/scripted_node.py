@@ -1,4 +1,4 @@
-"""A node that answers a client as a test says, on a network in memory."""
+"""A node that responds to a client as a test says, on a network in memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer in another version than that of the question, or to another question."""
+    """A response in another version than that of the question, or to another question."""
 
     body: Message
     version: int
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 
 
 class Hangup:
-    """In place of an answer: the end of the connection."""
+    """In place of a response: the end of the connection."""
 
 
 Reply = Callable[[Seen], "Message | Answer | Hangup | bytes | None"]
@@ -63,9 +63,9 @@ class ScriptedNode:
         brokers: the nodes it tells of: id and host; itself alone by default.
 
     Attributes:
-        replies: what it answers, by the API's name.
+        replies: what its responses are, by the API's name.
         seen: the requests that came.
-        silent: connections on which nothing is answered any more.
+        silent: connections on which nothing gets a response any more.
         ranges: the versions it serves, by API key; what has codecs by default.
     """
 
@@ -120,7 +120,7 @@ class ScriptedNode:
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Listen, and answer what comes, for as long as the block runs."""
+        """Listen, and respond to what comes, for as long as the block runs."""
         endpoint = Endpoint.parse(f"PLAINTEXT://{self.address}")
         with self._network.listen(endpoint, backlog=5, receive_buffer_bytes=-1) as listening:
             async with trio.open_nursery() as nursery:
@@ -190,7 +190,7 @@ def _decoded(payload: bytes, stream: MemoryStream) -> Seen:
 
 
 def encoded(name: str, version: int, correlation_id: int, body: Message) -> bytes:
-    """An answer as it travels."""
+    """A response as it travels."""
     codec = lookup(_KEYS[name], version)
     assert codec is not None
     chunks: list[Chunk] = [encode_response_header(codec, correlation_id)]

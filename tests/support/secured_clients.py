@@ -78,7 +78,7 @@ async def keep_polling(client: NetworkClient) -> None:
 
 
 async def is_served(client: NetworkClient) -> bool:
-    """Whether the first node of the cluster answers a request."""
+    """Whether the first node of the cluster responses a request."""
     await client.until_updated()
     node = next(iter(client.metadata.cluster.nodes.values()))
     answer = await client.request(node, DescribeClusterRequest())

@@ -36,7 +36,7 @@ def start(screen: Terminal, arguments: Sequence[str], *expected: str) -> str:
 def status(screen: Terminal) -> str:
     """What the shell says of the command that has ended."""
     screen.wait_for_prompt()
-    name = f"status-{next(_QUESTIONS)}"  # an earlier answer may still be there
+    name = f"status-{next(_QUESTIONS)}"  # an earlier response may still be there
     screen.type(f"echo {name}=$?")
     screen.press("Enter")
     answer = re.compile(rf"^{name}=(\d+)$", re.MULTILINE)

@@ -143,7 +143,7 @@ class Selecting:
         assert select.select([channel.transport], [], [], 5)[0]
 
     async def poll(self) -> PollResult:
-        """The next poll that has something to tell."""
+        """The next poll that has something to report."""
         while True:
             result = await self.selector.poll()
             if not result.is_empty:

@@ -69,7 +69,7 @@ async def serving_with(
 
     Args:
         kind: its readiness backend.
-        num_network_threads: as the others behind it, a setting of the server.
+        num_network_threads: as the others after it, a setting of the server.
     """
     before = open_sockets()
     config = ServerConfig(

@@ -1,4 +1,4 @@
-"""A running SocketServer whose requests the test answers itself."""
+"""A running SocketServer whose requests the test responses itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def answer(payload: bytes) -> Send:
 
 
 async def echo(request: Request) -> Response:
-    """The handler that answers with what it was asked."""
+    """The handler that responds with what it was asked."""
     return answer(bytes(request.payload))
 
 
@@ -49,7 +49,7 @@ class Serving:
 
     Attributes:
         server: the server.
-        requests: what the handlers got, for the test to answer; unless it has its own handler.
+        requests: what the handlers got, for the test to respond; unless it has its own handler.
     """
 
     server: SocketServer
@@ -59,7 +59,7 @@ class Serving:
         self._arrived, self.requests = trio.open_memory_channel[Request](10_000)
 
     async def hand_to_test(self, request: Request) -> None:
-        """The handler: answers nothing, the test does."""
+        """The handler: responses nothing, the test does."""
         self._arrived.send_nowait(request)
 
     @property

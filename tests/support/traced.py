@@ -1,7 +1,7 @@
 """What a whole process asked of the kernel for its files, SQLite's calls included, from strace.
 
 :func:`operations_of` gives the same operations as :class:`support.crash.Recorder`, which sees only
-what goes through Python's ``os``. An answer that is sent is a :class:`~support.crash.Note`, placed
+what goes through Python's ``os``. A response that is sent is a :class:`~support.crash.Note`, placed
 where the call *began*: from then on the peer may have it.
 """
 
@@ -117,7 +117,7 @@ class Traced:
         self._note = note
 
     def follow(self, trace: Path) -> None:
-        """Add everything that a trace tells."""
+        """Add everything that a trace reports."""
         order: list[tuple[float, Called, int | None]] = []
         for index, call in enumerate(calls_of(trace)):
             peer = _PEER.fullmatch(call.path)
@@ -204,7 +204,7 @@ class Traced:
         if name in {"pwrite64", "pwritev"}:
             position = numbers[-1]
         elif name == "pwritev2":
-            position = numbers[-2]  # behind it come flags
+            position = numbers[-2]  # after it come flags
         else:
             assert name in {"write", "writev"}, f"{name} of {path} is not understood"
             position = self._positions.get(path, 0)

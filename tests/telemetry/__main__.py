@@ -27,7 +27,7 @@ from telemetry.truth import exact_rows
 
 
 def main(arguments: list[str]) -> int:
-    """Run, tell, and say by the exit status whether everything was as it must be."""
+    """Run, report, and say by the exit status whether everything was as it must be."""
     parser = argparse.ArgumentParser(prog="python3 tests telemetry", description=__doc__)
     parser.add_argument("--seconds", type=float, default=300.0, help="default %(default)s")
     parser.add_argument(
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 
 def say(line: str) -> None:
-    """Tell how far it is."""
+    """Report how far it is."""
     print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
 
 

@@ -65,10 +65,10 @@ def loads(port: int, rate: float, seconds: float) -> Iterator[dict[str, subproce
 
 
 def answered(generator: subprocess.Popen[bytes]) -> int:
-    """How many requests a generator had answered, when it has ended.
+    """How many requests a generator had responded, when it has ended.
 
     Raises:
-        RuntimeError: an answer was wrong or missing.
+        RuntimeError: a response was wrong or missing.
     """
     assert generator.stdout is not None
     told = generator.stdout.read()

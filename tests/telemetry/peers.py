@@ -20,7 +20,7 @@ from trionet.protocol.messages.list_groups import ListGroupsRequest
 NOTES = "notes"
 #: After so long a connection that says nothing is closed.
 IDLE_SECONDS = 8.0
-#: How long a fetch waits that nobody will read the answer of.
+#: How long a fetch waits that nobody will read the response of.
 WAIT_MS = 1500
 _PAUSE_SECONDS = 1.0
 _ROUND = 20

@@ -51,7 +51,7 @@ class Exact:
     Attributes:
         records: how many there are.
         request_bytes: of all requests.
-        response_bytes: of all answers.
+        response_bytes: of all responses.
         percentiles: by column of the results, the nearest rank.
     """
 

@@ -115,7 +115,7 @@ async def test_each_receive_is_a_checkpoint() -> None:
         (ApiVersionsResponse(), 3, "ApiVersionsResponse is not a request"),
     ],
 )
-def test_what_is_no_request_is_told(request_: MetadataRequest, version: int, text: str) -> None:
+def test_what_is_no_request_is_reported(request_: MetadataRequest, version: int, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         encode_request(request_, version)
 
@@ -125,7 +125,7 @@ def test_an_address_has_two_parts() -> None:
     assert ("::1", 9092) == host_and_port("[::1]:9092")
 
 
-def test_nobody_there_is_an_error_of_the_system() -> None:
+def test_no_listener_is_an_error_of_the_system() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(OSError, match="refused"), raw_peer(f"127.0.0.1:{port}"):

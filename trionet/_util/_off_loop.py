@@ -44,9 +44,16 @@ async def off_loop(size: int, function: Callable[[*Ts], T], *args: *Ts) -> T:
 
 def computing_threads() -> trio.CapacityLimiter:
     """Return the limiter of all computing threads of this trio run: one thread per processor."""
+    return limiter_of_run(_limiter, os.cpu_count() or 1)
+
+
+def limiter_of_run(
+    limiter: trio.lowlevel.RunVar[trio.CapacityLimiter], tokens: int
+) -> trio.CapacityLimiter:
+    """Return the limiter of this trio run, with ``tokens``; its first use creates it."""
     try:
-        return _limiter.get()
+        return limiter.get()
     except LookupError:
-        limiter = trio.CapacityLimiter(os.cpu_count() or 1)
-        _limiter.set(limiter)
-        return limiter
+        created = trio.CapacityLimiter(tokens)
+        limiter.set(created)
+        return created

@@ -1,9 +1,13 @@
-"""Raises one error in many tasks, and errors with a cause from compiled code."""
+"""Raises errors as callers expect them: once more in another task, or out of a hidden nursery."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
-from typing import NoReturn, TypeVar
+from typing import TypeVar
+
+import trio
 
 E = TypeVar("E", bound=Exception)
 
@@ -23,6 +27,63 @@ def again(error: E) -> E:
     return made.with_traceback(error.__traceback__)
 
 
-def raise_from(error: Exception, cause: BaseException | None) -> NoReturn:
-    """Raise an error from a cause; ``raise ... from`` loses the cause when mypyc compiles it."""
-    raise error from cause
+class Caller:
+    """The block that a hidden nursery surrounds.
+
+    Attributes:
+        error: the exception that left the block, if any.
+    """
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Record an exception that leaves this block: it is the caller's, and stays unchanged."""
+        try:
+            yield
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+@contextmanager
+def raise_single_error() -> Iterator[Caller]:
+    """Unwrap a single error that leaves a hidden nursery in an exception group.
+
+    A nursery that a caller cannot see must not change how that caller's own exceptions look, groups
+    among them. Cancellations of other tasks carry no information and are dropped. Groups of several
+    errors stay groups.
+    """
+    caller = Caller()
+    try:
+        yield caller
+    except BaseExceptionGroup as group:
+        error = _single(group, caller.error)
+        if error is group:
+            raise
+        context = error.__context__
+        try:
+            raise error
+        finally:
+            # The group adds no information, but would be printed as the error's context.
+            error.__context__ = context
+            del error, group, context
+
+
+def _single(group: BaseExceptionGroup[BaseException], own: BaseException | None) -> BaseException:
+    errors = [error for error in _leaves(group) if not isinstance(error, trio.Cancelled)]
+    # Not by identity: cancel scopes build the groups that pass through them anew.
+    if own is not None and errors == [
+        error for error in _leaves(own) if not isinstance(error, trio.Cancelled)
+    ]:
+        return own
+    return errors[0] if len(errors) == 1 else group
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

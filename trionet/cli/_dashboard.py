@@ -222,7 +222,7 @@ async def _until_interrupted(
     """Run a command until Ctrl-C; a KeyboardInterrupt would arrive in an exception group."""
     import trio
 
-    from trionet._util._single_error import raise_single_error
+    from trionet._util._raising import raise_single_error
 
     status = 128 + signal.SIGINT
     with (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .._util._lazy_exports import lazy_exports
+from .._util._imports import lazy_exports
 
 if TYPE_CHECKING:
     from ._node import Node

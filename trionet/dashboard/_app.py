@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from .._util._single_error import raise_single_error
+from .._util._raising import raise_single_error
 from ..errors import TrionetError
 from .drawing._export import FRAME_FORMS, TABLE_FORMS
 from .drawing._pen import Frame

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import attrs
 import trio
 
-from .._util._single_error import raise_single_error
+from .._util._raising import raise_single_error
 from ..errors import TrionetError
 from .drawing import _figure_lines as figure_lines
 from .drawing import _palette as palette

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._util._lazy_exports import lazy_exports
+from .._util._imports import lazy_exports
 
 TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
 

@@ -47,17 +47,21 @@ class Metric:
     kafka: str = ""
 
 
+Labels = tuple[str, ...]
+"""The values of a metric's labels, in their order."""
+
+
 class Sample(NamedTuple):
     """One value of a metric.
 
     Attributes:
-        labels: the values of the metric's labels, in their order.
+        labels: of the metric.
         value: the number.
         suffix: of a summary, ``"_sum"`` or ``"_count"``; empty for everything else.
         quantile: of a summary, which one it is; empty for everything else.
     """
 
-    labels: tuple[str, ...]
+    labels: Labels
     value: float
     suffix: str = ""
     quantile: str = ""

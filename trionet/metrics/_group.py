@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from ._families import Kind, Metric
 from ._naming import client_sensor
-from ._rates import SAMPLE_SECONDS, SAMPLES
-from ._sensors import Largest, RateAndTotal, Share
+from ._sensors import DEFAULT_SAMPLING, Derived, Largest, RateAndTotal, Sampling, ratio, share
 
 
 class MetricGroup:
@@ -16,27 +13,17 @@ class MetricGroup:
     Args:
         client: the kind of client: ``producer``, ``consumer`` or ``admin-client``, for example.
         group: Kafka's name of the group.
-        labels: the names of the labels; empty values stand for the whole client.
-        samples: ``metrics.num.samples``.
-        seconds: ``metrics.sample.window.ms``, in seconds.
-        began_at: when all its numbers were 0, in seconds of the loop's clock; None if unknown.
+        labels: the names of the labels; an empty value means the whole client.
+        sampling: the windows of rates, averages and ratios.
     """
 
     def __init__(
-        self,
-        client: str,
-        group: str,
-        *labels: str,
-        samples: int = SAMPLES,
-        seconds: float = SAMPLE_SECONDS,
-        began_at: float | None = None,
+        self, client: str, group: str, *labels: str, sampling: Sampling = DEFAULT_SAMPLING
     ) -> None:
         self._client = client
         self._group = group
         self._labels = labels
-        self._samples = samples
-        self._seconds = seconds
-        self._began_at = began_at
+        self._sampling = sampling
 
     def gauge(self, name: str, help: str) -> Metric:
         """Return a gauge."""
@@ -51,26 +38,20 @@ class MetricGroup:
         return RateAndTotal(
             self.gauge(f"{name}-rate", f"{what} a second."),
             self.total(f"{name}-total", f"{what}."),
-            self._samples,
-            self._seconds,
-            self._began_at,
+            self._sampling,
         )
 
     def rate(self, name: str, help: str) -> RateAndTotal:
         """Return a sensor for a rate whose total Kafka does not report."""
-        return RateAndTotal(
-            self.gauge(name, help), None, self._samples, self._seconds, self._began_at
-        )
+        return RateAndTotal(self.gauge(name, help), None, self._sampling)
 
-    def share(self, name: str, help: str, at_most: float = inf) -> Share:
-        """Return a sensor for an average or a ratio."""
-        return Share(
-            self.gauge(name, help),
-            at_most=at_most,
-            samples=self._samples,
-            seconds=self._seconds,
-            began_at=self._began_at,
-        )
+    def share(self, name: str, help: str) -> Derived:
+        """Return a sensor for an average."""
+        return Derived(self.gauge(name, help), share, self._sampling)
+
+    def ratio(self, name: str, help: str) -> Derived:
+        """Return a sensor for a share of at most 1."""
+        return Derived(self.gauge(name, help), ratio, self._sampling)
 
     def largest(self, name: str, help: str, unit: float = 1) -> Largest:
         """Return a sensor for a recent maximum; ``unit`` is the size of one step of its numbers."""

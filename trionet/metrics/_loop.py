@@ -1,7 +1,7 @@
 """Measures how busy the trio loop is, and its lag: how long a ready task waits for its turn.
 
 One pass of the loop runs every task that is ready; a socket that becomes ready meanwhile waits for
-the pass to end. So the length of a pass is the lag, and what is not passes is idle time.
+the pass to end. So the length of a pass is the lag, and the time between passes is idle time.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class LoopStatistics:
 
     Attributes:
         idle_ratio: share of the time in which the loop waited for I/O or timers, 0 to 1.
-        passes: passes that were made.
+        passes: the number of passes.
         lag_p50_us: half of the passes took no longer than this, in microseconds.
         lag_p99_us: 99 % of the passes took no longer than this.
         lag_max_us: the longest pass.
-        idle_seconds: time spent waiting, in all.
+        idle_seconds: the total time spent waiting.
         seconds: time since the monitor began.
     """
 
@@ -65,7 +65,7 @@ class LoopMonitor(trio.abc.Instrument):
     ) -> None:
         trio.lowlevel.remove_instrument(self)
 
-    # These two run in every pass, so they do as little as possible: half a microsecond in all.
+    # These two run in every pass, so they do as little as possible: half a microsecond together.
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         now = self._wait_began = perf_counter_ns()

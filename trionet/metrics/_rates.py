@@ -27,14 +27,14 @@ MINUTES = (60.0, 300.0, 900.0)
 
 
 class MovingRate:
-    """Events a second, the recent ones counting most (Kafka: Yammer's Meter).
+    """The rate of events per second, weighted towards recent ones (Kafka: Yammer's Meter).
 
     Args:
         count: events so far.
         now: the time of that count.
 
     Attributes:
-        rates: the averages over :data:`MINUTES`, in events a second.
+        rates: the averages over :data:`MINUTES`, in events per second.
     """
 
     __slots__ = ("_count", "_updated_at", "rates")

@@ -1,6 +1,7 @@
 """Kafka's metrics of requests: how many, how long in which phase, how large, with which errors.
 
-(Kafka: RequestMetrics.) The router of the requests keeps the counts; this makes families of them.
+(Kafka: RequestMetrics.) The router of the requests keeps the counts; this module converts them to
+families.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from functools import partial
 from typing import Protocol
 
 from . import _kafka_names as names
-from ._families import Family
+from ._families import Family, Labels
 from ._histogram import upper_of
 from ._request_times import PHASES, STEP_NS, TOTAL, RequestTimes
-from ._sensors import HistogramSource, Labels, Meter, Quantiles
+from ._sensors import HistogramSource, Meter, Quantiles
 
 _MS = 1e6  # in nanoseconds
 # Requests of which Kafka may have to convert the records.

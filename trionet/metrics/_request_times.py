@@ -39,7 +39,7 @@ BUCKETS: Final = bucket_of(_VALUE_MAX) + 1
 
 
 def _table() -> bytes:
-    """The bucket of every number below the table's size."""
+    """Return the bucket of every number below the table's size."""
     last = bucket_of(_TABLE_SIZE - 1)
     runs = [bytes([0])]
     runs += [
@@ -50,7 +50,7 @@ def _table() -> bytes:
 
 _BUCKET: Final = _table()
 
-# The phases, in the order in which a request goes through them, and all of them together.
+# The phases, in the order in which a request goes through them, and their total.
 REQUEST_QUEUE: Final = 0
 LOCAL: Final = 1
 REMOTE: Final = 2
@@ -71,17 +71,21 @@ PHASES: Final = (
 
 
 class TimedRequest:
-    """What a request has to carry to be timed; the stamps are nanoseconds of ``perf_counter_ns``.
+    """The attributes of a request from which its times are computed.
+
+    A base class of the server's Request, because metrics lie below the server: this module cannot
+    import the class whose instances it counts, and compiled code reads the attributes of a class
+    much faster than those of a protocol. All times are in nanoseconds of ``perf_counter_ns``.
 
     Attributes:
-        times: what it is counted in.
+        times: the counts to which it is added.
         request_bytes: its size, without its size prefix.
-        received_ns: the poll that completed it came back.
-        taken_ns: a handler took it from the request queue.
-        handled_ns: the handler came back, with or without an answer; 0 until then.
-        answered_ns: the answer was given, by the handler or by whoever finished a call that waited.
-        picked_up_ns: its processor took the answer from the response queue; 0 until then.
-        sent_ns: the last byte was written, or there was nothing to write, or it failed.
+        received_ns: when the poll that completed it returned.
+        taken_ns: when a handler took it from the request queue.
+        handled_ns: when the handler returned, with or without a response; 0 until then.
+        responded_ns: when its response was set, by the handler or later by another task.
+        picked_up_ns: when its processor took the response from the response queue; 0 until then.
+        sent_ns: when its last byte was written, there was nothing to write, or writing failed.
     """
 
     times: RequestTimes
@@ -89,16 +93,16 @@ class TimedRequest:
     received_ns: int
     taken_ns: int
     handled_ns: int
-    answered_ns: int
+    responded_ns: int
     picked_up_ns: int
     sent_ns: int
 
 
 class Counts:
-    """How many values each bucket of a histogram has.
+    """The number of values in each bucket of a histogram.
 
-    Equal neighbours are counted together: sizes and short durations repeat themselves, and compiled
-    an entry of a list costs as much as ten comparisons.
+    Consecutive equal values are counted together: sizes and short durations repeat themselves, and
+    in compiled code an access to a list costs as much as ten comparisons.
     """
 
     __slots__ = ("_bucket", "_counts", "_repeats")
@@ -119,7 +123,7 @@ class Counts:
         self._bucket, self._repeats = bucket, 1
 
     def copy(self) -> list[int]:
-        """Those of all buckets."""
+        """Return the counts of all buckets."""
         counts = self._counts.copy()
         counts[self._bucket] += self._repeats
         return counts
@@ -129,12 +133,12 @@ class RequestTimes:
     """The times and sizes of all requests of one kind, since the start.
 
     Args:
-        names: what the kind is called; Kafka counts a Fetch under two.
+        names: the names of the kind; Kafka counts a Fetch under two.
 
     Attributes:
-        requests: finished requests.
-        buckets: of each phase, how many requests each of its buckets has; read :meth:`counts`.
-        sizes: how many requests each bucket of sizes has.
+        requests: the number of finished requests.
+        buckets: the histogram of each phase; see :meth:`counts`.
+        sizes: the histogram of their sizes.
         bytes: the sum of their sizes.
     """
 
@@ -153,14 +157,14 @@ class RequestTimes:
         self._total_ns = 0
 
     def throttled(self, duration_ns: int) -> None:
-        """Count that a request was throttled; no part of its total, since it is answered first.
+        """Count a throttle; it is no part of the request's total, because it follows the response.
 
         (KIP-219, KAFKA-9652.)
         """
         self._throttle_ns += self._add(THROTTLE, duration_ns)
 
     def sum_ns(self, phase: int) -> int:
-        """The phase of all requests together."""
+        """Return the sum of this phase over all requests."""
         return (
             self._request_queue_ns,
             self._local_ns,
@@ -172,14 +176,14 @@ class RequestTimes:
         )[phase]
 
     def count(self, phase: int) -> int:
-        """How many durations of the phase were counted, those of 0 included."""
+        """Return how many durations of this phase were counted, including those of 0."""
         return self.requests if phase != THROTTLE else sum(self.counts(THROTTLE))
 
     def counts(self, phase: int) -> list[int]:
-        """How many requests each bucket has, in steps of :data:`STEP_NS`; a copy."""
+        """Return a copy of the histogram of this phase, in steps of :data:`STEP_NS`."""
         counts = self.buckets[phase].copy()
-        # Nearly every request has none of these two, so that is not counted, but known. A throttle
-        # is over after its request was counted, so that it counts beside it.
+        # Nearly every request has neither of these two phases, so their zeros are not counted but
+        # derived. A throttle ends after its request was counted, so its counts come on top.
         if phase == REMOTE:
             counts[0] += self.requests - sum(counts)
         elif phase == THROTTLE:
@@ -187,23 +191,23 @@ class RequestTimes:
         return counts
 
     def _add(self, phase: int, duration_ns: int) -> int:
-        """Count one duration, of any length, and return it; a negative one is 0, as in Kafka."""
+        """Count one duration of any length and return it; a negative one becomes 0, as in Kafka."""
         duration_ns = max(0, duration_ns)
         self.buckets[phase].add(_bucket_of(duration_ns >> STEP_SHIFT))
         return duration_ns
 
     def count_slowly(self, request: TimedRequest) -> None:
-        """Count a request that waited somewhere, for an event or for longer than the table has."""
-        answered_ns = request.answered_ns
+        """Count a request that waited for an event, or for longer than the table covers."""
+        responded_ns = request.responded_ns
         handled_ns = request.handled_ns
-        if not handled_ns or handled_ns > answered_ns:
-            handled_ns = answered_ns  # it was answered before the handler came back
+        if not handled_ns or handled_ns > responded_ns:
+            handled_ns = responded_ns  # the response was set before the handler returned
         picked_up_ns, sent_ns = request.picked_up_ns, request.sent_ns
         self._request_queue_ns += self._add(REQUEST_QUEUE, request.taken_ns - request.received_ns)
         self._local_ns += self._add(LOCAL, handled_ns - request.taken_ns)
-        if answered_ns > handled_ns:
-            self._remote_ns += self._add(REMOTE, answered_ns - handled_ns)
-        self._response_queue_ns += self._add(RESPONSE_QUEUE, picked_up_ns - answered_ns)
+        if responded_ns > handled_ns:
+            self._remote_ns += self._add(REMOTE, responded_ns - handled_ns)
+        self._response_queue_ns += self._add(RESPONSE_QUEUE, picked_up_ns - responded_ns)
         self._response_send_ns += self._add(RESPONSE_SEND, sent_ns - picked_up_ns)
         self._total_ns += self._add(TOTAL, sent_ns - request.received_ns)
         self.sizes.add(_bucket_of(request.request_bytes))
@@ -258,7 +262,7 @@ def count_finished(finished: list[TimedRequest]) -> None:
         sent, size = request.sent_ns, request.request_bytes
         total = sent - received
         if (
-            handled != request.answered_ns
+            handled != request.responded_ns
             or total >= _TABLE_NS
             or size >= _TABLE_SIZE
             or not received <= taken <= handled <= picked_up <= sent

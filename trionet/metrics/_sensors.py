@@ -7,14 +7,12 @@ and receives all counts of its metric at each snapshot, rather than single event
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import inf, nan
-from typing import NamedTuple, cast
+from math import nan
+from typing import Final, NamedTuple, cast
 
-from ._families import QUANTILES, Family, Metric, Sample
+from ._families import QUANTILES, Family, Labels, Metric, Sample
 from ._histogram import quantiles_of
 from ._rates import SAMPLE_SECONDS, SAMPLES, ByKey, MovingRate, RollingMaximum, Window
-
-Labels = tuple[str, ...]
 
 
 class HistogramSource(NamedTuple):
@@ -30,6 +28,27 @@ class HistogramSource(NamedTuple):
     total: float
     counts: Callable[[], Sequence[int]]
 
+
+class Sampling(NamedTuple):
+    """The windows over which rates, averages and ratios are computed.
+
+    Attributes:
+        samples: ``metrics.num.samples``.
+        seconds: ``metrics.sample.window.ms``, in seconds.
+        began_at: when all numbers were 0, in seconds of the loop's clock; None if unknown.
+    """
+
+    samples: int = SAMPLES
+    seconds: float = SAMPLE_SECONDS
+    began_at: float | None = None
+
+    def windows(self) -> ByKey[Window]:
+        """Return the windows of each label."""
+        samples, seconds, began_at = self
+        return ByKey(lambda values, now: Window(values, now, samples, seconds), began_at)
+
+
+DEFAULT_SAMPLING: Final = Sampling()
 
 # The values of the label `window` of a meter's averages.
 _WINDOWS = ("1m", "5m", "15m")
@@ -63,38 +82,30 @@ class Meter:
 
 
 class RateAndTotal:
-    """A count, and events a second over the last windows (Kafka: Meter).
+    """A count, and events per second over the last windows (Kafka: Meter).
 
     Args:
-        rate: the metric of the rate; None leaves it out.
+        rate: the metric of the rate.
         total: the metric of the count; None leaves it out.
-        samples: ``metrics.num.samples``.
-        seconds: ``metrics.sample.window.ms``, in seconds.
-        began_at: see :class:`.ByKey`.
+        sampling: the windows.
     """
 
     def __init__(
-        self,
-        rate: Metric | None,
-        total: Metric | None,
-        samples: int = SAMPLES,
-        seconds: float = SAMPLE_SECONDS,
-        began_at: float | None = None,
+        self, rate: Metric, total: Metric | None, sampling: Sampling = DEFAULT_SAMPLING
     ) -> None:
         self._rate = rate
         self._total = total
-        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds), began_at)
+        self._windows = sampling.windows()
 
     def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
         """The families at ``now``, of the events so far."""
-        if self._rate is not None:
-            self._windows.begin(now)
-            rates = []
-            for labels, count in counts.items():
-                window = self._windows.get(labels, [count], now)
-                elapsed, [grown] = window.since([count], now)
-                rates.append(Sample(labels, grown / window.rate_seconds(elapsed)))
-            yield Family(self._rate, tuple(rates))
+        self._windows.begin(now)
+        rates = []
+        for labels, count in counts.items():
+            window = self._windows.get(labels, [count], now)
+            elapsed, [grown] = window.since([count], now)
+            rates.append(Sample(labels, grown / window.rate_seconds(elapsed)))
+        yield Family(self._rate, tuple(rates))
         if self._total is not None:
             yield Family(self._total, _samples(counts))
 
@@ -103,29 +114,35 @@ Grown = Sequence[float]
 """By how much each of several numbers has grown over the last windows."""
 
 
+def share(grown: Grown) -> float:
+    """Return one number as a share of another, such as an average; 0 as a share of nothing."""
+    part, whole = grown
+    return max(part / whole, 0.0) if whole > 0 else 0.0
+
+
+def ratio(grown: Grown) -> float:
+    """As :func:`share`, but at most 1 (KAFKA-7354)."""
+    return min(share(grown), 1.0)
+
+
 class Derived:
     """A gauge computed from how much several numbers have grown over the last windows.
 
     Args:
         metric: its metric.
-        compute: makes its value of what has grown.
-        samples: ``metrics.num.samples``.
-        seconds: ``metrics.sample.window.ms``, in seconds.
-        began_at: see :class:`.ByKey`.
+        compute: returns its value, such as :func:`share`.
+        sampling: the windows.
     """
 
     def __init__(
         self,
         metric: Metric,
         compute: Callable[[Grown], float],
-        *,
-        samples: int = SAMPLES,
-        seconds: float = SAMPLE_SECONDS,
-        began_at: float | None = None,
+        sampling: Sampling = DEFAULT_SAMPLING,
     ) -> None:
         self._metric = metric
         self._compute = compute
-        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds), began_at)
+        self._windows = sampling.windows()
         self._shared: tuple[float, ...] = ()
 
     def families(
@@ -139,7 +156,7 @@ class Derived:
         Args:
             numbers: what only grows, by label; those of a new label have grown from 0.
             now: seconds.
-            shared: numbers of all labels, which stand before those of each.
+            shared: the numbers that all labels have in common; they precede those of each.
         """
         self._windows.begin(now)
         common = tuple(shared)
@@ -152,33 +169,6 @@ class Derived:
             values[labels] = self._compute(grown)
         self._shared = common
         yield gauges(self._metric, values)
-
-
-class Share(Derived):
-    """One number as a share of another over the last windows: an average, or a ratio.
-
-    Args:
-        metric: its metric.
-        at_most: what it is capped at, such as 1 for a ratio (KAFKA-7354).
-        samples: ``metrics.num.samples``.
-        seconds: ``metrics.sample.window.ms``, in seconds.
-        began_at: see :class:`.ByKey`.
-    """
-
-    def __init__(
-        self,
-        metric: Metric,
-        *,
-        at_most: float = inf,
-        samples: int = SAMPLES,
-        seconds: float = SAMPLE_SECONDS,
-        began_at: float | None = None,
-    ) -> None:
-        def compute(grown: Grown) -> float:
-            part, whole = grown
-            return min(max(part / whole, 0.0), at_most) if whole > 0 else 0.0
-
-        super().__init__(metric, compute, samples=samples, seconds=seconds, began_at=began_at)
 
 
 class Quantiles:

@@ -16,8 +16,7 @@ from typing import Any, Protocol
 
 import trio
 
-from .tls import _wall_clock as wall_clock
-from .tls._tls_client import ClientTlsTransport
+from .._util import _wall_clock as wall_clock
 from .tls._tls_transport import TlsTransport
 from .wire import _connecting as connecting
 from .wire._connecting import Address, ListeningSocket, Socket
@@ -82,8 +81,8 @@ class SystemNetwork:
 
     is_virtual = False
     rng: random.Random = random.SystemRandom()
-    shuffle = staticmethod(random.shuffle)
-    now_ms = staticmethod(wall_clock.now_ms)
+    shuffle: staticmethod[[list[Any]], None] = staticmethod(random.shuffle)
+    now_ms: staticmethod[[], int] = staticmethod(wall_clock.now_ms)
     listen = staticmethod(bind)
     wait_acceptable = staticmethod(trio.lowlevel.wait_readable)
     resolve = staticmethod(connecting.resolve)
@@ -100,9 +99,7 @@ class SystemNetwork:
     ) -> TransportLayer:
         if tls_context is None:
             return PlaintextTransport(sock)
-        if server_name is None:
-            return TlsTransport(sock, tls_context)
-        return ClientTlsTransport(sock, tls_context, server_name)
+        return TlsTransport(sock, tls_context, server_name)
 
 
 SYSTEM = SystemNetwork()

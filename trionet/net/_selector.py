@@ -36,8 +36,10 @@ from ._alarm import Alarm
 from ._channel import Channel
 from ._channel_state import ChannelState
 from ._channel_steps import ChannelSteps, log_unexpected
-from ._channels import PollResult, Shuffle
+from ._channels import Channels, PollResult, Shuffle
+from ._idle_expiry import IdleExpiry
 from ._mute_state import MuteState, Unread
+from ._selector_counters import SelectorCounters
 from .wire._close_reason import CloseReason
 from .wire._connecting import Address, Socket, begin_connect
 from .wire._memory_pool import MemoryPool
@@ -106,9 +108,9 @@ class Selector:
             shuffle=shuffle,
             wake=self.wakeup,
         )
-        self.idle = self._steps.idle
-        self.channels = self._steps.channels
-        self.counters = self._steps.counters
+        self.idle: IdleExpiry[Channel] = self._steps.idle
+        self.channels: Channels = self._steps.channels
+        self.counters: SelectorCounters = self._steps.counters
         self.alarm: Alarm = Alarm(self.wakeup)
         self._nothing = PollResult()
         self._empty_polls = 0

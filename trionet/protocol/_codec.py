@@ -82,7 +82,12 @@ _loaded: Final[dict[tuple[int, int], ApiVersionCodec]] = {}
 
 
 def lookup(api_key: int, version: int) -> ApiVersionCodec | None:
-    """Return the codec of an API version, or None if there is none."""
+    """Return the codec of an API version, or None if there is none.
+
+    Args:
+        api_key: Kafka's number of the API; see :mod:`trionet.protocol.api_keys`.
+        version: of the API.
+    """
     return _loaded.get((api_key, version)) or _load(api_key, version)
 
 
@@ -105,7 +110,11 @@ def _load(api_key: int, version: int) -> ApiVersionCodec | None:
 
 
 def schema_versions(api_key: int) -> range:
-    """Return the versions of an API that have codecs; empty for an unknown key."""
+    """Return the versions of an API that have codecs; empty for an unknown key.
+
+    Args:
+        api_key: Kafka's number of the API; see :mod:`trionet.protocol.api_keys`.
+    """
     known = APIS.get(api_key)
     return range(known[2], known[3] + 1) if known else range(0)
 

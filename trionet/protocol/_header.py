@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from trionet._util._raising import raise_from
+from trionet._util._compiling import raise_from
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol._codec import ApiVersionCodec
 from trionet.protocol._wire import TAGS_MAX, Chunk, tag_count, tag_head
@@ -110,6 +110,11 @@ def encode_request_header(
 ) -> bytes:
     """Encode the header of a request of this API version.
 
+    Args:
+        codec: of the API version.
+        correlation_id: repeated by the response; an int32.
+        client_id: None for null.
+
     Raises:
         LocalProtocolError: the client id is longer than 32767 bytes, or the correlation id is
             not an int32.
@@ -124,7 +129,12 @@ def encode_request_header(
 
 
 def encode_response_header(codec: ApiVersionCodec, correlation_id: int) -> bytes:
-    """Encode the header of a response of this API version."""
+    """Encode the header of a response of this API version.
+
+    Args:
+        codec: of the API version.
+        correlation_id: that of the request; an int32.
+    """
     if codec.response_header_version:
         return _put_tagged(correlation_id)
     return _put_untagged(correlation_id)
@@ -134,6 +144,11 @@ def decode_response_header(
     codec: ApiVersionCodec, buf: bytes | bytearray, pos: int = 0
 ) -> tuple[int, int]:
     """Decode a response header: (correlation id, position of the body).
+
+    Args:
+        codec: of the API version of the request.
+        buf: a frame without its size prefix.
+        pos: where the header starts.
 
     Raises:
         WireFormatError: the header is malformed or truncated.

@@ -14,6 +14,8 @@ import attrs
 
 from trionet.errors import WireFormatError
 
+__all__ = ["LoggedConnection", "LoggedRequest", "Origin", "decode", "encode"]
+
 VERSION: Final = 1
 
 # Kinds of values.

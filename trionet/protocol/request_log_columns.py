@@ -22,6 +22,8 @@ from trionet.protocol.request_log import (
     VERSION,
 )
 
+__all__ = ["decode_columns"]
+
 _HEAD: Final = [
     ("version", "u1"),
     ("kind", "u1"),

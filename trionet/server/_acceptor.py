@@ -184,7 +184,7 @@ class Acceptor:
         if isinstance(admission, Rejected):
             self._reject(sock, admission)
             return None
-        return admission.guard
+        return admission
 
     def _reject(self, sock: Socket, rejected: Rejected) -> None:
         self._log.info(

@@ -203,7 +203,9 @@ class Processor:
         Should the handler be held up by one of the new requests, the processor passes the others
         on: the responses have unparked it.
         """
-        is_busy = len(self.responses) > 1
+        is_busy = len(self.responses) > max(
+            1, min(len(self.selector.channels), RECEIVES_PER_TURN_MAX) // 4
+        )
         self.send_new_responses()
         if not is_busy:
             return

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..net._selector import Selector
+from ..net._selector_counters import SelectorCounters
 from ..net.wire._close_reason import CloseReason
 from ..net.wire._endpoint import Endpoint
 from ._request_channel import ResponseQueue
@@ -36,7 +37,7 @@ class ProcessorCounts:
     ) -> None:
         self.id = id
         self.endpoint = endpoint
-        self.counters = selector.counters
+        self.counters: SelectorCounters = selector.counters
         self._channels = selector.channels
         self._responses = responses
         self.closed: Counter[CloseReason] = Counter()

@@ -103,11 +103,11 @@ class Request(TimedRequest):
         self.throttle_ns: int = 0
         self.network_thread_ns: int = 0
         self.times = times
-        self.request_bytes = len(payload)
+        self.request_bytes: int = len(payload)
         self.received_ns = received_ns
         self.taken_ns = received_ns
         self.handled_ns = 0
-        self.answered_ns = 0
+        self.responded_ns: int = 0
         self.picked_up_ns = 0
         self.sent_ns = 0
 
@@ -165,7 +165,7 @@ class Request(TimedRequest):
         if self.response is not None:
             raise LocalProtocolError(f"a request of {self.channel.id} already has a response")
         self.response = response
-        self.answered_ns = at_ns
+        self.responded_ns = at_ns
 
     def release(self) -> None:
         """Free the payload and return its lease, before the response is ready if need be."""
@@ -328,6 +328,7 @@ class RequestChannel:
         # to the batch, which becomes the stack that they are taken from once that is empty.
         self._batch: list[Request] = []
         self._taken_from: list[Request] = []
+        self.incoming: trio.MemoryReceiveChannel[list[Request]]
         self._outgoing, self.incoming = trio.open_memory_channel[list[Request]](1)
         self._is_sent = False
         self.looking_handlers = 0

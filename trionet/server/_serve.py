@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 import trio
 
-from .._util._single_error import raise_single_error
+from .._util._raising import raise_single_error
 from ..net._network import SYSTEM, Network
 from ..net.wire._endpoint import Endpoint, SecurityProtocol
 from ..net.wire._framing import Frame

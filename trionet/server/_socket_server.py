@@ -81,7 +81,8 @@ class SocketServer:
         recorder: Recorder | None = None,
         never_waits: NeverWaits | None = None,
     ) -> None:
-        self.config = config = config or ServerConfig()
+        self.config: ServerConfig = config or ServerConfig()
+        config = self.config
         self.endpoints: list[Endpoint] = list(endpoints)
         names = [endpoint.listener_name for endpoint in endpoints]
         if not names:

@@ -6,7 +6,7 @@ when a session first uses any Python data source, so importing this package must
 
 from __future__ import annotations
 
-from .._util._lazy_exports import lazy_exports
+from .._util._imports import lazy_exports
 
 TYPE_CHECKING = False  # importing it from typing takes longer than everything else here
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._util._lazy_exports import lazy_exports
+from .._util._imports import lazy_exports
 
 if TYPE_CHECKING:
     from ._wire_peer import BlockingRawPeer as BlockingRawPeer

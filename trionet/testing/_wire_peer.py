@@ -104,35 +104,103 @@ class RawPeer:
         self._received = bytearray()
 
     async def call(self, request: Message, version: int) -> Any:
-        """Send a request and wait for its response."""
+        """Send a request and wait for its response.
+
+        Args:
+            request: a request of :mod:`trionet.protocol.messages`.
+            version: the API version to encode it in.
+
+        Raises:
+            ValueError: it is not a request, or does not have this version.
+            LocalProtocolError: a value does not fit into its field.
+            EOFError: the peer closed the connection before the end of the response.
+            WireFormatError: the response does not decode.
+
+        Cancellation: the request may have been sent; close the connection.
+        """
         await self.send(request, version)
         return await self.receive()
 
     async def send(self, request: Message, version: int) -> None:
-        """Send a request; :meth:`receive` returns the responses in order."""
+        """Send a request; :meth:`receive` returns the responses in order.
+
+        Args:
+            request: a request of :mod:`trionet.protocol.messages`.
+            version: the API version to encode it in.
+
+        Raises:
+            ValueError: it is not a request, or does not have this version.
+            LocalProtocolError: a value does not fit into its field.
+            EOFError: the peer has closed the connection.
+
+        Cancellation: a part may have been sent; close the connection.
+        """
         await self.send_bytes(self._pipeline.encode(request, version))
 
     async def send_unanswered(self, request: Message, version: int) -> None:
-        """Send a request that has no response (a Produce with acks=0)."""
+        """Send a request that has no response (a Produce with acks=0).
+
+        Args:
+            request: a request of :mod:`trionet.protocol.messages`.
+            version: the API version to encode it in.
+
+        Raises:
+            ValueError: it is not a request, or does not have this version.
+            LocalProtocolError: a value does not fit into its field.
+            EOFError: the peer has closed the connection.
+
+        Cancellation: a part may have been sent; close the connection.
+        """
         await self.send_bytes(self._pipeline.encode(request, version, has_response=False))
 
     async def send_bytes(self, data: bytes) -> None:
-        """Send raw bytes."""
+        """Send raw bytes.
+
+        Args:
+            data: need not be a whole frame.
+
+        Raises:
+            EOFError: the peer has closed the connection.
+
+        Cancellation: a part may have been sent; close the connection.
+        """
         try:
             await self.stream.send_all(data)
         except trio.BrokenResourceError as error:
             raise EOFError("connection closed by the peer") from error
 
     async def send_frame(self, payload: bytes) -> None:
-        """Send a payload with its size prefix."""
+        """Send a payload with its size prefix.
+
+        Args:
+            payload: header and body.
+
+        Raises:
+            EOFError: the peer has closed the connection.
+
+        Cancellation: a part may have been sent; close the connection.
+        """
         await self.send_bytes(len(payload).to_bytes(_SIZE_BYTES, "big") + payload)
 
     async def receive(self) -> Any:
-        """The decoded response to the oldest pending request."""
+        """The decoded response to the oldest pending request.
+
+        Raises:
+            EOFError: the peer closed the connection before the end of the response.
+            WireFormatError: the response does not decode.
+
+        Cancellation: what was read of the response is lost; close the connection.
+        """
         return self._pipeline.decode(await self.receive_frame())
 
     async def receive_frame(self) -> bytes:
-        """The next frame without its size prefix."""
+        """The next frame without its size prefix.
+
+        Raises:
+            EOFError: the peer closed the connection before the end of the response.
+
+        Cancellation: what was read of the response is lost; close the connection.
+        """
         size = int.from_bytes(await self._receive(_SIZE_BYTES), "big")
         return await self._receive(size)
 
@@ -165,8 +233,14 @@ class RawPeer:
 async def open_raw_peer(address: str, client_id: str | None = CLIENT_ID) -> AsyncIterator[RawPeer]:
     """Connect to ``host:port`` without TLS; closed at the end of the block.
 
+    Args:
+        address: ``host:port``; an IPv6 host stands in brackets.
+        client_id: of its requests; None for null.
+
     Raises:
         OSError: the connection could not be made.
+
+    Cancellation: the connection is closed at once.
     """
     stream = await trio.open_tcp_stream(*host_and_port(address))
     async with stream:
@@ -189,35 +263,96 @@ class BlockingRawPeer:
         self._pipeline = _Pipeline(client_id)
 
     def call(self, request: Message, version: int) -> Any:
-        """Send a request and wait for its response."""
+        """Send a request and wait for its response.
+
+        Args:
+            request: a request of :mod:`trionet.protocol.messages`.
+            version: the API version to encode it in.
+
+        Raises:
+            ValueError: it is not a request, or does not have this version.
+            LocalProtocolError: a value does not fit into its field.
+            EOFError: the peer closed the connection before the end of the response.
+            WireFormatError: the response does not decode.
+            TimeoutError: nothing arrived within the socket's timeout, 30 s for :func:`raw_peer`.
+        """
         self.send(request, version)
         return self.receive()
 
     def send(self, request: Message, version: int) -> None:
-        """Send a request; :meth:`receive` returns the responses in order."""
+        """Send a request; :meth:`receive` returns the responses in order.
+
+        Args:
+            request: a request of :mod:`trionet.protocol.messages`.
+            version: the API version to encode it in.
+
+        Raises:
+            ValueError: it is not a request, or does not have this version.
+            LocalProtocolError: a value does not fit into its field.
+            EOFError: the peer has closed the connection.
+            TimeoutError: nothing was sent within the socket's timeout, 30 s for :func:`raw_peer`.
+        """
         self.send_bytes(self._pipeline.encode(request, version))
 
     def send_unanswered(self, request: Message, version: int) -> None:
-        """Send a request that has no response (a Produce with acks=0)."""
+        """Send a request that has no response (a Produce with acks=0).
+
+        Args:
+            request: a request of :mod:`trionet.protocol.messages`.
+            version: the API version to encode it in.
+
+        Raises:
+            ValueError: it is not a request, or does not have this version.
+            LocalProtocolError: a value does not fit into its field.
+            EOFError: the peer has closed the connection.
+            TimeoutError: nothing was sent within the socket's timeout, 30 s for :func:`raw_peer`.
+        """
         self.send_bytes(self._pipeline.encode(request, version, has_response=False))
 
     def send_bytes(self, data: bytes) -> None:
-        """Send raw bytes."""
+        """Send raw bytes.
+
+        Args:
+            data: need not be a whole frame.
+
+        Raises:
+            EOFError: the peer has closed the connection.
+            TimeoutError: nothing was sent within the socket's timeout, 30 s for :func:`raw_peer`.
+        """
         try:
             self.socket.sendall(data)
         except ConnectionError as error:
             raise EOFError("connection closed by the peer") from error
 
     def send_frame(self, payload: bytes) -> None:
-        """Send a payload with its size prefix."""
+        """Send a payload with its size prefix.
+
+        Args:
+            payload: header and body.
+
+        Raises:
+            EOFError: the peer has closed the connection.
+            TimeoutError: nothing was sent within the socket's timeout, 30 s for :func:`raw_peer`.
+        """
         self.send_bytes(len(payload).to_bytes(_SIZE_BYTES, "big") + payload)
 
     def receive(self) -> Any:
-        """The decoded response to the oldest pending request."""
+        """The decoded response to the oldest pending request.
+
+        Raises:
+            EOFError: the peer closed the connection before the end of the response.
+            WireFormatError: the response does not decode.
+            TimeoutError: nothing arrived within the socket's timeout, 30 s for :func:`raw_peer`.
+        """
         return self._pipeline.decode(self.receive_frame())
 
     def receive_frame(self) -> bytes:
-        """The next frame without its size prefix."""
+        """The next frame without its size prefix.
+
+        Raises:
+            EOFError: the peer closed the connection before the end of the response.
+            TimeoutError: nothing arrived within the socket's timeout, 30 s for :func:`raw_peer`.
+        """
         size = int.from_bytes(self._receive(_SIZE_BYTES), "big")
         return self._receive(size)
 
@@ -249,6 +384,10 @@ def raw_peer(address: str, client_id: str | None = CLIENT_ID) -> Iterator[Blocki
     """Connect to ``host:port`` without TLS; closed at the end of the block.
 
     A read or write times out after 30 s.
+
+    Args:
+        address: ``host:port``; an IPv6 host stands in brackets.
+        client_id: of its requests; None for null.
 
     Raises:
         OSError: the connection could not be made.

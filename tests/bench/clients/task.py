@@ -14,7 +14,7 @@ import attrs
 
 #: Values differ as real ones do; more of them would measure the processor's caches.
 VALUES = 1000
-#: How many records a client that waits for them one by one leaves unanswered meanwhile.
+#: How many records a client that waits for them one by one leaves without a response meanwhile.
 WINDOW = 20_000
 #: How many records are asked for together; confluent-kafka's fastest.
 MOST_AT_ONCE = 1000

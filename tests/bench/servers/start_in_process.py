@@ -1,4 +1,4 @@
-"""Open a broker again and again in one trio program; prints how long each took to answer."""
+"""Open a broker again and again in one trio program; prints how long each took to respond."""
 
 from __future__ import annotations
 

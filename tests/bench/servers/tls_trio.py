@@ -1,4 +1,4 @@
-"""Answers of the sizes that are asked for on `trio.serve_ssl_over_tcp`: one task per connection.
+"""Responses of the sizes that are asked for on `trio.serve_ssl_over_tcp`: one task per connection.
 
 Arguments: the PEM file of the key and its certificate, and the version of TLS.
 """

@@ -1,4 +1,4 @@
-"""Answers of the sizes that are asked for on trionet's SocketServer, with a listener under TLS.
+"""Responses of the sizes that are asked for on trionet's SocketServer, with a listener under TLS.
 
 Arguments: the PEM file of the key and its certificate, and the version of TLS.
 """

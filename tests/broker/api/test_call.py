@@ -54,7 +54,7 @@ async def serving(handle: Handle) -> AsyncIterator[Serving]:
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_a_call_tells_who_asks_and_in_which_version(version: int) -> None:
+async def test_a_call_reports_who_asks_and_in_which_version(version: int) -> None:
     calls = []
 
     async def handle(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
@@ -69,7 +69,7 @@ async def test_a_call_tells_who_asks_and_in_which_version(version: int) -> None:
     assert "PLAINTEXT" == call.listener_name
 
 
-async def test_an_answer_may_be_given_long_after_the_handler_has_returned() -> None:
+async def test_a_response_may_be_given_long_after_the_handler_has_returned() -> None:
     waiting: list[Call] = []
 
     async def handle(request: ApiVersionsRequest, call: Call) -> None:
@@ -84,7 +84,7 @@ async def test_an_answer_may_be_given_long_after_the_handler_has_returned() -> N
         assert ANSWER == await serve.client.receive()
 
 
-async def test_an_answer_to_a_peer_that_has_gone_is_dropped(
+async def test_a_response_to_a_peer_that_has_gone_is_dropped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     waiting: list[Call] = []
@@ -128,7 +128,7 @@ async def test_a_call_that_is_given_up_closes_its_connection_and_is_logged(
     assert record.exc_info is not None
 
 
-async def test_a_call_that_was_answered_before_it_is_given_up_stays_answered() -> None:
+async def test_a_call_that_had_its_response_before_it_is_given_up_keeps_it() -> None:
     waiting: list[Call] = []
 
     async def handle(request: ApiVersionsRequest, call: Call) -> None:
@@ -145,7 +145,7 @@ async def test_a_call_that_was_answered_before_it_is_given_up_stays_answered() -
         assert {} == await serve.close_reasons()
 
 
-async def test_a_handler_may_answer_with_no_answer_or_the_end_of_the_connection() -> None:
+async def test_a_handler_may_return_no_response_or_the_end_of_the_connection() -> None:
     async def handle(request: ApiVersionsRequest, call: Call) -> Any:
         if call.version == 0:
             return NO_OP
@@ -177,7 +177,7 @@ async def test_an_unexpected_error_of_a_handler_closes_that_connection_only(
     assert message.startswith("[SocketServer broker 0] unexpected error")
 
 
-async def test_an_answer_that_cannot_be_encoded_closes_that_connection_only(
+async def test_a_response_that_cannot_be_encoded_closes_that_connection_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def handle(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:

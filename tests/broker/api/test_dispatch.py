@@ -105,7 +105,7 @@ async def test_every_advertised_version_has_codecs() -> None:
 
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])
 @pytest.mark.parametrize("body", [b"", b"\x00", b"no known form \xff"])
-async def test_api_versions_of_an_unknown_version_is_answered_as_version_0(
+async def test_api_versions_of_an_unknown_version_gets_a_response_as_version_0(
     version: int, body: bytes
 ) -> None:
     """The body is not looked at: only the sender knows its form (KIP-511)."""
@@ -180,7 +180,7 @@ async def test_what_one_connection_does_wrong_is_not_the_others_business() -> No
     assert before == after
 
 
-async def test_answers_come_in_the_order_of_the_requests() -> None:
+async def test_responses_come_in_the_order_of_the_requests() -> None:
     async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
         for version in range(5):
             await client.send(MetadataRequest(topics=[]), version + 4)
@@ -200,7 +200,7 @@ async def test_a_client_may_call_itself_anything(client_id: str | None) -> None:
     assert (0, 0) == (old.error_code, flexible.error_code)
 
 
-async def test_tags_that_nobody_knows_are_skipped_in_the_header_and_in_the_body() -> None:
+async def test_unknown_tags_are_skipped_in_the_header_and_in_the_body() -> None:
     tags = b"\x02\x64\x03abc\x65\x00"  # tags 100 and 101 of three bytes and none
     request = header(DESCRIBE_CLUSTER, 0) + tags + b"\x00" + tags
     async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
@@ -212,7 +212,7 @@ async def test_tags_that_nobody_knows_are_skipped_in_the_header_and_in_the_body(
     assert broker.cluster_id == codec.decode_response(payload, 5).cluster_id
 
 
-async def test_a_frame_that_arrives_byte_by_byte_is_answered() -> None:
+async def test_a_frame_that_arrives_byte_by_byte_gets_a_response() -> None:
     frame = encode_request(MetadataRequest(topics=None), 12)
     async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
         for position in range(len(frame)):

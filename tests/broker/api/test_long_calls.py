@@ -75,7 +75,7 @@ async def test_a_long_response_has_everything_in_its_order() -> None:
     assert 1 == metadata
 
 
-async def test_a_long_request_is_answered_in_its_order_and_its_errors_are_counted() -> None:
+async def test_a_long_request_gets_a_response_in_its_order_and_its_errors_are_counted() -> None:
     async with serving() as (broker, client):
         response = await client.call(unknown_topics(PARTITIONS), 12)
         counts = broker._apis.counts.errors()
@@ -84,7 +84,7 @@ async def test_a_long_request_is_answered_in_its_order_and_its_errors_are_counte
     assert PARTITIONS == counts["Metadata", "UNKNOWN_TOPIC_OR_PARTITION"]
 
 
-async def test_the_same_topic_many_times_is_told_once() -> None:
+async def test_the_same_topic_many_times_is_reported_once() -> None:
     """5 KB that named one topic of 10,000 partitions 1,000 times had cost 5.4 GB."""
     async with serving() as (_, client):
         wanted = [MetadataRequestTopic(name="big")] * 1000
@@ -122,7 +122,7 @@ async def test_a_response_that_is_too_large_closes_its_connection(
     assert "10000 bytes (response.max.bytes)" in caplog.text
 
 
-async def test_who_goes_is_not_answered() -> None:
+async def test_a_member_that_leaves_gets_no_response() -> None:
     """Work that only builds a response ends with its connection, though nobody reads the end."""
     async with serving() as (broker, _):
         port = host_and_port(broker.bootstrap_servers)[1]
@@ -216,7 +216,7 @@ async def test_an_interceptor_sees_whole_responses() -> None:
     assert PARTITIONS == len(topic.partitions)
 
 
-async def test_offsets_of_very_many_partitions_are_committed_and_told() -> None:
+async def test_offsets_of_very_many_partitions_are_committed_and_reported() -> None:
     partitions = [
         OffsetCommitRequestPartition(partition_index=index, committed_offset=index)
         for index in range(PARTITIONS)

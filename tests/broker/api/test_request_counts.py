@@ -31,7 +31,7 @@ def test_a_fetch_counts_under_two_names() -> None:
     assert ("Fetch", "FetchConsumer") == counts.route("Fetch", 4).times.names
 
 
-def test_calls_are_told_by_api() -> None:
+def test_calls_are_reported_by_api() -> None:
     counts = RequestCounts(APIS)
     for version in (3, 12):
         counts.route("Produce", version).requests += 2
@@ -45,7 +45,7 @@ def test_every_api_is_timed_from_the_start() -> None:
     ]
 
 
-def test_errors_are_counted_by_name_and_none_is_an_answer_without() -> None:
+def test_errors_are_counted_by_name_and_none_is_a_response_without() -> None:
     counts = RequestCounts(APIS)
     route = counts.route("CreateTopics", 7)
     for codes in ((0, 0), (36, 0, 36), (17,)):

@@ -39,7 +39,7 @@ CLIENT_METRICS = 16
         (CLIENT_METRICS, "interval.ms", False),
     ],
 )
-def test_only_values_of_keys_that_are_known_to_be_harmless_are_told(
+def test_only_values_of_keys_that_are_known_to_be_harmless_are_reported(
     resource_type: int, key: str, harmless: bool
 ) -> None:
     """R1: no passwords, no JAAS, nothing that nobody knows."""

@@ -1,4 +1,4 @@
-"""Error codes in answers, wherever they are."""
+"""Error codes in responses, wherever they are."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ from trionet.protocol.messages.registry import APIS
         ),
     ],
 )
-def test_every_error_of_an_answer_is_found(answer: object, codes: list[int]) -> None:
+def test_every_error_of_a_response_is_found(answer: object, codes: list[int]) -> None:
     assert codes == errors_in(answer)
 
 
@@ -93,5 +93,5 @@ def response_classes() -> list[Any]:
 
 
 @pytest.mark.parametrize("cls", response_classes())
-def test_every_kind_of_answer_can_be_looked_at(cls: Any) -> None:
+def test_every_kind_of_response_can_be_looked_at(cls: Any) -> None:
     assert [] == errors_in(cls())

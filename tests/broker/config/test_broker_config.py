@@ -222,7 +222,7 @@ DELAY = "connection.failed.authentication.delay.ms"
         ({f"listener.name.plaintext.{DELAY}": 700_000}, f"listener.name.plaintext.{DELAY} ="),
     ],
 )
-def test_an_answer_is_not_held_back_until_its_connection_is_closed(
+def test_a_response_is_not_held_back_until_its_connection_is_closed(
     settings: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -232,7 +232,7 @@ def test_an_answer_is_not_held_back_until_its_connection_is_closed(
 
 
 @pytest.mark.parametrize("idle_ms", [5001, -1])
-def test_an_answer_may_be_held_back_for_less(idle_ms: int) -> None:
+def test_a_response_may_be_held_back_for_less(idle_ms: int) -> None:
     settings = {DELAY: 5000, "connections.max.idle.ms": idle_ms}
 
     assert 5000 == BrokerConfig.from_settings(settings)[DELAY]

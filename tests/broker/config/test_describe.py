@@ -48,7 +48,7 @@ def broker_entry(name: str) -> ConfigEntry:
     return {entry.name: entry for entry in describe_broker(BROKER)}[name]
 
 
-def test_a_default_of_a_topic_is_told_with_its_broker_key() -> None:
+def test_a_default_of_a_topic_is_shown_with_its_broker_key() -> None:
     assert topic_entry("cleanup.policy") == ConfigEntry(
         name="cleanup.policy",
         value="delete",
@@ -83,7 +83,9 @@ def test_a_topics_own_setting_comes_first() -> None:
     )
 
 
-def test_a_value_from_another_unit_is_told_as_a_default_without_synonyms_as_kafka_does() -> None:
+def test_a_value_from_another_unit_is_reported_as_a_default_without_synonyms_as_kafka_does() -> (
+    None
+):
     for name, value in (
         ("retention.ms", "36000000"),
         ("segment.ms", "86400000"),
@@ -102,7 +104,7 @@ def test_keys_of_a_topic_alone_have_no_synonyms() -> None:
     assert (entry.value, entry.type, entry.synonyms) == ("false", BOOLEAN, ())
 
 
-def test_all_topic_keys_are_told_and_the_internal_one_only_if_it_is_set() -> None:
+def test_all_topic_keys_are_listed_and_the_internal_one_only_if_it_is_set() -> None:
     told = [entry.name for entry in describe_topic(BROKER, {})]
     told_if_set = [
         entry.name for entry in describe_topic(BROKER, {"internal.segment.bytes": "1024"})
@@ -112,7 +114,7 @@ def test_all_topic_keys_are_told_and_the_internal_one_only_if_it_is_set() -> Non
     assert told_if_set == list(TOPIC_KEYS)
 
 
-def test_a_brokers_setting_is_told_with_its_default() -> None:
+def test_a_brokers_setting_is_shown_with_its_default() -> None:
     entry = broker_entry("num.partitions")
 
     assert (entry.value, entry.source, entry.is_default, entry.read_only) == (
@@ -148,7 +150,7 @@ def test_a_key_without_value_is_a_default() -> None:
     assert (entry.value, entry.source, entry.is_default, entry.type) == (None, DEFAULT, True, LIST)
 
 
-def test_passwords_are_never_told() -> None:
+def test_passwords_are_never_shown() -> None:
     entry = broker_entry("ssl.key.password")
 
     assert (entry.value, entry.is_sensitive, entry.source, entry.type) == (
@@ -164,7 +166,7 @@ def test_passwords_are_never_told() -> None:
 @pytest.mark.parametrize(
     "key", ["producer.id.expiration.check.interval.ms", "log.initial.task.delay.ms"]
 )
-def test_internal_keys_of_the_broker_are_told_only_if_they_are_set(key: str) -> None:
+def test_internal_keys_of_the_broker_are_listed_only_if_they_are_set(key: str) -> None:
     names = {entry.name for entry in describe_broker(BROKER)}
     names_if_set = {entry.name for entry in describe_broker(of_settings({key: 1000}))}
 
@@ -173,7 +175,7 @@ def test_internal_keys_of_the_broker_are_told_only_if_they_are_set(key: str) -> 
     assert names | {key} == names_if_set
 
 
-def test_a_listeners_own_setting_is_told() -> None:
+def test_a_listeners_own_setting_is_reported() -> None:
     key = "listener.name.plaintext.connections.max.idle.ms"
     entries = {entry.name: entry for entry in describe_broker(of_settings({key: 5}))}
 
@@ -233,7 +235,7 @@ def test_an_altered_setting_of_the_broker_is_the_source_of_its_topics_value() ->
     assert (entries["segment.ms"].value, entries["segment.ms"].source) == ("7", TOPIC)
 
 
-def test_an_altered_setting_of_a_listener_is_told_with_those_behind_it() -> None:
+def test_an_altered_setting_of_a_listener_is_reported_with_those_after_it() -> None:
     name = "listener.name.plaintext.max.connections"
     entry = altered_entry(name)
 
@@ -245,7 +247,7 @@ def test_an_altered_setting_of_a_listener_is_told_with_those_behind_it() -> None
     )
 
 
-def test_an_altered_password_is_not_told() -> None:
+def test_an_altered_password_is_not_shown() -> None:
     name = "listener.name.plaintext.ssl.keystore.password"
     entry = altered_entry(name)
 
@@ -253,7 +255,7 @@ def test_an_altered_password_is_not_told() -> None:
     assert entry.synonyms == (ConfigSynonym(name, None, OWN),)
 
 
-def test_what_was_altered_for_all_brokers_is_told_by_itself() -> None:
+def test_what_was_altered_for_all_brokers_is_reported_by_itself() -> None:
     entries = describe_all_brokers(ALTERED)
 
     assert [(entry.name, entry.value, entry.source) for entry in entries] == [
@@ -271,7 +273,7 @@ def test_what_can_be_altered_is_not_read_only() -> None:
     assert altered_entry("log.dirs").read_only
 
 
-def test_only_the_keys_that_are_wanted_are_told() -> None:
+def test_only_the_keys_that_are_wanted_are_listed() -> None:
     broker = of_settings({}, cluster={"message.max.bytes": 5, "log.roll.ms": 6})
     keys = {"message.max.bytes", "retention.ms", "no.such.key", "trionet"}
 

@@ -44,7 +44,7 @@ def test_what_was_altered_is_restored_from_its_texts() -> None:
     assert {"message.max.bytes": 3} == config.own
 
 
-def test_what_cannot_be_used_any_more_is_told_and_left_out(
+def test_what_cannot_be_used_any_more_is_reported_and_left_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     gone = "listener.name.gone.max.connections"

@@ -46,7 +46,7 @@ from trionet.server.quotas._connection_limits import UNLIMITED
 
 
 class Node:
-    """A broker that only has settings, and takes none that it is told to refuse."""
+    """A broker that only has settings, and takes none that it is asked to refuse."""
 
     def __init__(self, configs: BrokerConfigs, node_id: int) -> None:
         static = BrokerConfig.from_settings({"node.id": node_id})
@@ -115,7 +115,7 @@ async def test_what_one_broker_refuses_changes_none(database: Database) -> None:
     assert before == Node(await BrokerConfigs.load(database), 1).bytes_max
 
 
-async def test_a_broker_that_has_left_is_told_no_more_and_finds_it_when_it_is_back(
+async def test_a_broker_that_has_left_gets_no_updates_and_finds_them_when_it_is_back(
     database: Database,
 ) -> None:
     configs = await BrokerConfigs.load(database)
@@ -201,7 +201,7 @@ async def test_the_settings_of_another_node_are_not_this_ones(folder: Path) -> N
         assert ("5", OF_ALL_BROKERS) == await value_of(client, BROKER, "1", "message.max.bytes")
 
 
-async def test_what_cannot_be_used_any_more_keeps_nobody_from_starting_or_altering(
+async def test_what_cannot_be_used_any_more_prevents_no_start_and_no_alteration(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = "listener.name.secure.ssl.keystore"
@@ -233,7 +233,7 @@ async def test_what_cannot_be_used_any_more_keeps_nobody_from_starting_or_alteri
 OVERRIDES = "max.connections.per.ip.overrides"
 
 
-async def test_a_host_name_that_is_no_more_keeps_nobody_from_starting_or_altering(
+async def test_a_host_name_that_is_no_more_prevents_no_start_and_no_alteration(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its own limit is left out until it is altered, and the rest of what was altered counts."""

@@ -48,7 +48,7 @@ def test_what_is_read_for_a_listener_is_applied(key: str) -> None:
         "gssapi.sasl.kerberos.service.name",
     ],
 )
-def test_what_is_not_read_for_a_listener_is_told(key: str) -> None:
+def test_what_is_not_read_for_a_listener_is_reported(key: str) -> None:
     config = BrokerConfig.from_settings({LISTENER + key: "1"})
 
     (told,) = config.not_applied

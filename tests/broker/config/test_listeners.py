@@ -113,7 +113,7 @@ def test_a_wildcard_listener_must_say_what_to_advertise(host: str) -> None:
         ("A://a:10,C://c:30", {"A": "A://a:10", "B": "B://10.0.0.1:2"}),
     ],
 )
-def test_clients_are_told_the_advertised_address_and_else_the_bound_one(
+def test_clients_learn_the_advertised_address_and_else_the_bound_one(
     advertised: str | None, expected: dict[str, str]
 ) -> None:
     config = BrokerConfig.from_settings(

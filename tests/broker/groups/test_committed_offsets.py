@@ -94,7 +94,7 @@ def due(
     return bool(found)
 
 
-def test_an_offset_of_a_topic_that_nobody_reads_is_kept_for_the_retention() -> None:
+def test_an_offset_of_a_topic_without_readers_is_kept_for_the_retention() -> None:
     assert not due(NOW - RETENTION + 1)
     assert due(NOW - RETENTION)
 

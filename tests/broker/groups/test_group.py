@@ -1,4 +1,4 @@
-"""The life of a group: from one generation to the next, and what its members are told."""
+"""The life of a group: from one generation to the next, and what its members learn."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_members_wait_for_their_assignments_until_the_leader_gives_them(rig: Gro
     assert SyncGroupResult(0, "consumer", "range", b"yours") == waiting.answer
 
 
-def test_who_asks_when_the_assignments_are_there_is_told_at_once(rig: GroupRig) -> None:
+def test_a_sync_when_the_assignments_are_there_gets_them_at_once(rig: GroupRig) -> None:
     leader, follower = rig.complete()
     rig.sync(leader, {follower: b"yours"})
 
@@ -89,7 +89,7 @@ def test_a_member_that_the_leader_forgets_is_assigned_nothing(rig: GroupRig) -> 
     assert [b"", b""] == [own.answer.assignment, rig.sync(follower).answer.assignment]
 
 
-def test_a_new_member_has_everybody_join_again(rig: GroupRig) -> None:
+def test_a_new_member_makes_all_members_join_again(rig: GroupRig) -> None:
     leader, follower = rig.stable()
 
     third = rig.join()

@@ -116,7 +116,7 @@ def test_a_static_member_is_known_by_both_its_ids(rig: GroupRig, state: str, nam
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("state", WITH_MEMBERS)
-def test_a_stranger_is_told_so_whatever_generation_it_names(
+def test_a_stranger_is_rejected_whatever_generation_it_names(
     rig: GroupRig, state: str, name: str
 ) -> None:
     lead_to(rig, state)
@@ -194,7 +194,7 @@ def test_so_may_who_has_an_id_from_elsewhere(rig: GroupRig) -> None:
 # Calls that ask twice.
 
 
-def test_who_asks_for_its_assignment_twice_is_answered_once_more(rig: GroupRig) -> None:
+def test_a_second_request_for_an_assignment_gets_the_same_response(rig: GroupRig) -> None:
     leader, follower = rig.complete()
     first = rig.sync(follower)
 

@@ -1,4 +1,4 @@
-"""The coordinator: which group a call is for, when groups are woken, what is answered when."""
+"""The coordinator: which group a call is for, when groups are woken, what gets a response when."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_a_group_must_have_a_name_to_have_members() -> None:
         assert [invalid] * 2 == it.coordinator.leave("", [("a", None), ("", "b")])
 
 
-async def test_nobody_is_a_member_of_a_group_that_is_not_there() -> None:
+async def test_a_group_that_is_not_there_has_no_members() -> None:
     async with coordinating() as it:
         assert UNKNOWN_MEMBER_ID == it.join("c-1").answers[0].error_code
         assert UNKNOWN_MEMBER_ID == it.sync(STRANGER).answers[0].error_code
@@ -107,7 +107,9 @@ async def test_members_are_waited_for_as_the_settings_say(autojump_clock: MockCl
         assert [1, 1] == [answer.generation for answer in answers]
 
 
-async def test_silent_members_are_dropped_although_nobody_calls(autojump_clock: MockClock) -> None:
+async def test_silent_members_are_dropped_although_no_member_calls(
+    autojump_clock: MockClock,
+) -> None:
     async with coordinating() as it:
         await it.stable(session=10.0)
 
@@ -167,7 +169,7 @@ async def test_an_idle_coordinator_sleeps() -> None:
     assert 1 == steps.count  # this test itself
 
 
-async def test_wakes_of_a_group_that_was_deleted_harm_nobody(autojump_clock: MockClock) -> None:
+async def test_wakes_of_a_group_that_was_deleted_do_no_harm(autojump_clock: MockClock) -> None:
     async with coordinating() as it:
         answer = await it.stable(session=10.0)
         it.coordinator.leave("g", [(answer.member_id, None)])
@@ -207,7 +209,7 @@ async def test_assignments_that_cannot_be_stored_are_not_handed_out() -> None:
         assert b"y" == (await it.sync(again, {answer.member_id: b"y"}).answer()).assignment
 
 
-async def test_a_static_member_is_told_its_new_id_when_that_is_stored() -> None:
+async def test_a_static_member_learns_its_new_id_when_that_is_stored() -> None:
     async with coordinating() as it:
         await it.stable(instance="i")
 
@@ -236,7 +238,7 @@ async def test_it_has_to_ask_again_if_its_new_id_cannot_be_stored() -> None:
 # The end.
 
 
-async def test_a_closed_one_keeps_nobody_waiting() -> None:
+async def test_a_closed_one_keeps_no_task_waiting() -> None:
     async with coordinating(group_initial_rebalance_delay_ms=60_000) as it:
         joining = it.join(must_know_id=False)
         await wait_all_tasks_blocked()
@@ -266,7 +268,7 @@ async def test_it_takes_commits_to_its_end() -> None:
         assert [0] == it.coordinator.leave("g", [(answer.member_id, None)])
 
 
-async def test_what_is_answered_may_call_again(autojump_clock: MockClock) -> None:
+async def test_a_callback_of_a_response_may_call_again(autojump_clock: MockClock) -> None:
     """A reply that joins at once, as no socket does, finds a group that is whole."""
     async with coordinating(group_initial_rebalance_delay_ms=1000) as it:
         answers: list[JoinGroupResult] = []
@@ -288,7 +290,7 @@ async def test_what_is_answered_may_call_again(autojump_clock: MockClock) -> Non
         assert [1, 1, 1] == [answer.generation for answer in answers]
 
 
-async def test_nobody_is_silent_while_no_node_can_hear(autojump_clock: MockClock) -> None:
+async def test_no_member_is_silent_while_no_node_can_hear(autojump_clock: MockClock) -> None:
     async with coordinating() as it:
         joined = await it.stable(session=10.0)
         await it.commit(("t", 0, 5)).answer()

@@ -19,7 +19,9 @@ def rig() -> GroupRig:
 # While assignments are made.
 
 
-def test_whose_answer_was_lost_is_told_again_while_assignments_are_made(rig: GroupRig) -> None:
+def test_a_member_whose_response_was_lost_gets_it_again_while_assignments_are_made(
+    rig: GroupRig,
+) -> None:
     replies = [rig.join(), rig.join()]
     leader, follower = rig.gather(*replies)
 
@@ -73,7 +75,7 @@ def test_the_order_of_protocols_is_a_change(rig: GroupRig) -> None:
 # When all is settled.
 
 
-def test_a_follower_that_joins_again_is_told_the_same(rig: GroupRig) -> None:
+def test_a_follower_that_joins_again_learns_the_same(rig: GroupRig) -> None:
     replies = [rig.join(), rig.join()]
     leader, follower = rig.gather(*replies)
     rig.stabilize(leader, follower)
@@ -95,7 +97,7 @@ def test_a_follower_that_has_changed_begins_a_rebalance(rig: GroupRig) -> None:
 
 
 def test_a_leader_that_joins_again_begins_a_rebalance(rig: GroupRig) -> None:
-    """Partitions of its topics may have been added, which no metadata tells."""
+    """Partitions of its topics may have been added, which no metadata reports."""
     leader, follower = rig.stable()
 
     reply = rig.join(leader)
@@ -108,7 +110,7 @@ def test_a_leader_that_joins_again_begins_a_rebalance(rig: GroupRig) -> None:
 # While others are waited for.
 
 
-def test_who_joins_twice_is_answered_once_more(rig: GroupRig) -> None:
+def test_a_second_join_gets_the_same_response(rig: GroupRig) -> None:
     """Its first call is over for it, or there would not be a second."""
     leader, follower = rig.stable()
     first = rig.join(leader)
@@ -141,7 +143,7 @@ def test_what_a_member_says_last_counts(rig: GroupRig) -> None:
 
 
 @pytest.mark.parametrize("state", ["empty", "preparing", "completing", "stable"])
-def test_an_id_that_nobody_was_given_is_unknown_in_every_state(rig: GroupRig, state: str) -> None:
+def test_an_id_that_was_never_assigned_is_unknown_in_every_state(rig: GroupRig, state: str) -> None:
     match state:
         case "preparing":
             rig.join()

@@ -48,7 +48,7 @@ def test_a_rebalance_goes_on_when_the_last_that_was_waited_for_leaves(rig: Group
     assert [2, 2] == [reply.answer.generation for reply in replies]
 
 
-def test_who_leaves_while_its_join_waits_is_answered(rig: GroupRig) -> None:
+def test_a_member_that_leaves_while_its_join_waits_gets_a_response(rig: GroupRig) -> None:
     first, second = rig.stable()
     waiting = rig.join(first)
 
@@ -94,7 +94,7 @@ def test_who_is_no_member_leaves_nothing(rig: GroupRig) -> None:
     assert (GroupState.STABLE, ids) == (rig.state, rig.members)
 
 
-def test_nobody_leaves_an_empty_group(rig: GroupRig) -> None:
+def test_no_member_leaves_an_empty_group(rig: GroupRig) -> None:
     assert [UNKNOWN_MEMBER_ID] == rig.leave("c-1")
     assert [] == rig.leave()
     assert GroupState.EMPTY is rig.state

@@ -1,6 +1,6 @@
 """Any course of events: clients that behave, crash, come back and are slow, and a broker as well.
 
-Each client is what a client library is: it does what the last answer tells it to. What happens to
+Each client is what a client library is: it does what the last response tells it to. What happens to
 it between two of its steps is drawn, and so is who takes the next step.
 """
 
@@ -74,7 +74,7 @@ class Client:
         self.start_anew()
 
     def start_anew(self) -> None:
-        """Forget all; an answer that is on its way reaches nobody."""
+        """Forget all; a response that is on its way reaches nobody."""
         self.id = ""
         self.generation = -1
         self.phase = Phase.OUT
@@ -84,7 +84,7 @@ class Client:
         self.is_doubted = False
 
     def step(self) -> None:
-        """Do what comes next; nothing while an answer is waited for."""
+        """Do what comes next; nothing while a response is waited for."""
         match self.phase:
             case Phase.OUT:
                 self.joins = self.rig.join(
@@ -111,7 +111,7 @@ class Client:
                 self.take_error(self.rig.heartbeat(self.id, self.generation, self.instance))
 
     def give_up(self) -> None:
-        """An answer takes too long: ask again."""
+        """A response takes too long: ask again."""
         if self.phase is Phase.JOINING:
             self.phase = Phase.OUT
         elif self.phase is Phase.SYNCING:

@@ -43,7 +43,7 @@ def test_most_votes_win_among_those_that_all_know(
     assert {rig.group.protocol_name} == {reply.answer.protocol_name for reply in replies}
 
 
-def test_the_leader_is_told_what_members_say_in_that_protocol(rig: GroupRig) -> None:
+def test_the_leader_learns_what_members_say_in_that_protocol(rig: GroupRig) -> None:
     leader = rig.join(protocols=known("ab"))
     rig.gather(rig.join(protocols=known("cb")))
 

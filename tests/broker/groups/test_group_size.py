@@ -47,7 +47,7 @@ def test_the_group_is_asked_before_anything_else(rig: GroupRig) -> None:
     assert GROUP_MAX_SIZE_REACHED == rig.join(protocol_type="connect").error_code
 
 
-def test_there_is_room_again_when_somebody_has_left(rig: GroupRig) -> None:
+def test_there_is_room_again_when_a_connection_has_closed(rig: GroupRig) -> None:
     first, second = rig.stable()
     rig.leave(second)
 

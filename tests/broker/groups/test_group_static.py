@@ -39,7 +39,7 @@ def test_its_id_begins_with_what_it_is_called(rig: GroupRig) -> None:
     assert ("i-1", "j-2") == gathered(rig)
 
 
-def test_the_leader_is_told_which_members_are_static(rig: GroupRig) -> None:
+def test_the_leader_learns_which_members_are_static(rig: GroupRig) -> None:
     reply = rig.join(instance="i")
     rig.gather(rig.join(), reply)
 
@@ -51,7 +51,7 @@ def test_the_leader_is_told_which_members_are_static(rig: GroupRig) -> None:
 # It starts anew while all is settled.
 
 
-def test_a_follower_that_starts_anew_disturbs_nobody(rig: GroupRig) -> None:
+def test_a_follower_that_starts_anew_disturbs_no_other(rig: GroupRig) -> None:
     leader, _follower = settled(rig)
 
     reply = rig.join(instance="j")
@@ -79,7 +79,7 @@ def test_its_old_id_is_fenced(rig: GroupRig) -> None:
     assert error_codes.UNKNOWN_MEMBER_ID == rig.heartbeat(follower)
 
 
-def test_a_leader_that_starts_anew_is_told_to_assign_nothing(rig: GroupRig) -> None:
+def test_a_leader_that_starts_anew_is_asked_to_assign_nothing(rig: GroupRig) -> None:
     _leader, follower = settled(rig)
 
     reply = rig.join(instance="i", can_skip=True)
@@ -97,7 +97,7 @@ def test_a_leader_that_starts_anew_is_told_to_assign_nothing(rig: GroupRig) -> N
     assert b"of i-1" == rig.sync("i-3", instance="i").answer.assignment
 
 
-def test_one_that_would_not_understand_is_not_told_that_it_leads(rig: GroupRig) -> None:
+def test_one_that_would_not_understand_is_not_made_leader(rig: GroupRig) -> None:
     """It would assign anew, and others would not hear of it."""
     leader, _follower = settled(rig)
 
@@ -123,7 +123,7 @@ def test_only_a_leader_can_skip_the_assignment(rig: GroupRig) -> None:
     )
 
 
-def test_it_is_told_when_its_new_id_is_stored() -> None:
+def test_it_is_reported_when_its_new_id_is_stored() -> None:
     """Else a broker that is killed now would fence it, for it would know the old id only."""
     rig = GroupRig()
     settled(rig)

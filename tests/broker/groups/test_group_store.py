@@ -160,7 +160,7 @@ async def test_one_that_fails_does_not_spoil_the_others(
     assert "no such table: nowhere" in caplog.text
 
 
-async def test_whoever_is_told_finds_it_in_the_database(
+async def test_a_member_that_gets_its_response_finds_it_in_the_database(
     database: Database, nursery: trio.Nursery
 ) -> None:
     """By another connection, which sees what is committed only."""
@@ -182,7 +182,7 @@ async def test_whoever_is_told_finds_it_in_the_database(
     assert [OFFSET.offset] == seen
 
 
-async def test_what_is_written_for_who_is_told_comes_next(
+async def test_what_is_written_for_the_callback_comes_next(
     database: Database, nursery: trio.Nursery
 ) -> None:
     store = GroupStore(database)
@@ -216,7 +216,7 @@ async def test_a_write_that_has_begun_ends_although_the_store_is_stopped(
     assert {"g": {T0: PLAIN}} == (await store.load())[1]
 
 
-async def test_a_write_that_has_not_begun_is_told_nothing(database: Database) -> None:
+async def test_a_write_that_has_not_begun_gets_no_error(database: Database) -> None:
     store = GroupStore(database)
     ended: list[bool] = []
     with trio.CancelScope() as scope:

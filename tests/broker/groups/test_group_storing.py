@@ -1,4 +1,4 @@
-"""What a group has stored before it answers."""
+"""What a group has stored before it responds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a group's members read, as far as their metadata tells."""
+"""What a group's members read, as far as their metadata reports."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_who_comes_too_late_is_no_member_any_more(rig: GroupRig) -> None:
     assert error_codes.UNKNOWN_MEMBER_ID == rig.join(late).error_code
 
 
-def test_a_group_to_which_nobody_comes_back_is_empty(rig: GroupRig) -> None:
+def test_a_group_to_which_no_member_comes_back_is_empty(rig: GroupRig) -> None:
     ids = rig.stable(3, rebalance=5.0)
     rig.leave(ids[0])
     assert PREPARING is rig.state
@@ -267,7 +267,7 @@ def test_who_waits_for_its_assignment_is_not_silent(rig: GroupRig) -> None:
     assert b"x" == waiting.answer.assignment
 
 
-def test_silence_is_counted_from_the_answer(rig: GroupRig) -> None:
+def test_silence_is_counted_from_the_response(rig: GroupRig) -> None:
     """Of who has waited for longer than its session."""
     leader, follower = rig.complete(2, session=10.0, rebalance=60.0)
     rig.sync(follower)
@@ -373,7 +373,7 @@ def test_a_leader_that_gives_no_assignments_is_dropped(rig: GroupRig) -> None:
     assert (2, follower) == (reply.answer.generation, reply.answer.leader_id)
 
 
-def test_nobody_is_dropped_when_all_have_asked(rig: GroupRig) -> None:
+def test_no_member_is_dropped_when_all_have_asked(rig: GroupRig) -> None:
     ids = rig.stable(3, session=1000.0, rebalance=20.0)
 
     rig.pass_time(100)

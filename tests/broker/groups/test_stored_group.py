@@ -99,7 +99,7 @@ def test_a_member_that_joins_again_and_waits_is_one_that_is_known(rig: GroupRig)
     assert waiting.is_waiting
 
 
-def test_nobody_has_to_ask_for_its_assignment_again(rig: GroupRig) -> None:
+def test_no_member_has_to_ask_for_its_assignment_again(rig: GroupRig) -> None:
     ids = rig.stable(2, session=1000.0, rebalance=20.0)
     rig.restart()
 

@@ -72,7 +72,7 @@ async def test_exactly_what_is_served_is_advertised(client: Client, version: int
     ("name", "software_version"),
     [("", "1"), ("a", ""), ("a b", "1"), ("-a", "1"), ("a", "1-"), ("a\n", "1"), ("ä", "1")],
 )
-async def test_a_client_that_names_itself_oddly_is_told_so(
+async def test_a_client_that_names_itself_oddly_is_rejected(
     client: Client, version: int, name: str, software_version: str
 ) -> None:
     response = await ask(client, version, name, software_version)
@@ -88,7 +88,7 @@ async def test_usual_names_are_accepted(client: Client, name: str) -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_everybody_who_asks_in_a_version_is_told_the_same(
+async def test_all_requests_in_one_version_get_the_same_response(
     broker: Broker, version: int
 ) -> None:
     answers = []

@@ -140,7 +140,7 @@ async def test_partitions_may_be_assigned_to_the_one_broker(client: Client) -> N
     assert 3 == await count_of(client, "t")
 
 
-async def test_each_topic_has_an_answer_of_its_own(client: Client) -> None:
+async def test_each_topic_has_a_response_of_its_own(client: Client) -> None:
     await create_topic(client, "a")
     await create_topic(client, "b")
 

@@ -65,7 +65,7 @@ async def test_a_topic_is_created_and_can_be_written_at_once(client: Client, ver
     assert 0 == answer.error_code
 
 
-async def test_the_settings_of_the_new_topic_are_in_the_answer(client: Client) -> None:
+async def test_the_settings_of_the_new_topic_are_in_the_response(client: Client) -> None:
     [result] = await ask(client, wanted("t", configs={"retention.ms": "1000"}), version=5)
 
     assert result.configs is not None
@@ -136,7 +136,7 @@ async def test_a_topic_that_is_only_validated_is_not_made(client: Client) -> Non
     assert [] == await describe_topics(client)
 
 
-async def test_each_topic_has_an_answer_of_its_own(client: Client) -> None:
+async def test_each_topic_has_a_response_of_its_own(client: Client) -> None:
     results = await ask(client, wanted("a"), wanted("b c"), wanted("d"))
 
     assert [("a", 0), ("b c", error_codes.INVALID_TOPIC_EXCEPTION), ("d", 0)] == [
@@ -145,7 +145,7 @@ async def test_each_topic_has_an_answer_of_its_own(client: Client) -> None:
     assert ["a", "d"] == [topic.name for topic in await describe_topics(client)]
 
 
-async def test_a_topic_that_is_in_the_request_twice_is_answered_once_and_not_made(
+async def test_a_topic_that_is_in_the_request_twice_is_in_the_response_once_and_not_made(
     client: Client,
 ) -> None:
     results = await ask(client, wanted("a", 1), wanted("b"), wanted("a", 2))

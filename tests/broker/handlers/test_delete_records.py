@@ -138,7 +138,7 @@ async def test_records_of_an_internal_topic_stay(client: Client) -> None:
     )
 
 
-async def test_each_partition_has_an_answer_of_its_own(client: Client) -> None:
+async def test_each_partition_has_a_response_of_its_own(client: Client) -> None:
     await create_topic(client, "t", partitions=2)
     await append(client, b"a", b"b")
 

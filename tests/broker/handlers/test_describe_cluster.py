@@ -24,7 +24,7 @@ async def test_the_cluster_is_one_broker(broker: Broker, client: Client, version
     assert NOT_ASKED_FOR == response.cluster_authorized_operations
 
 
-async def test_what_may_be_done_is_told_where_it_is_asked_for(client: Client) -> None:
+async def test_what_may_be_done_is_reported_where_it_is_asked_for(client: Client) -> None:
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
 
     response = await client.call(request, 2)

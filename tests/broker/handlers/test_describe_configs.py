@@ -59,7 +59,7 @@ def by_name(result: DescribeConfigsResult) -> dict[str, DescribeConfigsResourceR
     return {entry.name: entry for entry in result.configs}
 
 
-async def test_before_sources_it_was_told_what_is_a_default(client: Client) -> None:
+async def test_before_sources_it_was_reported_what_is_a_default(client: Client) -> None:
     settings = by_name(await ask(client, TOPIC, "t", version=0))
 
     assert ("1000", False) == (settings["retention.ms"].value, settings["retention.ms"].is_default)
@@ -105,7 +105,7 @@ async def test_a_brokers_settings_come_with_their_source(client: Client) -> None
 
 
 @pytest.mark.parametrize(("type", "name"), [(TOPIC, "t"), (BROKER, "1")])
-async def test_keys_narrow_the_answer_and_an_empty_list_does_not(
+async def test_keys_narrow_the_response_and_an_empty_list_does_not(
     client: Client, type: int, name: str
 ) -> None:
     everything = await ask(client, type, name)
@@ -118,7 +118,7 @@ async def test_keys_narrow_the_answer_and_an_empty_list_does_not(
     assert everything.configs == empty.configs
 
 
-async def test_synonyms_are_told_where_they_are_asked_for(client: Client) -> None:
+async def test_synonyms_are_listed_where_they_are_asked_for(client: Client) -> None:
     without = by_name(await ask(client, TOPIC, "t"))["segment.bytes"]
     with_them = by_name(await ask(client, TOPIC, "t", include_synonyms=True))
 
@@ -149,7 +149,7 @@ async def test_what_was_altered_for_all_brokers_is_nothing_at_first(client: Clie
     assert (0, []) == (result.error_code, result.configs)
 
 
-async def test_loggers_are_told_with_their_levels(client: Client) -> None:
+async def test_loggers_are_reported_with_their_levels(client: Client) -> None:
     entry = by_name(await ask(client, LOGGER, "1", ["trionet.broker"]))["trionet.broker"]
 
     assert "WARN" == entry.value
@@ -184,7 +184,7 @@ async def test_what_has_no_settings_is_an_error(
     assert result.error_message
 
 
-async def test_each_resource_has_an_answer_of_its_own(client: Client) -> None:
+async def test_each_resource_has_a_response_of_its_own(client: Client) -> None:
     wanted = [(TOPIC, "t"), (TOPIC, "missing"), (BROKER, "1")]
     request = DescribeConfigsRequest(
         resources=[
@@ -201,7 +201,7 @@ async def test_each_resource_has_an_answer_of_its_own(client: Client) -> None:
     ]
 
 
-async def test_secrets_are_not_told() -> None:
+async def test_secrets_are_not_shown() -> None:
     async with (
         open_broker({"ssl.key.password": "hunter2"}) as broker,
         connect(broker.bootstrap_servers) as client,

@@ -133,7 +133,7 @@ async def test_each_is_described_once_in_the_order_in_which_they_are_named(clien
 
 
 @pytest.mark.parametrize("version", range(3, 7))
-async def test_what_a_client_may_do_is_told_if_it_asks(client: Client, version: int) -> None:
+async def test_what_a_client_may_do_is_reported_if_it_asks(client: Client, version: int) -> None:
     await join_alone(client)
     request = DescribeGroupsRequest(groups=["g", "x"], include_authorized_operations=True)
 

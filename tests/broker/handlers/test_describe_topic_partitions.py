@@ -135,7 +135,7 @@ async def test_the_broker_has_a_limit_of_its_own() -> None:
         assert ([("t", [0, 1])], ("t", 2)) == page(await ask(client))
 
 
-async def test_a_cursor_may_stand_behind_the_last_partition(client: Client) -> None:
+async def test_a_cursor_may_be_after_the_last_partition(client: Client) -> None:
     await three_topics(client)
 
     assert ([("a", []), ("b", [0, 1, 2])], ("c", 0)) == page(

@@ -138,7 +138,7 @@ async def test_followers_are_refused(client: Client, version: int) -> None:
     assert error_codes.NOT_LEADER_OR_FOLLOWER == data.error_code
 
 
-async def test_read_committed_is_told_of_aborted_transactions(client: Client) -> None:
+async def test_read_committed_learns_of_aborted_transactions(client: Client) -> None:
     await create_topic(client, "t")
     await append(client, b"a")
 
@@ -148,13 +148,13 @@ async def test_read_committed_is_told_of_aborted_transactions(client: Client) ->
     assert [] == data.aborted_transactions
 
 
-async def test_a_fetch_without_partitions_is_answered_at_once(client: Client) -> None:
+async def test_a_fetch_without_partitions_gets_a_response_at_once(client: Client) -> None:
     response = await client.call(fetch_request({}, max_wait_ms=FOREVER_MS), 12)
 
     assert (0, 0, []) == (response.error_code, response.session_id, response.responses)
 
 
-async def test_many_partitions_of_many_topics_are_answered_together(client: Client) -> None:
+async def test_many_partitions_of_many_topics_are_in_one_response(client: Client) -> None:
     for topic in ("a", "b"):
         await create_topic(client, topic, partitions=3)
         for partition in range(3):
@@ -298,7 +298,7 @@ async def test_old_segments_are_read_from_their_first_to_their_last_record(
 async def test_records_go_from_the_file_to_the_socket_in_the_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """KAFKA-2517: all of them, if they are not few; the rest of the answer is made in Python."""
+    """KAFKA-2517: all of them, if they are not few; the rest of the response is made in Python."""
     counts = []
     sendfile = os.sendfile
 

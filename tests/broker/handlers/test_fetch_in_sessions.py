@@ -54,7 +54,7 @@ async def test_a_waiting_fetch_of_a_session_is_woken_by_all_its_partitions(
         assert 2 == only_partition(await client.receive()).partition_index
 
 
-async def test_partitions_with_data_take_turns_where_the_answer_is_limited(
+async def test_partitions_with_data_take_turns_where_the_response_is_limited(
     client: Client,
 ) -> None:
     await create_topic(client, "t", partitions=3)
@@ -110,7 +110,7 @@ async def test_a_partition_forgotten_on_another_connection_ends_nobodys_call(
         assert {} == await close_reasons(broker)
 
 
-async def test_a_deleted_topic_is_an_error_in_every_answer_of_the_session(client: Client) -> None:
+async def test_a_deleted_topic_is_an_error_in_every_response_of_the_session(client: Client) -> None:
     await create_topic(client, "t")
     full = await client.call(fetch_request({"t": {0: 0}}, session=(0, 0)), 12)
     await delete_topic(client, "t")

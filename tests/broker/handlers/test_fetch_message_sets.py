@@ -146,7 +146,7 @@ async def test_zstd_cannot_be_given(client: Client, version: int) -> None:
     assert (-1, b"") == (data.high_watermark, bytes_of(data))
 
 
-async def test_a_batch_whose_records_are_none_is_told_as_corrupt(client: Client) -> None:
+async def test_a_batch_whose_records_are_none_is_reported_as_corrupt(client: Client) -> None:
     """The broker does not look at records when it stores them."""
     await create_topic(client, "t")
     good = batch(b"a")
@@ -169,7 +169,9 @@ async def test_an_offset_outside_the_log_is_an_error(client: Client, offset: int
     assert error_codes.OFFSET_OUT_OF_RANGE == data.error_code
 
 
-async def test_a_waiting_fetch_is_answered_with_messages(broker: Broker, client: Client) -> None:
+async def test_a_waiting_fetch_gets_a_response_with_messages(
+    broker: Broker, client: Client
+) -> None:
     await create_topic(client, "t")
     answers: list[PartitionData] = []
 

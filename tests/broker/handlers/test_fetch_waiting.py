@@ -86,7 +86,7 @@ async def test_a_fetch_waits_no_longer_than_it_says(
 
 
 @pytest.mark.parametrize("limits", [{"max_wait_ms": 0}, {"min_bytes": 0, "max_wait_ms": 5000}])
-async def test_a_fetch_that_wants_no_wait_is_answered_at_once(
+async def test_a_fetch_that_wants_no_wait_gets_a_response_at_once(
     autojump_clock: trio.testing.MockClock, client: Client, limits: dict[str, int]
 ) -> None:
     await create_topic(client, "t")
@@ -117,7 +117,7 @@ async def test_deadlines_come_in_their_order(
     assert [(ms, ms) for ms in (100, 200, 300, 400)] == ended
 
 
-async def test_an_error_in_one_partition_answers_for_all(client: Client) -> None:
+async def test_an_error_in_one_partition_is_the_response_for_all(client: Client) -> None:
     await create_topic(client, "t")
 
     response = await client.call(fetch_request({"t": {0: 0, 1: 0}}, max_wait_ms=FOREVER_MS), 12)
@@ -172,7 +172,7 @@ async def test_several_consumers_read_the_same_records(broker: Broker, client: C
     assert [expected] * 5 == read
 
 
-async def test_a_consumer_that_leaves_while_it_waits_disturbs_nobody(
+async def test_a_consumer_that_leaves_while_it_waits_disturbs_no_other(
     broker: Broker, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     await create_topic(client, "t")
@@ -210,7 +210,7 @@ async def test_the_deletion_of_a_topic_ends_the_fetches_that_wait_for_it(
         assert expected == data.error_code
 
 
-async def test_records_that_await_their_flush_are_seen_by_nobody(tmp_path: Path) -> None:
+async def test_records_that_await_their_flush_are_not_visible(tmp_path: Path) -> None:
     async with (
         open_broker(log_dirs=str(tmp_path)) as broker,
         connect(broker.bootstrap_servers) as producer,

@@ -36,7 +36,7 @@ async def test_so_is_every_one_of_several_groups(
     ]
 
 
-async def test_a_client_is_told_the_address_of_the_listener_that_it_uses() -> None:
+async def test_a_client_learns_the_address_of_the_listener_that_it_uses() -> None:
     settings = {
         "listeners": "A://127.0.0.1:0,B://127.0.0.1:0",
         "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",

@@ -10,14 +10,14 @@ from trionet.protocol import error_codes
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_a_member_is_told_that_all_is_well(client: Client, version: int) -> None:
+async def test_a_heartbeat_says_that_all_is_well(client: Client, version: int) -> None:
     joined = await join_alone(client)
 
     assert error_codes.NONE == await heartbeat(client, joined, version=version)
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_it_is_told_of_a_rebalance(broker: Broker, client: Client, version: int) -> None:
+async def test_it_learns_of_a_rebalance(broker: Broker, client: Client, version: int) -> None:
     joined = await join_alone(client)
     async with connect(broker.bootstrap_servers) as other:
         await other.send(join_request(), 3)
@@ -29,7 +29,7 @@ async def test_it_is_told_of_a_rebalance(broker: Broker, client: Client, version
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_who_is_of_another_generation_is_told_so(client: Client, version: int) -> None:
+async def test_a_member_of_another_generation_is_rejected(client: Client, version: int) -> None:
     joined = await join_alone(client)
     joined.generation_id += 1
 

@@ -316,7 +316,7 @@ async def test_other_types_have_no_settings(client: Client, type: int) -> None:
     assert "not supported; topics (2) and brokers (4) have settings" in message
 
 
-async def test_each_resource_is_answered_for_itself(client: Client) -> None:
+async def test_each_resource_has_a_result_of_its_own(client: Client) -> None:
     answers = await alter_each(
         client,
         (TOPIC, "t", sets(retention_ms=5)),

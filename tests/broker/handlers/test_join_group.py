@@ -50,7 +50,7 @@ async def test_newer_ones_are_given_an_id_first(client: Client, version: int) ->
 
 
 @pytest.mark.parametrize("version", range(10))
-async def test_the_protocol_is_told(client: Client, version: int) -> None:
+async def test_the_protocol_is_reported(client: Client, version: int) -> None:
     response = await join(client, version=version)
 
     assert ("consumer" if version >= 7 else None, "range") == (
@@ -60,7 +60,7 @@ async def test_the_protocol_is_told(client: Client, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(10))
-async def test_who_is_refused_is_told_no_protocol(client: Client, version: int) -> None:
+async def test_a_refused_member_learns_no_protocol(client: Client, version: int) -> None:
     response = await join(client, "nobody", version=version)
 
     assert (error_codes.UNKNOWN_MEMBER_ID, "nobody", -1, "", []) == (
@@ -133,7 +133,7 @@ async def test_in_version_0_a_session_is_also_the_time_to_join_again(
         ({"instance": "i", "member_id": "x"}, error_codes.UNKNOWN_MEMBER_ID),
     ],
 )
-async def test_who_cannot_be_a_member_is_told_why(
+async def test_who_cannot_be_a_member_learns_why(
     client: Client, fields: dict[str, object], expected: int
 ) -> None:
     response = await join(client, **fields)  # type: ignore[arg-type]
@@ -205,7 +205,7 @@ async def test_waiting_holds_no_memory_for_requests() -> None:
         assert error_codes.UNKNOWN_MEMBER_ID == response.error_code
 
 
-async def test_who_is_gone_when_the_answer_comes_is_a_member_until_it_is_silent(
+async def test_who_is_gone_when_the_response_comes_is_a_member_until_it_is_silent(
     autojump_clock: MockClock,
 ) -> None:
     async with open_broker(DELAY) as broker, connect(broker.bootstrap_servers) as client:

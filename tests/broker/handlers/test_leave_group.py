@@ -75,7 +75,7 @@ async def test_who_has_another_id_than_its_instance_is_fenced(client: Client) ->
     assert "Stable" == await state(client)
 
 
-async def test_nobody_may_leave(client: Client) -> None:
+async def test_no_member_may_leave(client: Client) -> None:
     await join_alone(client)
 
     assert [] == await leave(client)
@@ -90,9 +90,7 @@ async def test_a_group_must_have_a_name(client: Client, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(6))
-async def test_nobody_is_a_member_of_a_group_that_is_not_there(
-    client: Client, version: int
-) -> None:
+async def test_a_group_that_is_not_there_has_no_members(client: Client, version: int) -> None:
     if version < 3:
         request = LeaveGroupRequest(group_id="other", member_id="a")
         assert UNKNOWN_MEMBER_ID == (await client.call(request, version)).error_code

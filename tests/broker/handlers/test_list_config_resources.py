@@ -1,4 +1,4 @@
-"""ListConfigResources: the answers below are those of a real Kafka 4.3 without client metrics."""
+"""ListConfigResources: the responses below are those of a real Kafka 4.3 without client metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def ask(client: Client, *types: int, version: int = 1) -> tuple[int, list[
     ]
 
 
-async def test_without_types_all_that_can_be_described_is_told(client: Client) -> None:
+async def test_without_types_all_that_can_be_described_is_reported(client: Client) -> None:
     await create_topic(client, "t")
     await create_topic(client, "u")
 
@@ -36,7 +36,7 @@ async def test_without_types_all_that_can_be_described_is_told(client: Client) -
         ([GROUP], []),
     ],
 )
-async def test_types_narrow_the_answer(
+async def test_types_narrow_the_response(
     client: Client, types: list[int], expected: list[tuple[int, str]]
 ) -> None:
     await create_topic(client, "t")
@@ -45,7 +45,7 @@ async def test_types_narrow_the_answer(
 
 
 @pytest.mark.parametrize("type", [0, 1, 99, -1])
-async def test_a_type_that_nobody_knows_is_an_error(client: Client, type: int) -> None:
+async def test_an_unknown_type_is_an_error(client: Client, type: int) -> None:
     assert (UNSUPPORTED_VERSION, []) == await ask(client, TOPIC, type)
 
 
@@ -55,7 +55,7 @@ async def test_version_0_is_about_client_metrics_and_there_are_none(client: Clie
     assert (0, []) == await ask(client, version=0)
 
 
-async def test_all_brokers_that_run_are_told_by_each_of_them() -> None:
+async def test_all_brokers_that_run_are_reported_by_each_of_them() -> None:
     async with open_broker(brokers=3) as broker, connect_to(broker, 2) as [client]:
         await broker.stop(3)
 

@@ -15,7 +15,7 @@ ALL = {"simple", "completing", "stable", "preparing", "connect"}
 
 
 async def some_groups(broker: Broker, client: Client, other: Client) -> None:
-    """One in each state; the answer that `other` waits for never comes."""
+    """One in each state; the response that `other` waits for never comes."""
     await create_topic(client, "t")
     await commit(client, {"t": {0: 5}}, group="simple")
     await join(client, group="completing")

@@ -220,7 +220,7 @@ async def test_the_leader_epoch_is_0(client: Client, epoch: int, code: int) -> N
     assert code == response.topics[0].partitions[0].error_code
 
 
-async def test_each_partition_has_an_answer_of_its_own(client: Client) -> None:
+async def test_each_partition_has_a_response_of_its_own(client: Client) -> None:
     await create_topic(client, "t", partitions=2)
     await produce(client, "t", batch(b"x"), partition=1)
 

@@ -111,7 +111,7 @@ async def test_ids_cannot_be_asked_for_before_version_12(
 
 
 @pytest.mark.parametrize("version", range(14))
-async def test_an_unknown_topic_is_created_behind_an_error_as_by_kafka(version: int) -> None:
+async def test_an_unknown_topic_is_created_after_an_error_as_by_kafka(version: int) -> None:
     """A real Apache Kafka 4.3.1 responds so in all versions."""
     settings = {"auto.create.topics.ready.at.once": "false"}
     async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
@@ -197,7 +197,7 @@ async def test_a_name_that_collides_with_anothers_metrics_is_not_created(client:
     assert error_codes.INVALID_TOPIC_EXCEPTION == topic.error_code
 
 
-async def test_each_topic_has_an_answer_of_its_own(client: Client) -> None:
+async def test_each_topic_has_a_response_of_its_own(client: Client) -> None:
     await create_topic(client, "t")
 
     topics = await describe_topics(client, "missing", "t", "a b")
@@ -235,7 +235,9 @@ async def test_topics_of_kafkas_own_are_said_to_be_internal(client: Client, name
 
 
 @pytest.mark.parametrize("version", [8, 9, 10])
-async def test_what_may_be_done_is_told_where_it_is_asked_for(client: Client, version: int) -> None:
+async def test_what_may_be_done_is_reported_where_it_is_asked_for(
+    client: Client, version: int
+) -> None:
     await create_topic(client, "t")
 
     without = await client.call(asks_for("t"), version)
@@ -256,7 +258,7 @@ async def test_what_may_be_done_is_told_where_it_is_asked_for(client: Client, ve
     ]
 
 
-async def test_what_may_be_done_with_a_topic_is_told_in_the_newest_version_too(
+async def test_what_may_be_done_with_a_topic_is_reported_in_the_newest_version_too(
     client: Client,
 ) -> None:
     await create_topic(client, "t")
@@ -287,7 +289,7 @@ async def test_the_rack_and_the_advertised_address_are_those_of_the_settings() -
     assert 7 == response.controller_id
 
 
-async def test_clients_are_told_the_address_of_the_listener_they_came_by() -> None:
+async def test_clients_learn_the_address_of_the_listener_they_came_by() -> None:
     settings = {
         "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
         "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",

@@ -100,7 +100,7 @@ async def test_the_group_of_a_member_must_be_there(
 
 
 @pytest.mark.parametrize("version", range(1, 10))
-async def test_what_is_wrong_with_the_member_is_told_of_every_partition(
+async def test_what_is_wrong_with_the_member_is_reported_for_every_partition(
     client: Client, version: int
 ) -> None:
     """But of those that are not there."""
@@ -199,14 +199,14 @@ async def test_an_error_of_the_database_is_one_to_try_again_on(
     assert {("t", 0): error_codes.COORDINATOR_NOT_AVAILABLE} == await commit(client, {"t": {0: 5}})
 
 
-async def test_a_request_without_topics_is_answered_without(client: Client) -> None:
+async def test_a_request_without_topics_gets_a_response_without(client: Client) -> None:
     response = await client.call(OffsetCommitRequest(group_id="g"), 9)
 
     assert [] == response.topics
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-async def test_a_retention_that_never_ends_is_one_and_disturbs_nobody(
+async def test_a_retention_that_never_ends_is_one_and_disturbs_nothing(
     client: Client, version: int
 ) -> None:
     await create_topic(client, "t")

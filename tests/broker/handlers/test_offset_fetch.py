@@ -23,7 +23,7 @@ NONE: tuple[int, int, str, int] = (-1, -1, "", 0)
 
 
 def told(topics: Sequence[Any], *, by_id: bool = False) -> Answers:
-    """Offset, leader epoch, metadata and error code of each partition in an answer."""
+    """Offset, leader epoch, metadata and error code of each partition in a response."""
     return {
         (topic.topic_id if by_id else topic.name, each.partition_index): (
             each.committed_offset,
@@ -87,7 +87,7 @@ async def ask_many(
 
 
 @pytest.mark.parametrize("version", range(8))
-async def test_what_was_committed_is_told(client: Client, version: int) -> None:
+async def test_what_was_committed_is_reported(client: Client, version: int) -> None:
     await create_topic(client, "t", partitions=3)
     await commit(client, {"t": {0: 5, 1: 0}}, metadata="mëta", leader_epoch=3)
 
@@ -191,7 +191,7 @@ async def test_a_topic_that_was_created_anew_has_none_of_the_offsets_before(
     assert {("u", 0): 6} == await committed(client)
 
 
-async def test_all_of_a_group_is_told_once(client: Client) -> None:
+async def test_all_of_a_group_is_reported_once(client: Client) -> None:
     """95 bytes could ask for all that a large group has committed twenty times: for 1.8 GB."""
     everything = OffsetFetchRequestGroup(group_id="g", topics=None)
     part = OffsetFetchRequestGroup(group_id="g", topics=[])

@@ -74,14 +74,14 @@ async def test_an_earlier_epoch_ends_where_the_next_one_began(
     ]
 
 
-async def test_epochs_that_nobody_knows_have_no_end(client: Client) -> None:
+async def test_unknown_epochs_have_no_end(client: Client) -> None:
     await create_topic(client, "t")
 
     assert (0, -1, -1) == await ask(client, -1)
     assert (0, -1, -1) == await ask(client, 7)
 
 
-async def test_a_client_whose_epoch_is_over_or_has_not_begun_is_told_so(
+async def test_a_client_whose_epoch_is_over_or_has_not_begun_is_rejected(
     broker: Broker, client: Client
 ) -> None:
     await create_topic(client, "t")
@@ -104,7 +104,7 @@ async def test_what_is_not_there_is_unknown(client: Client) -> None:
 
 
 @pytest.mark.slow
-async def test_after_a_kill_consumers_can_tell_what_they_have_from_what_is_there(
+async def test_after_a_kill_consumers_can_distinguish_what_they_have_from_what_is_there(
     tmp_path: Path,
 ) -> None:
     """Two of three records were read, and then lost: the end of their epoch says so."""

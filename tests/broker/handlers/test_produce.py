@@ -37,7 +37,7 @@ def with_magic(records: bytes, magic: int) -> bytes:
 
 
 @pytest.mark.parametrize("version", range(3, 14))
-async def test_records_are_appended_and_answered_with_their_first_offset(
+async def test_records_are_appended_and_acknowledged_with_their_first_offset(
     client: Client, version: int
 ) -> None:
     topic_id = (await create_topic(client, "t")).topic_id
@@ -62,7 +62,7 @@ async def test_acks_1_and_all_are_the_same_on_one_node(client: Client, acks: int
     assert (0, 0) == (answer.error_code, answer.base_offset)
 
 
-async def test_acks_0_has_no_answer_and_the_connection_goes_on(client: Client) -> None:
+async def test_acks_0_has_no_response_and_the_connection_goes_on(client: Client) -> None:
     await create_topic(client, "t")
 
     await client.send_unanswered(produce_request("t", batch(b"a"), acks=0), 9)
@@ -135,7 +135,7 @@ async def test_in_older_versions_too(client: Client, version: int) -> None:
     assert [error_codes.INVALID_RECORD, 0] == [two.error_code, one.error_code]
 
 
-async def test_every_partition_of_a_request_has_an_answer_of_its_own(client: Client) -> None:
+async def test_every_partition_of_a_request_has_a_response_of_its_own(client: Client) -> None:
     await create_topic(client, "a", partitions=3)
     await create_topic(client, "b", partitions=2)
     request = ProduceRequest(
@@ -165,7 +165,7 @@ async def test_every_partition_of_a_request_has_an_answer_of_its_own(client: Cli
     assert [b"x"] == values_of(await fetch(client, "a", partition=2))
 
 
-async def test_a_request_without_topics_is_answered_without_topics(client: Client) -> None:
+async def test_a_request_without_topics_gets_a_response_without_topics(client: Client) -> None:
     empty = ProduceRequest(acks=-1)
     without_partitions = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t")])
 
@@ -299,7 +299,7 @@ async def test_message_max_bytes_of_the_broker_counts_where_the_topic_says_nothi
         assert error_codes.MESSAGE_TOO_LARGE == answer.error_code
 
 
-async def test_log_append_time_is_the_brokers_clock_in_the_answer_and_in_every_record(
+async def test_log_append_time_is_the_brokers_clock_in_the_response_and_in_every_record(
     client: Client,
 ) -> None:
     await create_topic(client, "t", message_timestamp_type="LogAppendTime")
@@ -338,7 +338,7 @@ def numbered(sequence: int, *, epoch: int = 0, producer_id: int = 7, count: int 
     )
 
 
-async def test_each_of_the_last_five_batches_is_answered_again_with_its_first_offset(
+async def test_each_of_the_last_five_batches_is_acknowledged_again_with_its_first_offset(
     client: Client,
 ) -> None:
     await create_topic(client, "t")

@@ -101,7 +101,7 @@ async def test_one_connections_batches_stay_in_order_however_long_they_take(
     assert sent == values_of(await fetch(client, "t"))
 
 
-async def test_without_answers_they_do_too(client: Client) -> None:
+async def test_without_responses_they_do_too(client: Client) -> None:
     await create_topic(client, "t", compression_type="gzip")
 
     for value in (MUCH, b"1"):
@@ -189,7 +189,7 @@ async def test_who_goes_away_meanwhile_has_produced(client: Client, broker: Brok
 
 
 @pytest.mark.slow
-async def test_a_broker_that_stops_meanwhile_answers_first(tmp_path: Path) -> None:
+async def test_a_broker_that_stops_meanwhile_responds_first(tmp_path: Path) -> None:
     async with AsyncExitStack() as running:
         broker = await running.enter_async_context(open_broker(SLOW, log_dirs=str(tmp_path)))
         async with connect(broker.bootstrap_servers) as client:

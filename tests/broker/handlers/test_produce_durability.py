@@ -31,7 +31,7 @@ async def test_with_flush_messages_1_an_acknowledged_record_is_on_the_disk(
         assert (0, 2, 2) == (answer.error_code, log.recovery_point, log.high_watermark)
 
 
-async def test_with_flush_messages_1_a_repetition_is_answered_once_the_first_is_on_the_disk(
+async def test_with_flush_messages_1_a_repetition_is_acknowledged_once_the_first_is_on_the_disk(
     tmp_path: Path,
 ) -> None:
     async with (

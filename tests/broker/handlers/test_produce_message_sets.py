@@ -168,7 +168,7 @@ async def test_what_does_not_exist_is_refused(client: Client) -> None:
     assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == answer.error_code
 
 
-async def test_acks_0_has_no_answer_and_an_error_closes_the_connection(
+async def test_acks_0_has_no_response_and_an_error_closes_the_connection(
     broker: Broker, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG", "trionet.server")
@@ -204,7 +204,7 @@ async def test_converted_records_are_counted_and_requests_are_logged_as_they_cam
 
 
 @pytest.mark.slow
-async def test_others_are_answered_while_sets_are_converted_and_given() -> None:
+async def test_others_are_served_while_sets_are_converted_and_sent() -> None:
     """One handler is enough for it: what takes its time is not done by handlers."""
     records = messages(*[b"v" * 20] * 30_000)
     answered: list[str] = []
@@ -255,7 +255,7 @@ async def test_a_topic_that_is_deleted_meanwhile_is_missing(client: Client, brok
 
 
 @pytest.mark.slow
-async def test_a_stop_meanwhile_stores_all_or_nothing_and_all_that_was_answered(
+async def test_a_stop_meanwhile_stores_all_or_nothing_and_all_that_was_acknowledged(
     tmp_path: Path,
 ) -> None:
     count = 20_000
@@ -292,7 +292,7 @@ async def test_a_stop_meanwhile_stores_all_or_nothing_and_all_that_was_answered(
         (4, error_codes.KAFKA_STORAGE_ERROR),
     ],
 )
-async def test_a_failed_disk_is_told_so_that_old_producers_try_again(
+async def test_a_failed_disk_is_reported_so_that_old_producers_try_again(
     broker: Broker, client: Client, version: int, code: int
 ) -> None:
     """They do not know KAFKA_STORAGE_ERROR, and would give up (KIP-112)."""

@@ -38,7 +38,7 @@ async def test_followers_wait_for_theirs(broker: Broker, client: Client, version
 
 
 async def two_members(client: Client, other: Client) -> tuple[JoinGroupResponse, JoinGroupResponse]:
-    """The answers of a generation with two members: of the leader and of the other one."""
+    """The responses of a generation with two members: of the leader and of the other one."""
     first = await join_alone(client)
     given = await other.call(join_request(), 9)
     with trio.fail_after(5):

@@ -120,7 +120,7 @@ def test_changed_config_counts_from_the_next_append(log: Log) -> None:
     assert [1, NOW] == [header.max_timestamp for header in headers(log)]
 
 
-def test_repetition_is_answered_with_its_first_offset_and_not_stored(log: Log) -> None:
+def test_repetition_is_acknowledged_with_its_first_offset_and_not_stored(log: Log) -> None:
     log.append(batch(2), NOW)
     first = log.append(batch(3, producer=(7, 0, 0)), NOW)
     log.append(batch(2), NOW)
@@ -131,7 +131,7 @@ def test_repetition_is_answered_with_its_first_offset_and_not_stored(log: Log) -
     assert (7, size) == (log.end_offset, log.size)
 
 
-def test_repetition_is_answered_with_the_time_it_was_stored_at(log: Log) -> None:
+def test_repetition_is_acknowledged_with_the_time_it_was_stored_at(log: Log) -> None:
     log.config = LogConfig(message_timestamp_type="LogAppendTime")
     log.append(batch(producer=(7, 0, 0)), NOW)
 
@@ -187,7 +187,7 @@ def test_refused_log_says_why(log: Log) -> None:
     assert next(placed([batch()])) == stored(log)
 
 
-def test_start_offset_is_told_with_every_append(log: Log) -> None:
+def test_start_offset_is_reported_with_every_append(log: Log) -> None:
     log.append(batch(5), NOW)
     log.start_offset = 3
 

@@ -146,7 +146,7 @@ async def test_exception_at_each_line_leaves_all_of_an_append_or_nothing(
         sent = before + b"".join(placed(whole_batches(case.records), end_offset))
         assert stored(log) in {before, sent}, lines
         check_agreement(log)
-        # Who got no answer sends again; of a producer with an id nothing is stored twice then.
+        # Who got no response sends again; of a producer with an id nothing is stored twice then.
         log.append(case.records, NOW)
         check_agreement(log)
         if case.is_idempotent:

@@ -158,7 +158,7 @@ async def test_stored_recovery_point_waits_for_the_indexes(folder: FolderDirecto
     assert "00000000000000000000.index" in folder.names()
 
 
-async def test_nobody_sees_what_a_power_cut_can_take_if_each_record_is_flushed(
+async def test_no_reader_sees_what_a_power_cut_can_take_if_each_record_is_flushed(
     folder: FolderDirectory,
 ) -> None:
     log = Log.open(folder, LogConfig(flush_messages=1), now_ms=NOW)

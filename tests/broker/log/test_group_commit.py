@@ -102,7 +102,7 @@ async def test_waiting_is_a_checkpoint() -> None:
         await disk.flush()
 
 
-async def test_waiter_that_is_cancelled_leaves_at_once_and_disturbs_nobody() -> None:
+async def test_waiter_that_is_cancelled_leaves_at_once_and_disturbs_no_other() -> None:
     disk = Disk()
     disk.gate.clear()
     disk.written = 1
@@ -167,7 +167,7 @@ async def test_waiters_whose_round_never_began_run_one_themselves() -> None:
     assert (1, 1) == (disk.durable, disk.rounds)
 
 
-async def test_failed_sync_is_told_to_all_and_is_final() -> None:
+async def test_failed_sync_is_reported_to_all_and_is_final() -> None:
     disk = Disk()
     disk.gate.clear()
     disk.failing = fail

@@ -133,7 +133,7 @@ def test_claimed_offsets_that_fit_a_segment_of_their_own_get_one(directory: Dire
     after = log.end_offset
     log.append(ONE, NOW)
 
-    # The last of 2**31 - 1 records behind one is just near enough to the first.
+    # The last of 2**31 - 1 records after one is just near enough to the first.
     assert [0, 2**31, 2**32] == segments(directory)
     assert after == log.read(after, 1000).first_offset
     check_agreement(log)

@@ -78,7 +78,7 @@ async def test_of_many_who_create_a_topic_at_once_one_succeeds() -> None:
         assert 5 == len(broker._state.folder.logs)
 
 
-async def test_get_or_create_gives_everybody_the_same_topic() -> None:
+async def test_get_or_create_returns_the_same_topic_to_all() -> None:
     async with open_broker() as broker:
         state = broker._state
 

@@ -184,7 +184,7 @@ async def test_calls_that_wait_are_turned_away_and_the_rebalance_begins_anew(
     assert [0, 2] == sorted(len(each.members) for each in answers)
 
 
-async def test_a_generation_that_nobody_has_heard_all_of_is_given_up(
+async def test_a_generation_that_no_member_has_heard_all_of_is_given_up(
     broker: Broker, clients: dict[int, Client]
 ) -> None:
     joined = await join(clients[1])

@@ -1,4 +1,4 @@
-"""Several nodes over one store: who leads what, and what a client is told that asks another."""
+"""Several nodes over one store: who leads what, and what a client learns that asks another."""
 
 from __future__ import annotations
 
@@ -67,15 +67,15 @@ async def clients(broker: Broker) -> AsyncIterator[dict[int, Client]]:
 
 
 def leader_told(data: PartitionData) -> tuple[int, int] | None:
-    """The leader and the epoch that an answer names beside its error."""
+    """The leader and the epoch that a response names beside its error."""
     leader = data.current_leader
     return None if leader is None else (leader.leader_id, leader.leader_epoch)
 
 
-# What clients are told.
+# What clients learn.
 
 
-async def test_all_nodes_tell_of_all_and_of_each_partitions_leader(
+async def test_all_nodes_report_all_nodes_and_each_partitions_leader(
     broker: Broker, clients: dict[int, Client]
 ) -> None:
     for client in clients.values():
@@ -98,7 +98,7 @@ async def test_all_nodes_tell_of_all_and_of_each_partitions_leader(
     assert broker.bootstrap_servers.split(",") == [address(broker, node) for node in NODES]
 
 
-async def test_a_stopped_node_is_told_of_no_more(
+async def test_a_stopped_node_is_reported_no_more(
     broker: Broker, clients: dict[int, Client]
 ) -> None:
     await broker.stop(1)
@@ -119,7 +119,7 @@ async def test_a_stopped_node_is_told_of_no_more(
 
 
 @pytest.mark.parametrize(("fenced", "told"), [(False, [(2, False), (3, False)]), (True, None)])
-async def test_describe_cluster_tells_of_stopped_nodes_who_asks_for_them(
+async def test_describe_cluster_reports_stopped_nodes_when_asked(
     broker: Broker,
     clients: dict[int, Client],
     fenced: bool,
@@ -170,7 +170,7 @@ async def test_a_partition_without_a_living_replica_has_no_leader(
 # The wrong node.
 
 
-async def test_who_produces_to_another_node_is_told_the_leader(
+async def test_a_produce_to_another_node_gets_the_leader(
     broker: Broker, clients: dict[int, Client]
 ) -> None:
     response = await clients[1].call(produce_request("t", {0: batch(b"a"), 1: batch(b"b")}), 12)
@@ -208,7 +208,7 @@ async def test_so_does_every_version_of_fetch(clients: dict[int, Client], versio
     assert (NOT_LEADER, -1) == (data.error_code, data.high_watermark)
 
 
-async def test_who_fetches_from_another_node_is_told_the_leader(
+async def test_a_fetch_from_another_node_gets_the_leader(
     broker: Broker, clients: dict[int, Client]
 ) -> None:
     await append(clients[1], b"a")
@@ -282,7 +282,7 @@ async def test_records_bear_the_epoch_of_the_leader_that_took_them(
     assert [0, 1, 1, 2] == [header.leader_epoch for _, header in iter_batches(records)]
 
 
-async def test_a_fetch_that_waits_is_answered_when_the_leader_moves(
+async def test_a_fetch_that_waits_gets_a_response_when_the_leader_moves(
     broker: Broker, clients: dict[int, Client]
 ) -> None:
     topic_id = (await describe_topics(clients[1], "t"))[0].topic_id

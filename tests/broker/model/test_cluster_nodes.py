@@ -48,7 +48,7 @@ async def with_topic(broker: Broker, partitions: int = 3) -> None:
         await create_topic(client, "t", partitions=partitions)
 
 
-async def test_a_node_that_stops_answers_what_waits_and_closes_its_connections(
+async def test_a_node_that_stops_responds_to_what_waits_and_closes_its_connections(
     broker: Broker,
 ) -> None:
     await with_topic(broker)
@@ -65,7 +65,7 @@ async def test_a_node_that_stops_answers_what_waits_and_closes_its_connections(
         assert 1 == (await settled(broker)).server.connections
 
 
-async def test_nobody_can_connect_until_it_starts_again_on_the_same_port(broker: Broker) -> None:
+async def test_no_client_can_connect_until_it_starts_again_on_the_same_port(broker: Broker) -> None:
     before = address(broker, 2)
     await broker.stop(2)
     with pytest.raises(OSError, match="all attempts to connect"):
@@ -377,7 +377,7 @@ async def test_many_leaders_change_some_at_a_time(broker: Broker) -> None:
     assert {0, ELECTIONS_AT_ONCE, 2 * ELECTIONS_AT_ONCE} == lots
 
 
-async def test_nobody_leads_before_the_epoch_is_on_the_disk(tmp_path: Path) -> None:
+async def test_no_node_leads_before_the_epoch_is_on_the_disk(tmp_path: Path) -> None:
     async with open_broker(brokers=2, log_dirs=str(tmp_path)) as broker:
         await with_topic(broker, partitions=1)
         log = log_of(broker)

@@ -128,7 +128,7 @@ async def test_who_leads_from_the_start_in_place_of_the_first_replica_has_an_epo
     assert (1, 1) == (log_of(broker, "u").leader_id, log_of(broker, "u").leader_epoch)
 
 
-async def test_each_node_tells_the_sizes_of_its_own_replicas(clients: dict[int, Client]) -> None:
+async def test_each_node_reports_the_sizes_of_its_own_replicas(clients: dict[int, Client]) -> None:
     chosen = [
         CreatableReplicaAssignment(partition_index=index, broker_ids=nodes)
         for index, nodes in enumerate([[1, 2], [2, 3]])
@@ -187,7 +187,7 @@ async def test_what_one_node_alone_adds_to_a_topic_of_several_moves_no_other_par
     assert [1, 3] == [each.leader_id for each in partitions[2:]]
 
 
-async def test_a_deleted_topic_is_led_by_nobody(broker: Broker, clients: dict[int, Client]) -> None:
+async def test_a_deleted_topic_has_no_leader(broker: Broker, clients: dict[int, Client]) -> None:
     topic = broker._cluster.topics.get("t")
     assert topic is not None
     await broker._cluster.delete_topic(topic)

@@ -161,7 +161,7 @@ def test_who_cannot_lead_is_refused(key: int, node: int, message: str) -> None:
     assert (1, 0) == (leadership[0].leader, leadership[0].epoch)
 
 
-def test_a_partition_that_is_not_there_is_led_by_nobody() -> None:
+def test_a_partition_that_is_not_there_has_no_leader() -> None:
     leadership = with_partitions()
     leadership.remove(0)
     leadership.remove(0)

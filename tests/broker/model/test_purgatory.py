@@ -150,7 +150,7 @@ async def test_all_that_watch_one_key_can_be_completed(purgatory: Purgatory) -> 
     assert (1, 0, 1) == (deleted.completed, other.completed, len(purgatory))
 
 
-async def test_a_closed_one_keeps_nobody_waiting(purgatory: Purgatory) -> None:
+async def test_a_closed_one_keeps_no_task_waiting(purgatory: Purgatory) -> None:
     before, after = Waits(), Waits()
     purgatory.add(before, ["a"], NEVER)
 
@@ -192,7 +192,7 @@ async def test_operations_that_are_done_are_let_go_long_before_their_deadline(
     assert len(purgatory._deadlines) <= SWEEP_AT_LEAST
 
 
-async def test_operations_that_nobody_waits_for_are_let_go_too(purgatory: Purgatory) -> None:
+async def test_operations_without_a_waiting_task_are_let_go_too(purgatory: Purgatory) -> None:
     staying = Waits()
     purgatory.add(staying, ["a"], NEVER)
     for _ in range(10 * SWEEP_AT_LEAST):

@@ -98,7 +98,7 @@ async def test_topics_and_the_cluster_id_are_there_after_a_restart(tmp_path: Pat
         ((b"i", "t", 0, PARTITIONS_MAX + 1), "partitions 0 to 10001"),
     ],
 )
-async def test_what_nobody_can_have_begun_is_damage(
+async def test_what_no_writer_can_have_begun_is_damage(
     row: tuple[bytes, str, int, int], what: str
 ) -> None:
     async with open_database(IN_MEMORY) as database:
@@ -374,7 +374,7 @@ def test_kafkas_own_topics_are_internal(name: str, expected: bool) -> None:
 
 
 @given(st.lists(st.text(alphabet="ab._", min_size=1, max_size=3), max_size=8))
-def test_no_two_topics_have_names_that_metrics_cannot_tell_apart(names: list[str]) -> None:
+def test_no_two_topics_have_names_that_metrics_cannot_distinguish(names: list[str]) -> None:
     async def create_all() -> list[str]:
         async with open_database(IN_MEMORY) as database:
             registry = await TopicRegistry.load(database, CONFIG)

@@ -304,7 +304,7 @@ async def test_an_error_of_the_brokers_own_ends_the_block_and_comes_out_as_it_is
 # The end of the block.
 
 
-async def test_a_waiting_fetch_is_answered_and_then_its_connection_closes() -> None:
+async def test_a_waiting_fetch_gets_a_response_and_then_its_connection_closes() -> None:
     async with AsyncExitStack() as outside:
         async with open_broker() as broker:
             client = await outside.enter_async_context(connect(broker.bootstrap_servers))
@@ -354,7 +354,7 @@ async def test_a_record_whose_flush_is_under_way_is_still_acknowledged(tmp_path:
         assert (0, 0) == (answer.error_code, answer.base_offset)
 
 
-async def test_a_peer_that_does_not_read_its_answer_is_given_five_seconds(
+async def test_a_peer_that_does_not_read_its_response_is_given_five_seconds(
     autojump_clock: MockClock,
 ) -> None:
     async with AsyncExitStack() as outside:

@@ -42,7 +42,7 @@ async def client_of(broker: Broker, outside: AsyncExitStack) -> Client:
 # The stop.
 
 
-async def test_who_waits_to_join_is_told_of_the_stop() -> None:
+async def test_a_waiting_join_ends_with_the_stop() -> None:
     async with AsyncExitStack() as outside:
         with trio.fail_after(3):
             async with open_broker(DELAY) as broker:
@@ -89,7 +89,7 @@ async def test_commits_that_are_being_stored_are_still_acknowledged(
             assert 0 == (await client.receive()).topics[0].partitions[0].error_code
 
 
-async def test_a_broker_that_is_cancelled_answers_nobody() -> None:
+async def test_a_broker_that_is_cancelled_sends_no_responses() -> None:
     async with AsyncExitStack() as outside:
         with trio.CancelScope() as scope:
             async with open_broker(DELAY) as broker:

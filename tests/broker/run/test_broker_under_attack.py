@@ -97,7 +97,7 @@ async def test_five_thousand_connections_are_opened_and_dropped() -> None:
         assert 5001 == broker.statistics().server.connections_created
 
 
-async def test_peers_that_do_not_read_their_answers_hold_up_nobody() -> None:
+async def test_peers_that_do_not_read_their_responses_hold_up_no_other() -> None:
     async with attacked() as (broker, client, port):
         value = b"x" * (4 * MEGABYTE)
         await produce(client, "t", batch(value))
@@ -131,7 +131,7 @@ async def test_a_peer_that_reads_byte_by_byte_gets_every_byte() -> None:
         assert b"x" * 50_000 in answer
 
 
-async def test_a_peer_that_says_no_more_still_gets_its_answers() -> None:
+async def test_a_peer_that_says_no_more_still_gets_its_responses() -> None:
     async with attacked() as (broker, client, port):
         with await Peer.connect(port) as peer, await Peer.connect(port) as waiter:
             await peer.send(API_VERSIONS * 3)
@@ -199,7 +199,7 @@ async def test_announcing_large_frames_costs_the_broker_little() -> None:
         assert 1 == await connections(broker)
 
 
-async def test_many_requests_in_one_go_are_answered_one_after_the_other() -> None:
+async def test_many_requests_in_one_go_get_responses_one_after_the_other() -> None:
     async with attacked() as (_, client, port):
         with await Peer.connect(port) as peer:
             async with trio.open_nursery() as nursery:
@@ -227,7 +227,7 @@ async def test_a_full_request_queue_loses_nothing() -> None:
     assert [0] * 600 == answered
 
 
-async def test_a_peer_that_leaves_between_request_and_answer_disturbs_nobody() -> None:
+async def test_a_peer_that_leaves_between_request_and_response_disturbs_no_other() -> None:
     async with attacked() as (broker, client, port):
         for _ in range(50):
             with await Peer.connect(port) as peer:

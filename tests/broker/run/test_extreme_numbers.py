@@ -25,7 +25,7 @@ from trionet.testing import MemoryNetwork, run_virtual
 
 pytestmark = pytest.mark.slow
 
-# Longer than any request may be let wait that has to be answered; in virtual time.
+# Longer than any request may be let wait that has to get a response; in virtual time.
 WAIT_SECONDS = 100
 # Of each API and version, with each seed.
 REQUESTS_OF_EACH = 4
@@ -59,7 +59,7 @@ async def use(good: Client, number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_extreme_numbers_disturb_nobody(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_extreme_numbers_disturb_no_other(seed: int, caplog: pytest.LogCaptureFixture) -> None:
     async def main(network: MemoryNetwork) -> None:
         async with (
             open_broker(network=network) as broker,

@@ -48,7 +48,7 @@ def test_connections_leave_half_of_the_descriptors_to_files(limit: int) -> None:
     assert 0 == connections_max(BrokerConfig.from_settings({"max.connections": "0"}))
 
 
-def test_the_reserve_is_a_setting_and_shuts_nobody_out(limit: int) -> None:
+def test_the_reserve_is_a_setting_and_shuts_no_client_out(limit: int) -> None:
     reserve = "file.descriptors.reserve"
     assert 900 == connections_max(BrokerConfig.from_settings({reserve: "100"}))
     assert 1000 == connections_max(BrokerConfig.from_settings({reserve: "0"}))
@@ -64,7 +64,7 @@ def test_without_a_limit_of_descriptors_connections_have_none(
     assert UNLIMITED == connections_max(BrokerConfig({}))
 
 
-def test_a_setting_that_counts_for_less_is_told(
+def test_a_setting_that_counts_for_less_is_reported(
     limit: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     log_connections_max(BrokerConfig({}), 1)

@@ -116,7 +116,7 @@ async def test_every_key_that_a_log_reads_reaches_it(broker: Broker, client: Cli
     assert LogConfig(cleanup_policy="('delete',)") == log_of(broker).config
 
 
-async def test_a_topics_settings_without_effect_are_told_once(
+async def test_a_topics_settings_without_effect_are_reported_once(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "trionet.broker")
@@ -192,10 +192,10 @@ async def put_default(client: Client) -> None:
     await put(client, BROKER, "", message_max_bytes=700)
 
 
-# What is told.
+# What is reported.
 
 
-async def test_what_is_altered_is_logged_without_secrets_and_what_has_no_effect_is_told(
+async def test_what_is_altered_is_logged_without_secrets_and_what_has_no_effect_is_reported(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "trionet.broker")

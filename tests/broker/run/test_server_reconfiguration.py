@@ -52,7 +52,7 @@ def processors(broker: Broker) -> int:
 
 
 async def is_served(address: str) -> bool:
-    """Whether a new connection gets an answer; False if it is closed."""
+    """Whether a new connection gets a response; False if it is closed."""
     async with connect(address) as client:
         try:
             await client.call(ApiVersionsRequest(), 0)
@@ -78,7 +78,7 @@ async def test_handlers_and_processors_become_more_and_fewer(
 
 
 @pytest.mark.parametrize("index", range(4))
-async def test_who_asks_for_fewer_processors_has_an_answer_even_if_its_own_ends(
+async def test_who_asks_for_fewer_processors_has_a_response_even_if_its_own_ends(
     index: int,
 ) -> None:
     """Each of four connections is on another processor, and two of these end."""
@@ -161,7 +161,7 @@ async def test_host_names_are_looked_up_only_when_they_are_altered(
     assert (7, {"127.0.0.7": 5}) == (limits.connections_per_ip_max, limits.overrides)
 
 
-async def test_host_names_that_nobody_answers_for_keep_no_other_alteration_waiting(
+async def test_host_names_that_cannot_be_resolved_keep_no_other_alteration_waiting(
     broker: Broker, client: Client, mock_clock: MockClock
 ) -> None:
     asked = trio.Event()

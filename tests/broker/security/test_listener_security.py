@@ -435,7 +435,7 @@ def said() -> Iterator[Said]:
     logger.setLevel(level)
 
 
-async def test_a_certificate_that_is_taken_up_although_it_has_expired_is_told(
+async def test_a_certificate_that_is_taken_up_although_it_has_expired_is_reported(
     tmp_path: Path, autojump_clock: trio.testing.MockClock, said: Said
 ) -> None:
     secure = security(tls_settings(tmp_path), SecurityProtocol.SSL)
@@ -457,7 +457,7 @@ async def test_a_certificate_that_is_taken_up_although_it_has_expired_is_told(
 async def test_what_changes_outside_is_read_again(
     tmp_path: Path, autojump_clock: trio.testing.MockClock, said: Said
 ) -> None:
-    """T20: a renewed certificate is taken up; a bad one is told, and the old one stays."""
+    """T20: a renewed certificate is taken up; a bad one is reported, and the old one stays."""
     secure = security(tls_settings(tmp_path), SecurityProtocol.SSL)
     await secure.load()
     assert secure.tls is not None
@@ -475,7 +475,7 @@ async def test_what_changes_outside_is_read_again(
     assert after is secure.tls.context
 
 
-async def test_a_store_that_cannot_be_read_is_told_once_and_taken_up_when_it_can(
+async def test_a_store_that_cannot_be_read_is_reported_once_and_taken_up_when_it_can(
     tmp_path: Path, mock_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     secure = security(tls_settings(tmp_path), SecurityProtocol.SSL)

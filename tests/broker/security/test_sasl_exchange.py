@@ -1,4 +1,4 @@
-"""Kafka's SASL exchange, frame by frame: who gets in, and what the others are told."""
+"""Kafka's SASL exchange, frame by frame: who gets in, and what the others learn."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def assert_closed(
 @pytest.mark.parametrize("asks_first", [True, False])
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_plain_in_requests(asks_first: bool, version: int) -> None:
-    """A1, A8: ApiVersions before authentication is answered, and PLAIN gets in."""
+    """A1, A8: ApiVersions before authentication gets a response, and PLAIN gets in."""
     begun = exchange()
     if asks_first:
         answer = response(step(begun, api_versions()), api_keys.API_VERSIONS, 3)
@@ -144,7 +144,7 @@ def test_the_mechanisms_of_a_server_are_those_it_is_given() -> None:
         ("OAUTHBEARER", b"garbage", f"{GENERIC} OAUTHBEARER"),
     ],
 )
-def test_a_failure_is_told_in_words_that_give_nothing_away(
+def test_a_failure_is_reported_in_words_that_give_nothing_away(
     mechanism: str, data: bytes, told: str
 ) -> None:
     """A2, A6, A26: the deliberate message reaches the client, late; no other does."""
@@ -173,7 +173,7 @@ def test_a_failure_with_bare_tokens_only_closes() -> None:
     assert_closed(ended, begun, CloseReason.AUTHENTICATION_FAILED)
 
 
-def test_a_wrong_password_of_scram_is_told_in_general_words() -> None:
+def test_a_wrong_password_of_scram_is_reported_in_general_words() -> None:
     """A3: the library's reasons stay in the log."""
     begun = exchange()
     client = scram("SCRAM-SHA-256", "alice", "wrong")
@@ -190,7 +190,7 @@ def test_a_wrong_password_of_scram_is_told_in_general_words() -> None:
     assert "client keys" in ended.detail
 
 
-def test_a_refused_bearer_token_is_told_and_logged() -> None:
+def test_a_refused_bearer_token_is_reported_and_logged() -> None:
     """A20: the client gets the status; the log gets the reason."""
     begun = exchange()
     step(begun, handshake("OAUTHBEARER"))
@@ -204,7 +204,7 @@ def test_a_refused_bearer_token_is_told_and_logged() -> None:
     assert "DecodeError" in ended.detail
 
 
-def test_an_unknown_mechanism_is_answered_with_those_there_are() -> None:
+def test_the_response_to_an_unknown_mechanism_lists_those_there_are() -> None:
     """A16: a disabled or unknown mechanism gives the client a clear error."""
     begun = exchange()
 
@@ -217,8 +217,8 @@ def test_an_unknown_mechanism_is_answered_with_those_there_are() -> None:
     assert_closed(ended, begun, CloseReason.AUTHENTICATION_FAILED, sent(ended))
 
 
-def test_api_versions_of_an_unknown_version_is_answered_and_asked_again() -> None:
-    """A9: the answer has the form of version 0 and the supported range."""
+def test_api_versions_of_an_unknown_version_gets_a_response_and_is_asked_again() -> None:
+    """A9: the response has the form of version 0 and the supported range."""
     begun = exchange()
     unknown = bytearray(api_versions(0))
     unknown[2:4] = (99).to_bytes(2, "big")
@@ -232,7 +232,7 @@ def test_api_versions_of_an_unknown_version_is_answered_and_asked_again() -> Non
     assert error_codes.NONE == again.error_code
 
 
-def test_api_versions_with_a_bad_name_is_answered_and_asked_again() -> None:
+def test_api_versions_with_a_bad_name_gets_a_response_and_is_asked_again() -> None:
     """A10: invalid content gets INVALID_REQUEST, valid content gets NONE."""
     begun = exchange()
 
@@ -242,7 +242,7 @@ def test_api_versions_with_a_bad_name_is_answered_and_asked_again() -> None:
     assert (error_codes.INVALID_REQUEST, error_codes.NONE) == (bad.error_code, good.error_code)
 
 
-def test_api_versions_is_answered_once() -> None:
+def test_api_versions_gets_one_response() -> None:
     begun = exchange()
     step(begun, api_versions())
 
@@ -331,7 +331,7 @@ def test_a_principal_that_cannot_be_made_fails_without_its_reason(error: type[Ex
 
 
 @given(st.lists(st.binary(max_size=60), max_size=6), st.integers(0, 3))
-def test_whatever_arrives_nobody_gets_in(frames: list[bytes], prefix: int) -> None:
+def test_whatever_arrives_no_client_gets_in(frames: list[bytes], prefix: int) -> None:
     begun = exchange()
     good = [api_versions(), handshake("PLAIN", prefix % 2)]
     for payload in [*good[:prefix], *frames]:
@@ -359,7 +359,7 @@ def test_a_bearer_token_gets_in_until_it_expires() -> None:
 
 
 def test_a_bearer_whose_name_cannot_be_written_down_is_refused() -> None:
-    """No token makes an answer that cannot be sent."""
+    """No token makes a response that cannot be sent."""
     claims = {"sub": "\ud800", "iat": NOW_MS // 1000, "exp": NOW_MS // 1000 + 60}
     begun = exchange()
     step(begun, handshake("OAUTHBEARER"))
@@ -372,8 +372,8 @@ def test_a_bearer_whose_name_cannot_be_written_down_is_refused() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_reason_that_no_answer_holds_is_cut(version: int) -> None:
-    """What a client is told may quote what it has sent, however long that was."""
+def test_a_reason_that_no_response_holds_is_cut(version: int) -> None:
+    """What a client learns may quote what it has sent, however long that was."""
     claims = {"sub": "alice", "iat": NOW_MS // 1000, "exp": NOW_MS // 1000 + 60}
     begun = exchange()
     step(begun, handshake("OAUTHBEARER"))

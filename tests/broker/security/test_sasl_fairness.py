@@ -40,7 +40,7 @@ async def begun(peer: Peer) -> Peer:
 async def test_tokens_are_evaluated_one_by_one_if_each_takes_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What comes behind a token that waits is a request, once that has let its client in."""
+    """What comes after a token that waits is a request, once that has let its client in."""
     monkeypatch.setattr("trionet.net._preparing.SECONDS_PER_PASS_MAX", 0.0)
     security = ListenerSecurity(authenticator=lambda _: exchange())
     async with serving("poller", security=security, num_network_threads=2) as rig:

@@ -53,8 +53,10 @@ async def read_why(peer: Peer) -> None:
     assert error_codes.SASL_AUTHENTICATION_FAILED == told.error_code
 
 
-async def test_the_end_does_not_come_with_the_answer(protocol: str, mock_clock: MockClock) -> None:
-    """A26: kafka-python forgets an answer that comes with an end of the stream."""
+async def test_the_end_does_not_come_with_the_response(
+    protocol: str, mock_clock: MockClock
+) -> None:
+    """A26: kafka-python forgets a response that comes with an end of the stream."""
     async with lingering(protocol) as server:
         peer = await refused(server)
         mock_clock.jump(1.1 * DELAY)

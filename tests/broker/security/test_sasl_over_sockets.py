@@ -88,7 +88,7 @@ def scram_mechanisms() -> dict[str, Any]:
 
 
 async def try_scram(peer: Peer, mechanism: str, name: str, password: str) -> Any:
-    """The exchange up to its last answer, which is still to be received."""
+    """The exchange up to its last response, which is still to be received."""
     client = scram(mechanism, name, password)
     await ask(peer, handshake(mechanism))
     first = await ask(peer, token(client.get_client_first().encode()))
@@ -143,7 +143,7 @@ async def test_scram_of_others(
         await rig.is_well()
 
 
-async def test_api_versions_that_cannot_be_answered_do_not_end_the_connection(
+async def test_api_versions_that_are_not_supported_do_not_end_the_connection(
     protocol: str,
 ) -> None:
     """A9, A10: a version that is not served, then bad content, then a good one; and in it gets."""
@@ -200,7 +200,7 @@ HUGE = b"\x7f\xff\xff\xff"
 async def test_what_breaks_the_rules_ends_its_connection_and_no_other(
     protocol: str, before: list[bytes], sent: bytes, reason: CloseReason, mock_clock: MockClock
 ) -> None:
-    """A11, A12, A13, A14, A15: without an answer; nothing of it is a request."""
+    """A11, A12, A13, A14, A15: without a response; nothing of it is a request."""
     async with authenticating(protocol) as rig:
         peer = await rig.connect()
         for payload in before:
@@ -231,7 +231,7 @@ async def test_a_mechanism_that_is_not_enabled(protocol: str, mock_clock: MockCl
         assert b"" == await peer.receive_to_end()
 
 
-async def test_a_failure_is_answered_late_and_nothing_more_is_read(
+async def test_a_failure_gets_a_late_response_and_nothing_more_is_read(
     protocol: str, mock_clock: MockClock
 ) -> None:
     """A26, KIP-306: not before the delay; others are served meanwhile."""
@@ -255,7 +255,7 @@ async def test_a_failure_is_answered_late_and_nothing_more_is_read(
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
-async def test_a_client_that_leaves_before_the_late_answer_is_dropped_at_once(
+async def test_a_client_that_leaves_before_the_late_response_is_dropped_at_once(
     protocol: str, how: str, mock_clock: MockClock
 ) -> None:
     """A27: and the close that was planned for later does nothing."""
@@ -343,7 +343,7 @@ async def test_authenticating_again_too_soon_is_a_request(
         ("SCRAM-SHA-256", b"n,,n=alice,r=x", "SASL mechanism 'SCRAM-SHA-256' requested by client"),
     ],
 )
-async def test_authenticating_again_as_somebody_else_or_otherwise_fails(
+async def test_authenticating_again_as_another_user_or_otherwise_fails(
     protocol: str, mechanism: str, data: bytes, told: str, mock_clock: MockClock
 ) -> None:
     """A21: counted as a failed re-authentication, whether sessions end or not."""

@@ -114,7 +114,7 @@ def test_another_principal_is_refused() -> None:
 
 
 def test_another_mechanism_is_refused_when_its_first_token_comes() -> None:
-    """A21: the handshake is answered, the token fails."""
+    """A21: the handshake gets a response, the token fails."""
     begun = authenticated()
     client = scram("SCRAM-SHA-256", "alice", "secret")
     answer = response(step(begun, handshake("SCRAM-SHA-256")), api_keys.SASL_HANDSHAKE, 1)

@@ -165,7 +165,7 @@ async def salt_of(folder: Path, name: str) -> str:
         return str(salt)
 
 
-async def test_the_salt_of_nobody_stays_the_same_over_a_restart_as_that_of_a_user(
+async def test_the_salt_of_an_unknown_user_stays_the_same_over_a_restart_as_that_of_a_user(
     tmp_path: Path,
 ) -> None:
     """Else whoever asks before and after it knows which users there are."""

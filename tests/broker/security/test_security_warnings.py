@@ -27,7 +27,7 @@ def doubts(
     return caplog.messages
 
 
-def test_tokens_that_nobody_signs_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_unsigned_tokens_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     (told,) = doubts({HANDLER: UNSECURED}, caplog)
 
     assert told == (
@@ -36,7 +36,7 @@ def test_tokens_that_nobody_signs_are_told(caplog: pytest.LogCaptureFixture) -> 
     )
 
 
-def test_tokens_for_anybody_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_tokens_for_any_audience_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     (told,) = doubts(SIGNED, caplog)
 
     assert told == (

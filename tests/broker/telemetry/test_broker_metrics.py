@@ -1,4 +1,4 @@
-"""The metrics of a broker, and the listener that tells them."""
+"""The metrics of a broker, and the listener that reports them."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ async def snapshot(metrics: BrokerMetrics, path: str = "/snapshot") -> Any:
     return json.loads(await get(metrics, path))
 
 
-async def test_every_metric_of_kafkas_network_layer_is_told() -> None:
-    """What has no labels yet is told as soon as it has."""
+async def test_every_metric_of_kafkas_network_layer_is_reported() -> None:
+    """What has no labels yet is reported as soon as it has."""
     names = {metric.name for metric in (*SERVER_METRICS, *SELECTOR_METRICS, *KAFKA_METRICS)}
     async with measured() as (broker, metrics):
         async with connect(broker.bootstrap_servers) as client:
@@ -69,7 +69,7 @@ async def test_every_metric_of_kafkas_network_layer_is_told() -> None:
         assert 0 == found["trionet_metrics_collector_errors_total"].of()
 
 
-async def test_prometheus_reads_what_it_is_told() -> None:
+async def test_prometheus_reads_what_is_exposed() -> None:
     async with measured() as (broker, metrics), connect(broker.bootstrap_servers) as client:
         await create_topic(client, "t", partitions=3)
         await append(client, b"one", b"two")
@@ -93,7 +93,7 @@ async def test_prometheus_reads_what_it_is_told() -> None:
     assert "summary" == found["kafka_network_requestmetrics_totaltimems"].type
 
 
-async def test_a_client_is_told_by_what_it_calls_itself() -> None:
+async def test_a_client_is_identified_by_what_it_calls_itself() -> None:
     """P2, P3: known from ApiVersions version 3 on; the connection that asks is unknown before."""
     software = "kafka_server_socket_server_metrics_connections_software"
     request = ApiVersionsRequest(client_software_name="tester", client_software_version="1.2")
@@ -112,7 +112,7 @@ async def test_a_client_is_told_by_what_it_calls_itself() -> None:
     assert expected == set(kinds)
 
 
-async def test_a_snapshot_tells_connections_queues_reasons_and_log_lines() -> None:
+async def test_a_snapshot_reports_connections_queues_reasons_and_log_lines() -> None:
     async with measured() as (broker, metrics):
         logging.getLogger("trionet.test").warning("a line for %s", "the ring")
         async with connect(broker.bootstrap_servers) as client:
@@ -151,7 +151,7 @@ async def test_lists_are_read_page_by_page() -> None:
     assert ([1, 0], None) == ([row["number"] for row in second["rows"]], second["next"])
 
 
-async def test_rates_go_on_without_anybody_who_asks(autojump_clock: trio.testing.MockClock) -> None:
+async def test_rates_go_on_without_being_read(autojump_clock: trio.testing.MockClock) -> None:
     name = "kafka_server_socket_server_metrics_request_rate"
     async with measured() as (broker, metrics), connect(broker.bootstrap_servers) as client:
         for _ in range(30):

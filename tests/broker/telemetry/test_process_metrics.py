@@ -18,7 +18,7 @@ def numbers() -> dict[str, float]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="told by Linux")
-def test_time_memory_and_descriptors_are_told(tmp_path: Path) -> None:
+def test_time_memory_and_descriptors_are_reported(tmp_path: Path) -> None:
     before = numbers()
     with (tmp_path / "file").open("w"):
         after = numbers()
@@ -28,7 +28,7 @@ def test_time_memory_and_descriptors_are_told(tmp_path: Path) -> None:
     assert before["process_open_fds"] + 1 == after["process_open_fds"] < after["process_max_fds"]
 
 
-def test_what_the_system_does_not_tell_is_left_out(
+def test_what_the_system_does_not_report_is_left_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(process_metrics, "_STATM", str(tmp_path / "nothing"))

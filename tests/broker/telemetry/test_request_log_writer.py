@@ -348,7 +348,7 @@ async def test_a_broker_that_is_cancelled_loses_no_row(tmp_path: Path) -> None:
     assert (1, 0) == (statistics(broker).logged, statistics(broker).buffered)
 
 
-async def test_metrics_tell_what_became_of_requests() -> None:
+async def test_metrics_show_what_became_of_requests() -> None:
     settings = {**SETTINGS, "request.log.linger.ms": 0, "metrics.listener": "http://127.0.0.1:0"}
     async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
         await create_topic(client, "t")

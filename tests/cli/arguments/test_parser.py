@@ -41,7 +41,7 @@ def test_a_dash_is_a_word_and_nothing_is_nothing() -> None:
     assert (None, [], [], False) == (found.first, found.rest, found.a, found.b)
 
 
-def test_behind_two_dashes_all_are_words() -> None:
+def test_after_two_dashes_all_are_words() -> None:
     found = made().parse_args(["run", "-b", "--", "-a", "x"])
 
     assert ("-a", ["x"], True) == (found.first, found.rest, found.b)

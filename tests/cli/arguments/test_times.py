@@ -42,7 +42,7 @@ def test_a_time_is_read(text: str, expected: int) -> None:
     "text",
     ["", "9" * 20, "yesterday", "1y", "2026-13-01", "--1h", "99999999999999999999h", "1h30m"],
 )
-def test_what_is_no_time_is_told(text: str) -> None:
+def test_what_is_no_time_is_reported(text: str) -> None:
     with pytest.raises(ConfigError, match=r"invalid time .*: expected 2026-03-01,"):
         parse_time(text, NOW)
 

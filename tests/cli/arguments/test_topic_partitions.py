@@ -20,7 +20,7 @@ def test_a_topic_may_have_partitions() -> None:
 
 
 @pytest.mark.parametrize("text", ["", ":1", "a:", "a:x", "a:-1", "a:1,"])
-def test_what_is_no_partition_is_told(text: str) -> None:
+def test_what_is_no_partition_is_reported(text: str) -> None:
     with pytest.raises(ConfigError, match="expected"):
         parse_topic(text)
 
@@ -74,6 +74,6 @@ def test_a_file_that_is_none_says_where(text: str, message: str, tmp_path: Path)
         read_offsets(str(file))
 
 
-def test_a_file_that_is_not_there_is_told() -> None:
+def test_a_file_that_is_not_there_is_reported() -> None:
     with pytest.raises(ConfigError, match="cannot read /nowhere: No such file"):
         read_offsets("/nowhere")

@@ -29,7 +29,7 @@ def test_a_batch_has_the_oldest_records_of_its_partition() -> None:
     )
 
 
-def test_a_batch_may_be_told_of_before_it_is_known_where_its_records_went() -> None:
+def test_a_batch_may_be_reported_before_it_is_known_where_its_records_went() -> None:
     waiting = made()
     waiting.acknowledged(0, records=3, at=1.5)
 
@@ -53,7 +53,7 @@ def test_records_that_are_not_written_have_no_latency() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(1, 9)), max_size=60))
-def test_all_that_is_taken_and_told_is_counted_once(
+def test_all_that_is_taken_and_acknowledged_is_counted_once(
     steps: list[tuple[bool, int, int]],
 ) -> None:
     waiting = made()

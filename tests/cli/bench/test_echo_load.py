@@ -83,7 +83,7 @@ async def test_who_would_have_come_while_the_server_stalled_has_waited_too(
     assert 1_000_000 <= result.tally.histogram.maximum < 1_010_000
 
 
-async def test_an_answer_that_never_comes_has_failed(autojump_clock: trio.abc.Clock) -> None:
+async def test_a_response_that_never_comes_has_failed(autojump_clock: trio.abc.Clock) -> None:
     async def never(request: Request) -> Response:
         await trio.sleep_forever()
 
@@ -96,7 +96,7 @@ async def test_an_answer_that_never_comes_has_failed(autojump_clock: trio.abc.Cl
     )
 
 
-async def test_another_answer_is_an_error(autojump_clock: trio.abc.Clock) -> None:
+async def test_another_response_is_an_error(autojump_clock: trio.abc.Clock) -> None:
     async def forgets(request: Request) -> Response:
         return frame(bytes(len(request.payload)))
 
@@ -114,7 +114,7 @@ async def test_a_server_that_closes_is_an_error(autojump_clock: trio.abc.Clock) 
         await asked(closes, Plan(records_max=1))
 
 
-async def test_nobody_listens(autojump_clock: trio.abc.Clock) -> None:
+async def test_no_listening_socket_is_an_error(autojump_clock: trio.abc.Clock) -> None:
     echo = Echo(host="127.0.0.1", port=1, connections=2, request_bytes=1)
 
     with pytest.raises(DisconnectedError, match=r"^127\.0\.0\.1:1: "):

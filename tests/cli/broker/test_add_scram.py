@@ -96,7 +96,7 @@ def test_it_needs_a_folder(
     assert "--add-scram needs the broker's data folder" in capsys.readouterr().err
 
 
-def test_a_folder_in_use_or_of_somebody_else_is_left_alone(
+def test_a_folder_in_use_or_of_another_user_is_left_alone(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("secret\n"))
@@ -112,7 +112,7 @@ def test_a_folder_in_use_or_of_somebody_else_is_left_alone(
     assert not (data / DATABASE_NAME).exists()
 
 
-def test_a_password_file_that_cannot_be_read_is_told(
+def test_a_password_file_that_cannot_be_read_is_reported(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert 1 == add(data, "alice", "--password-file", str(data / "none"))

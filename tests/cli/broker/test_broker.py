@@ -139,7 +139,7 @@ def test_it_says_that_it_is_ready_and_a_signal_ends_it_well(
     assert "Traceback" not in broker.log
 
 
-def test_a_signal_waits_for_the_answers_that_are_owed(tmp_path: Path) -> None:
+def test_a_signal_waits_for_the_responses_that_are_owed(tmp_path: Path) -> None:
     with started(tmp_path, "--listen", "127.0.0.1:0") as broker:
         produce(broker.address, b"a")
         with BlockingClient(broker.address) as client:
@@ -181,7 +181,7 @@ async def test_a_signal_while_the_broker_starts_does_not_wait_for_it() -> None:
     assert not stop.is_set()
 
 
-def test_port_0_in_every_listener_is_told_in_the_ready_line(tmp_path: Path) -> None:
+def test_port_0_in_every_listener_is_reported_in_the_ready_line(tmp_path: Path) -> None:
     arguments = [
         "--set",
         "listeners=INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
@@ -195,7 +195,7 @@ def test_port_0_in_every_listener_is_told_in_the_ready_line(tmp_path: Path) -> N
     assert re.fullmatch(rf"{READY}INSIDE://{address},OUTSIDE://{address}", broker.line)
 
 
-def test_several_brokers_are_told_in_the_ready_line(tmp_path: Path) -> None:
+def test_several_brokers_are_reported_in_the_ready_line(tmp_path: Path) -> None:
     with started(tmp_path, "--listen", "127.0.0.1:0", "--brokers", "3") as broker:
         addresses = broker.line.removeprefix(f"{READY}PLAINTEXT://").split(",PLAINTEXT://")
         client = BlockingClient(addresses[2])

@@ -23,7 +23,7 @@ async def let_nobody_in(data: Path) -> None:
         await put(client, BROKER, "1", max_connections=0)
 
 
-def test_what_was_altered_is_forgotten_and_told(
+def test_what_was_altered_is_forgotten_and_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trio.run(let_nobody_in, tmp_path)

@@ -16,7 +16,7 @@ COMMANDS = [("topics", "list"), ("consume", "t"), ("produce", "t"), ("dashboard"
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_wrong_password_is_told_once(run: Run, words: tuple[str, ...]) -> None:
+def test_a_wrong_password_is_reported_once(run: Run, words: tuple[str, ...]) -> None:
     with trionet.testing.broker(sasl="PLAIN") as broker:
         settings = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN"]
         settings += ["sasl.username=tester", "sasl.password=wrong"]
@@ -28,7 +28,7 @@ def test_a_wrong_password_is_told_once(run: Run, words: tuple[str, ...]) -> None
     assert 1 == done.err.count("Invalid username or password")
 
 
-def test_an_authority_that_signed_nothing_is_told_once(run: Run, tmp_path: Path) -> None:
+def test_an_authority_that_signed_nothing_is_reported_once(run: Run, tmp_path: Path) -> None:
     another = tmp_path / "another.pem"
     trustme.CA().cert_pem.write_to_path(another)
     with trionet.testing.broker(tls=True) as broker:

@@ -142,7 +142,7 @@ def test_a_wrong_secret_is_not_quoted() -> None:
     assert "sasl.password" not in str(raised.value)
 
 
-def test_variables_of_other_programs_are_told_and_passed_over(
+def test_variables_of_other_programs_are_reported_and_passed_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     found = given(environment={"TRIONET_SASL_PASWORD": "x", "TRIONET_PURE": "1", "HOME": "/"})

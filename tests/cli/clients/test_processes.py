@@ -103,7 +103,7 @@ def test_ctrl_c_ends_a_command_that_waits() -> None:
     assert (130, "") == (process.returncode, rest)
 
 
-def test_a_reader_that_goes_away_is_no_error_to_tell() -> None:
+def test_a_reader_that_goes_away_is_no_error_to_report() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -114,7 +114,7 @@ def test_a_reader_that_goes_away_is_no_error_to_tell() -> None:
     assert (1, "") == (done.returncode, done.stderr)
 
 
-def test_a_disk_that_is_full_is_told() -> None:
+def test_a_disk_that_is_full_is_reported() -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("there is no /dev/full")

@@ -26,7 +26,7 @@ def test_without_an_end_there_is_none() -> None:
     assert Ends.of({FIRST: Bounds(5, None, 9)}) is None
 
 
-def test_records_behind_the_end_are_not_wanted() -> None:
+def test_records_beyond_the_end_are_not_wanted() -> None:
     ends = Ends({FIRST: 12})
 
     assert 2 == ends.count(batch_of([(None, b"")] * 5, first=10))
@@ -65,7 +65,7 @@ def test_a_part_of_a_batch() -> None:
     assert batch is part(batch, 0, 2)
 
 
-def test_an_offset_that_is_not_there_is_told() -> None:
+def test_an_offset_that_is_not_there_is_reported() -> None:
     span = Span(Place(From.OFFSET, 3))
 
     told = outside(span, FIRST, Bounds(20, None, 50), 20)

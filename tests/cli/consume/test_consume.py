@@ -31,7 +31,7 @@ def letters(trionet: CommandLine) -> str:
     return topic
 
 
-def test_values_are_lines_up_to_the_end_and_people_are_told_how_many(
+def test_values_are_lines_up_to_the_end_and_people_see_how_many(
     trionet: CommandLine, letters: str
 ) -> None:
     done = trionet.run("consume", letters, "-e")
@@ -69,7 +69,7 @@ def test_what_is_read_and_how_it_is_written(
     assert (2 if out is None else 0, out or b"") == (done.status, done.out)
 
 
-def test_an_offset_that_is_not_there_is_told(trionet: CommandLine, letters: str) -> None:
+def test_an_offset_that_is_not_there_is_reported(trionet: CommandLine, letters: str) -> None:
     done = trionet.consume(letters, "-o", "77", "-e")
 
     assert (0, b"") == (done.status, done.out)
@@ -122,7 +122,7 @@ def test_several_topics_and_patterns_of_topics(trionet: CommandLine) -> None:
     assert "no topic matches" in none.err
 
 
-def test_a_group_goes_on_behind_what_was_written(trionet: CommandLine, letters: str) -> None:
+def test_a_group_goes_on_after_what_was_written(trionet: CommandLine, letters: str) -> None:
     group = ("-G", f"group-of-{letters}", letters)
 
     first = trionet.consume(*group, "-c", "2")
@@ -200,14 +200,14 @@ def test_a_format_that_says_nothing_counts_all_the_same(trionet: CommandLine, le
     assert "trionet consume: 3 records, 0 B in" in done.err
 
 
-def test_a_topic_that_there_is_not_is_told(trionet: CommandLine) -> None:
+def test_a_topic_that_there_is_not_is_reported(trionet: CommandLine) -> None:
     done = trionet.consume("nowhere", "-e")
 
     assert (1, b"") == (done.status, done.out)
     assert "topic nowhere does not exist" in done.err
 
 
-def test_a_broker_that_there_is_not_is_told_soon(
+def test_a_broker_that_there_is_not_is_reported_soon(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     command = CommandLine("127.0.0.1:1", capfdbinary)
@@ -252,7 +252,7 @@ def test_wrong_usage_is_exit_status_2(trionet: CommandLine, arguments: tuple[str
 
 
 @pytest.mark.parametrize("option", [("-O",), ("-K", ":")])
-def test_what_json_has_no_use_for_is_told(
+def test_what_json_has_no_use_for_is_reported(
     trionet: CommandLine, letters: str, option: tuple[str, ...]
 ) -> None:
     done = trionet.consume(letters, "-e", "--json", *option)

@@ -75,7 +75,7 @@ def test_kcats_start_and_end_are_two_options() -> None:
     "text",
     ["", ":", "@", "@:", "x", "1:x", "--5", "@2024-13-01", "@1y", "5-", "s@x", "@end", "9:5"],
 )
-def test_what_is_no_span_is_told(text: str) -> None:
+def test_what_is_no_span_is_reported(text: str) -> None:
     with pytest.raises(ConfigError):
         span([text], NOW)
 
@@ -107,7 +107,7 @@ def test_a_place_is_an_offset_within_the_log(place: Place, found: int) -> None:
     assert found == offset_at(place, 20, 50, 33)
 
 
-def test_a_time_behind_all_records_is_the_end() -> None:
+def test_a_time_after_all_records_is_the_end() -> None:
     assert 50 == offset_at(time(0), 20, 50, None)
 
 
@@ -116,6 +116,6 @@ def test_partitions_are_numbers_and_ranges() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1-", "1,,2", "0-99999999999"])
-def test_what_are_no_partitions_is_told(text: str) -> None:
+def test_what_are_no_partitions_is_reported(text: str) -> None:
     with pytest.raises(ConfigError):
         partitions(text)

@@ -85,7 +85,7 @@ def test_the_first_messages_of_a_compressed_one_are_shown(magic: int) -> None:
 
 
 @pytest.mark.parametrize(("at", "byte"), [(0, 1), (0, 8), (0, 255), (4, 3), (5, 3), (6, 1)])
-def test_a_malformed_record_among_too_many_is_told(at: int, byte: int) -> None:
+def test_a_malformed_record_among_too_many_is_reported(at: int, byte: int) -> None:
     """What counts records reads on as far as what reads them."""
     data = bytearray(encode_batch([(0, b"", b"", ())] * 100))
     data[HEADER_SIZE + at] = byte

@@ -107,7 +107,7 @@ def test_a_cut_batch_shows_its_header_and_what_is_missing() -> None:
     assert 1 == found["body"]["record_count"]
 
 
-def test_a_fetch_may_end_inside_a_batch_and_a_problem_in_one_is_told() -> None:
+def test_a_fetch_may_end_inside_a_batch_and_a_problem_in_one_is_reported() -> None:
     good, bad = batch(b"one"), bytearray(batch(b"two"))
     bad[-2] ^= 1
     cut = framed(request(produce_request("t", good + good[:-5]), PRODUCE, 9))
@@ -123,11 +123,11 @@ def test_a_fetch_may_end_inside_a_batch_and_a_problem_in_one_is_told() -> None:
     )
 
 
-def test_what_a_segment_in_use_has_behind_its_batches_is_nothing() -> None:
+def test_what_a_segment_in_use_has_after_its_batches_is_nothing() -> None:
     assert [None] == [each["problem"] for each in decoded(batch(b"a") + bytes(10_000))]
 
 
-def test_garbage_behind_a_batch_says_that_nothing_more_can_be_found() -> None:
+def test_garbage_after_a_batch_says_that_nothing_more_can_be_found() -> None:
     [_, found] = decoded(batch(b"a") + b"\xff" * 100)
 
     assert "no batch starts here" in found["problem"]["text"]

@@ -47,7 +47,7 @@ def test_a_response_is_known_by_its_request() -> None:
     assert "a" == found["body"]["brokers"][0]["host"]
 
 
-def test_an_answer_is_given_once() -> None:
+def test_a_response_is_given_once() -> None:
     [_, _, third] = decoded(framed(ASKED) + framed(ANSWER) * 2)
 
     assert "unknown" == third["kind"]
@@ -55,7 +55,7 @@ def test_an_answer_is_given_once() -> None:
     assert "--response" in third["problem"]["text"]
 
 
-def test_requests_without_an_answer_are_not_waited_for() -> None:
+def test_requests_without_a_response_are_not_waited_for() -> None:
     silent = request(ProduceRequest(acks=0), PRODUCE, 9, 7)
     asked = request(HeartbeatRequest(), HEARTBEAT, 4, 8)
     answer = response(HeartbeatResponse(), HEARTBEAT, 4, 7)
@@ -64,7 +64,7 @@ def test_requests_without_an_answer_are_not_waited_for() -> None:
 
 
 def test_a_request_whose_first_bytes_are_an_older_ones_number_is_a_request() -> None:
-    """A request without an answer has number 9; a Produce of version 9 begins with that."""
+    """A request without a response has number 9; a Produce of version 9 begins with that."""
     first = request(MetadataRequest(topics=None), METADATA, 12, 9, "shop")
     second = request(ProduceRequest(), PRODUCE, 9, 10, "shop")
 
@@ -75,7 +75,7 @@ def test_a_request_whose_first_bytes_are_an_older_ones_number_is_a_request() -> 
     assert ("request", "Produce") == (cut["kind"], cut["api"])
 
 
-def test_a_malformed_answer_is_an_answer() -> None:
+def test_a_malformed_response_is_a_response() -> None:
     found = decoded(framed(ASKED) + framed(ANSWER[:-2]))[1]
 
     assert ("response", "Metadata") == (found["kind"], found["api"])
@@ -121,7 +121,7 @@ def test_no_version_that_fits_says_why() -> None:
     assert found["problem"]["text"].startswith("no version of Metadata fits; as version 13: ")
 
 
-def test_api_versions_is_answered_without_tags_in_the_header() -> None:
+def test_api_versions_gets_a_response_without_tags_in_the_header() -> None:
     asked = request(ApiVersionsRequest(), API_VERSIONS, 3)
     answer = response(ApiVersionsResponse(), API_VERSIONS, 3)
     assert 0 == codec_of(API_VERSIONS, 3).response_header_version
@@ -130,7 +130,7 @@ def test_api_versions_is_answered_without_tags_in_the_header() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 30])
-def test_a_refused_version_of_api_versions_is_answered_in_version_0(version: int) -> None:
+def test_a_refused_version_of_api_versions_gets_a_response_in_version_0(version: int) -> None:
     """KIP-511; also for a version that nobody here knows."""
     asked = bytearray(request(ApiVersionsRequest(), API_VERSIONS, 3))
     asked[3] = version

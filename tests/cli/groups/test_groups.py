@@ -64,7 +64,7 @@ def test_groups_are_listed(run: Run, b: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("billing")
-def test_the_lag_of_a_group_is_told(run: Run, b: list[str]) -> None:
+def test_the_lag_of_a_group_is_reported(run: Run, b: list[str]) -> None:
     text = run("groups", "describe", "billing", *b)
     [document] = run("groups", "describe", "billing", "--json", *b).json
     rows = list(
@@ -107,7 +107,7 @@ def test_one_table_may_be_asked_for(run: Run, b: list[str]) -> None:
     assert [11] == [each["lag"] for each in summary.json]
 
 
-def test_a_group_that_is_not_there_is_told(run: Run, b: list[str]) -> None:
+def test_a_group_that_is_not_there_is_reported(run: Run, b: list[str]) -> None:
     done = run("groups", "describe", "nobody", *b)
 
     assert (1, "") == (done.status, done.out)
@@ -229,7 +229,7 @@ def test_a_group_begins_where_it_is_asked_to(run: Run, b: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("billing")
-def test_what_is_not_in_the_log_is_told(run: Run, b: list[str]) -> None:
+def test_what_is_not_in_the_log_is_reported(run: Run, b: list[str]) -> None:
     done = run("groups", "reset", "billing", "--to-offset", "7", "--json", *b)
 
     assert ["", "7 is after the end", "7 is after the end"] == [row["note"] for row in done.json]
@@ -316,7 +316,7 @@ def test_a_group_without_commits_needs_topics(run: Run, b: list[str]) -> None:
         ["--to-file", "/nowhere"],
     ],
 )
-def test_wrong_usage_of_reset_is_told(words: list[str], run: Run, b: list[str]) -> None:
+def test_wrong_usage_of_reset_is_reported(words: list[str], run: Run, b: list[str]) -> None:
     done = run("groups", "reset", "billing", *words, *b)
 
     assert (2, "") == (done.status, done.out)

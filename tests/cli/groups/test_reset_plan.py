@@ -11,7 +11,7 @@ from trionet.client._topic_partition import TopicPartition
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
-def test_what_is_in_the_log_stays_and_what_is_not_is_told() -> None:
+def test_what_is_in_the_log_stays_and_what_is_not_is_reported() -> None:
     limits = {A: (5, 9), B: (0, 0)}
 
     assert [Move("a", 0, 7, 8), Move("a", 1, None, 0)] == moves({B: 0, A: 8}, {A: 7}, limits)

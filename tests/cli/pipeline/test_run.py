@@ -1,4 +1,4 @@
-"""``trionet pipeline run`` before Spark, and what it tells; the job itself is in tests/spark."""
+"""``trionet pipeline run`` before Spark, and what it reports; the job itself is in tests/spark."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_each_line_is_a_record(trionet: CommandLine) -> None:
     assert done.err.startswith("trionet produce: 3 records, 20 B in ")
 
 
-def test_nothing_is_told_to_those_who_want_quiet(trionet: CommandLine) -> None:
+def test_nothing_is_reported_where_quiet_is_wanted(trionet: CommandLine) -> None:
     assert (0, b"", "") == trionet.produce("-q", trionet.topic(), stdin=b"a\n")
 
 
@@ -115,7 +115,7 @@ def test_a_line_that_is_too_large_ends_it_after_those_before(trionet: CommandLin
     assert "1 record failed" in done.err
 
 
-def test_those_behind_a_line_that_is_too_large_are_sent_if_that_is_wanted(
+def test_those_after_a_line_that_is_too_large_are_sent_if_that_is_wanted(
     trionet: CommandLine,
 ) -> None:
     topic = trionet.topic()
@@ -173,7 +173,7 @@ def test_a_topic_refuses_what_is_too_large_for_it(trionet: CommandLine) -> None:
     assert "record 2: " in done.err
 
 
-def test_a_partition_that_there_is_not_is_told_at_once(trionet: CommandLine) -> None:
+def test_a_partition_that_there_is_not_is_reported_at_once(trionet: CommandLine) -> None:
     topic = trionet.topic(2)
 
     all_there = trionet.produce(topic, "-p", "2", stdin=b"a\n")
@@ -185,7 +185,7 @@ def test_a_partition_that_there_is_not_is_told_at_once(trionet: CommandLine) -> 
     assert [b"a", b"c"] == [each.value for each in trionet.records(topic)]
 
 
-def test_a_topic_of_the_input_that_there_cannot_be_is_told(trionet: CommandLine) -> None:
+def test_a_topic_of_the_input_that_there_cannot_be_is_reported(trionet: CommandLine) -> None:
     topic = trionet.topic()
     text = f"a/b x\n{topic} y\n z\n".encode()
 
@@ -207,14 +207,14 @@ def test_options_may_stand_between_topic_and_files(trionet: CommandLine, tmp_pat
     assert [(b"b", b"a")] == [(each.key, each.value) for each in trionet.records(topic)]
 
 
-def test_a_topic_that_there_is_not_is_told_soon(trionet: CommandLine) -> None:
+def test_a_topic_that_there_is_not_is_reported_soon(trionet: CommandLine) -> None:
     done = trionet.produce("no topic", "-m", "0.2", stdin=b"a\n")
 
     assert 1 == done.status
     assert "topic no topic" in done.err
 
 
-def test_a_broker_that_there_is_not_is_told_soon(
+def test_a_broker_that_there_is_not_is_reported_soon(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     done = CommandLine("127.0.0.1:1", capfdbinary).produce("orders", "-m", "0.2", stdin=b"a\n")
@@ -223,7 +223,7 @@ def test_a_broker_that_there_is_not_is_told_soon(
     assert "after 0.2 s: no bootstrap broker could be reached (127.0.0.1:1: " in done.err
 
 
-def test_a_file_that_there_is_not_is_told(trionet: CommandLine, tmp_path: Path) -> None:
+def test_a_file_that_there_is_not_is_reported(trionet: CommandLine, tmp_path: Path) -> None:
     topic = trionet.topic()
 
     done = trionet.produce(topic, str(tmp_path / "none"))

@@ -89,7 +89,7 @@ def test_several_values_are_a_list_and_what_json_lacks_is_text() -> None:
     assert "inf" == found["payload"]
 
 
-def test_only_the_size_of_a_value_may_be_told() -> None:
+def test_only_the_size_of_a_value_may_be_shown() -> None:
     lines = JsonLines(with_value=False)
 
     first, second = documents(lines, (None, b"\xff\xff"), (None, None))

@@ -1,4 +1,4 @@
-"""Formats are cut into text and verbs, and what is wrong in them is told."""
+"""Formats are cut into text and verbs, and what is wrong in them is reported."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_format_is_text_and_verbs(text: str, parts: list[bytes | Verb]) -> Non
         ("%h{%v{hex}", "unclosed brace"),
     ],
 )
-def test_what_is_wrong_is_told(text: str, told: str) -> None:
+def test_what_is_wrong_is_reported(text: str, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         layout(text)
 
@@ -68,6 +68,6 @@ def test_what_is_in_brackets_of_any_kind(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[%F", "[[%F]", "#"])
-def test_brackets_that_are_not_closed_are_told(text: str) -> None:
+def test_brackets_that_are_not_closed_are_reported(text: str) -> None:
     with pytest.raises(ConfigError, match="must be in brackets"):
         inside(text, "%d{strftime")

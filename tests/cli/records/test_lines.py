@@ -49,7 +49,7 @@ def test_empty_is_null_if_that_is_wanted() -> None:
     assert [(None, None), (b"k", None), (None, b"v"), (None, None)] == rows(taken)
 
 
-def test_a_line_that_is_not_what_was_said_is_told_and_those_around_it_are_sent() -> None:
+def test_a_line_that_is_not_what_was_said_is_reported_and_those_around_it_are_sent() -> None:
     reader = lines(value_packing=Packing("short"))
 
     before = reader.feed(b"1\n2\nx\n3\ny\n4\n")
@@ -67,7 +67,7 @@ def test_a_line_that_is_not_what_was_said_is_told_and_those_around_it_are_sent()
     assert reader.take_error() is None
 
 
-def test_a_line_that_is_too_long_is_told_once_and_passed_over() -> None:
+def test_a_line_that_is_too_long_is_reported_once_and_passed_over() -> None:
     reader = lines(size_max=10)
 
     taken = reader.feed(b"a\n" + b"x" * 11)
@@ -92,7 +92,7 @@ def test_some_of_the_records_keep_their_numbers(start: int, end: int) -> None:
     assert end - start == len(some.headers or ())
 
 
-def test_too_long_lines_are_told_beside_others_that_are_wrong() -> None:
+def test_too_long_lines_are_reported_beside_others_that_are_wrong() -> None:
     reader = lines(size_max=10, value_packing=Packing("short"))
 
     assert [(None, b"\0\1")] == rows(reader.feed(b"1\nx\n2\n" + b"x" * 11))

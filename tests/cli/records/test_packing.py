@@ -43,7 +43,7 @@ def test_what_is_shown_is_made_again(number: int, byte: int, rest: str) -> None:
     assert data == packing.packed(packing.as_text(data))
 
 
-def test_bytes_that_are_too_few_or_too_many_are_told() -> None:
+def test_bytes_that_are_too_few_or_too_many_are_reported() -> None:
     with pytest.raises(PackError, match="3 bytes, too few for 'integer'"):
         Packing("integer").values(b"abc")
     with pytest.raises(PackError, match="1 byte left over"):
@@ -53,7 +53,7 @@ def test_bytes_that_are_too_few_or_too_many_are_told() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"x", b"5000000000", b"1 2", b"1.5"])
-def test_text_that_is_no_such_number_is_told(text: bytes) -> None:
+def test_text_that_is_no_such_number_is_reported(text: bytes) -> None:
     with pytest.raises(PackError):
         Packing("integer").packed(text)
 
@@ -106,7 +106,7 @@ def test_compacting_changes_no_document(document: object, indent: int | str | No
 
 
 @pytest.mark.parametrize("pack", ["z", "i$i", "si", "utf8"])
-def test_a_pack_string_that_there_is_not_is_told(pack: str) -> None:
+def test_a_pack_string_that_there_is_not_is_reported(pack: str) -> None:
     with pytest.raises(ConfigError, match="string, boolean, short"):
         Packing(pack)
 

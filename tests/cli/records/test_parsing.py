@@ -93,7 +93,7 @@ def test_headers_are_counted_and_read_by_a_format_of_their_own() -> None:
     assert [b"value"] == taken.values
 
 
-def test_headers_are_read_as_kcat_lists_them_and_come_behind_those_of_all() -> None:
+def test_headers_are_read_as_kcat_lists_them_and_come_after_those_of_all() -> None:
     (taken,) = read(r"%h|%v\n", b"a=1,b=NULL,c|v\n|w\n", headers=[("x", b"0")])
 
     assert [
@@ -127,7 +127,7 @@ def test_what_was_read_is_packed() -> None:
         (r"%p %v\n", b"9" * 30, "invalid number"),
     ],
 )
-def test_what_is_no_record_is_told(form: str, data: bytes, told: str) -> None:
+def test_what_is_no_record_is_reported(form: str, data: bytes, told: str) -> None:
     with pytest.raises(InputError) as caught:
         read(form, data)
 
@@ -144,7 +144,7 @@ def test_records_in_front_of_what_is_none_are_sent() -> None:
     assert not found.can_go_on
 
 
-def test_a_record_that_grows_too_large_is_told() -> None:
+def test_a_record_that_grows_too_large_is_reported() -> None:
     found = reader(r"%v\r\n", size_max=10)
     found.feed(b"x" * 11)
 
@@ -170,7 +170,7 @@ def test_a_record_that_grows_too_large_is_told() -> None:
         ("%p{roman} %v", "ascii, hex"),
     ],
 )
-def test_a_format_that_reads_nothing_is_told(form: str, told: str) -> None:
+def test_a_format_that_reads_nothing_is_reported(form: str, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         reader(form)
 

@@ -113,7 +113,7 @@ def test_keys_and_values_are_made_of_what_was_said() -> None:
         ("%v{unpack[z]}", "pack-string"),
     ],
 )
-def test_a_verb_that_there_is_not_is_told(form: str, told: str) -> None:
+def test_a_verb_that_there_is_not_is_reported(form: str, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Rendering(layout(form))
 

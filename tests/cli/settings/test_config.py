@@ -111,7 +111,7 @@ def test_a_brokers_settings_are_shown(run: Run, tmp_path: Path) -> None:
         (["keys", "broker", "("], "invalid regular expression '('"),
     ],
 )
-def test_wrong_usage_is_told(words: list[str], message: str, run: Run) -> None:
+def test_wrong_usage_is_reported(words: list[str], message: str, run: Run) -> None:
     done = run("config", *words)
 
     assert (2, "") == (done.status, done.out)

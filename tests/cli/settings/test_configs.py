@@ -93,7 +93,7 @@ def test_a_secret_is_not_shown(run: Run, b: list[str]) -> None:
     assert [["1", "ssl.key.password", "(hidden)", "DEFAULT"]] == text.rows
 
 
-def test_what_is_refused_is_told(run: Run, b: list[str]) -> None:
+def test_what_is_refused_is_reported(run: Run, b: list[str]) -> None:
     value = run("configs", "alter", "topic", "orders", "nowhere", "-s", "retention.ms=x", *b)
     static = run("configs", "alter", "broker", "1", "-s", "node.id=7", *b)
     unknown = run("configs", "describe", "topic", "nowhere", *b)
@@ -145,7 +145,7 @@ def test_a_dry_run_changes_nothing(run: Run, b: list[str]) -> None:
         (["users", "set", "alice", "--password-file", "/nowhere"], "cannot read /nowhere"),
     ],
 )
-def test_wrong_usage_is_told_before_anybody_is_asked(
+def test_wrong_usage_is_reported_before_any_broker_is_asked(
     words: list[str], message: str, run: Run
 ) -> None:
     done = run("configs", *words, "-b", "127.0.0.1:1")
@@ -154,7 +154,7 @@ def test_wrong_usage_is_told_before_anybody_is_asked(
     assert message in done.err
 
 
-def test_what_a_broker_does_not_serve_is_told(run: Run, b: list[str]) -> None:
+def test_what_a_broker_does_not_serve_is_reported(run: Run, b: list[str]) -> None:
     for words in (["quotas", "describe"], ["users", "list"], ["acls", "list"]):
         done = run("configs", *words, *b)
 

@@ -109,7 +109,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answers(command: list[str], folder: Path) -> dict[str, set[str]]:
-    """What a shell offers for each line; it is given them, and prints a line of dashes behind."""
+    """What a shell offers for each line; it is given them, and prints a line of dashes after."""
     lines = [line for line, _ in CASES]
     done = subprocess.run(
         [*command, *(f"trionet {line}" for line in lines)],

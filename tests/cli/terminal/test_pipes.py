@@ -43,7 +43,7 @@ def test_a_line_that_is_typed_is_sent_at_once_and_a_signal_ends_it(
     assert [b"a", b"b"] == [each.value for each in trionet.records(topic)]
 
 
-def test_what_nobody_reads_any_more_is_not_committed(trionet: CommandLine) -> None:
+def test_what_is_no_longer_read_is_not_committed(trionet: CommandLine) -> None:
     topic = trionet.topic()
     values = [b"%0100d" % number for number in range(30_000)]
     trionet.write(topic, values)

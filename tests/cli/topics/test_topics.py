@@ -45,7 +45,7 @@ def test_one_that_is_there_is_an_error_unless_that_is_well(run: Run, b: list[str
     assert "trionet topics create: topic orders already exists\n" == unless.err
 
 
-def test_only_why_is_told_where_all_has_failed(run: Run, b: list[str]) -> None:
+def test_only_why_is_reported_where_all_has_failed(run: Run, b: list[str]) -> None:
     for command in (["list"], ["describe"], ["offsets"], ["delete", "--yes"]):
         done = run("topics", *command, "nowhere", *b)
 
@@ -61,7 +61,7 @@ def test_a_dry_run_changes_nothing(run: Run, b: list[str]) -> None:
     assert [] == run("topics", "list", *b).rows
 
 
-def test_what_is_refused_is_told(run: Run, b: list[str]) -> None:
+def test_what_is_refused_is_reported(run: Run, b: list[str]) -> None:
     name = run("topics", "create", "no/name", *b)
     config = run("topics", "create", "orders", "-c", "retention.mss=1", *b)
 
@@ -110,7 +110,7 @@ def test_partitions_that_are_well_are_left_out(run: Run, b: list[str]) -> None:
     assert 1 == len(run("topics", "describe", "--only", "at-min-isr", "--json", *b).json)
 
 
-def test_a_topic_that_is_not_there_is_told_beside_the_others(run: Run, b: list[str]) -> None:
+def test_a_topic_that_is_not_there_is_reported_beside_the_others(run: Run, b: list[str]) -> None:
     run("topics", "create", "orders", *b)
 
     for command in (["list"], ["describe"], ["offsets"]):
@@ -164,7 +164,7 @@ def test_a_dry_run_of_a_change_changes_nothing(run: Run, b: list[str]) -> None:
     assert (1, {}) == (len(document["partitions"]), document["configs"])
 
 
-def test_nothing_to_change_is_told(run: Run, b: list[str]) -> None:
+def test_nothing_to_change_is_reported(run: Run, b: list[str]) -> None:
     done = run("topics", "alter", "orders", *b)
 
     assert (2, "") == (done.status, done.out)
@@ -207,7 +207,7 @@ def _ms(year: int) -> int:
 
 
 @pytest.mark.usefixtures("filled")
-def test_offsets_are_told(run: Run, b: list[str]) -> None:
+def test_offsets_are_reported(run: Run, b: list[str]) -> None:
     limits = run("topics", "offsets", "orders", *b)
     at = run("topics", "offsets", "orders", "-p", "0", "-t", "2003-01-01", *b)
     late = run("topics", "offsets", "orders", "-p", "0", "-t", "2020-01-01", *b)
@@ -221,7 +221,7 @@ def test_offsets_are_told(run: Run, b: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("filled")
-def test_a_partition_that_is_not_there_is_told(run: Run, b: list[str]) -> None:
+def test_a_partition_that_is_not_there_is_reported(run: Run, b: list[str]) -> None:
     done = run("topics", "offsets", "orders", "-p", "0,7", *b)
 
     assert (1, 1) == (done.status, len(done.rows))
@@ -265,7 +265,9 @@ def test_an_offset_that_is_not_there_is_refused(run: Run, b: list[str]) -> None:
         ["orders", "-o", "5", "-f", "x"],
     ],
 )
-def test_wrong_usage_of_trim_is_told_before_anything_is_done(run: Run, words: list[str]) -> None:
+def test_wrong_usage_of_trim_is_reported_before_anything_is_done(
+    run: Run, words: list[str]
+) -> None:
     done = run("topics", "trim", *words, "-y", "-b", "127.0.0.1:1")
 
     assert (2, "") == (done.status, done.out)

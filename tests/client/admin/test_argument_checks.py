@@ -64,7 +64,7 @@ def calls_with_wrong_arguments() -> list[tuple[str, dict[str, object]]]:
 
 
 async def test_no_call_fails_within_by_what_it_is_given(broker: Broker) -> None:
-    """A wrong type is told of in words, not by the first line that stumbles over it."""
+    """A wrong type is reported in words, not by the first line that stumbles over it."""
     faults = []
     calls = calls_with_wrong_arguments()
     async with trionet.open_admin(

@@ -94,7 +94,7 @@ def test_a_key_changes_a_setting(keywords: dict[str, object], path: str, value: 
 
 
 @pytest.mark.parametrize("milliseconds", [20, 5000])
-def test_whoever_sets_only_the_first_reconnect_wait_gets_one_that_does_not_grow(
+def test_setting_only_the_first_reconnect_wait_gives_one_that_does_not_grow(
     milliseconds: int,
 ) -> None:
     actual = settings(reconnect_backoff_ms=milliseconds)

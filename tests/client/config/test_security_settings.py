@@ -214,7 +214,7 @@ def test_tokens_of_a_server_are_asked_for_as_either_kafka_has_it() -> None:
     assert expected == old.token_endpoint
 
 
-def test_secret_that_is_sent_in_the_clear_is_told_in_the_log(
+def test_secret_that_is_sent_in_the_clear_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     sasl({**_TOKENS, _URL: "http://localhost/"})
@@ -290,7 +290,7 @@ def test_a_token_provider_is_for_tokens() -> None:
     assert "allowed: SASL_PLAINTEXT, SASL_SSL" in error({"security.protocol": "SSL"}, token)
 
 
-def test_what_is_said_of_security_that_is_not_asked_for_is_told_in_the_log(
+def test_what_is_said_of_security_that_is_not_asked_for_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings({"sasl.username": "ada", "sasl.password": "sesame", "ssl.ca.location": "ca.pem"})

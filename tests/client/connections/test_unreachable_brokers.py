@@ -24,7 +24,7 @@ from trionet.errors import TrionetError
 pytestmark = pytest.mark.slow
 
 TOPIC = "orders"
-#: What is known at once, and what only silence tells.
+#: What is known at once, and what only silence reports.
 QUICK_MS, PATIENT_MS = 800, 2600
 
 Settings = dict[str, object]

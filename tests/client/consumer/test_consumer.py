@@ -24,7 +24,7 @@ from trionet.errors import CallTimedOutError, NoOffsetForPartitionError, OffsetO
 from trionet.net._network import SYSTEM
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-# A node that waits for records answers nothing else meanwhile.
+# A node that waits for records responds to nothing else meanwhile.
 QUICK = FetchSettings(wait_seconds=0.005)
 FROM_START = ConsumerSettings(reset=EARLIEST, fetch=QUICK)
 
@@ -305,7 +305,7 @@ async def test_topic_need_not_be_read_to_be_asked_about() -> None:
         assert {T0} == consumer.assignment
 
 
-async def test_questions_that_nobody_can_answer_end_in_time() -> None:
+async def test_requests_without_a_response_end_in_time() -> None:
     settings = attrs.evolve(FROM_START, api_timeout_seconds=0.2, allow_auto_topic_creation=False)
     async with reading(settings) as (consumer, _, _):
         nowhere = TopicPartition("nowhere", 0)
@@ -319,7 +319,7 @@ async def test_questions_that_nobody_can_answer_end_in_time() -> None:
 # Errors and ends.
 
 
-async def test_who_reads_nothing_is_told() -> None:
+async def test_reading_nothing_is_reported() -> None:
     async with reading() as (consumer, _, _):
         await consumer.unsubscribe()
         with pytest.raises(ValueError, match=r"nothing to read: call subscribe\(\) or assign\(\)"):

@@ -85,7 +85,7 @@ async def test_resumed_records_are_handed_out_to_who_waits_though_nothing_more_h
 
 
 @pytest.mark.parametrize("settings", [ALONE, MEMBER], ids=["alone", "member"])
-async def test_who_waits_for_records_is_told_when_nothing_is_read_any_more(
+async def test_a_wait_for_records_ends_when_nothing_is_read_any_more(
     autojump_clock: MockClock, network: MemoryNetwork, settings: ConsumerSettings
 ) -> None:
     async with (
@@ -107,7 +107,7 @@ async def test_who_waits_for_records_is_told_when_nothing_is_read_any_more(
     assert isinstance(asking.error, ValueError)
 
 
-async def test_who_waits_in_a_callback_at_the_end_is_told_that_the_consumer_is_closed(
+async def test_a_wait_in_a_callback_at_the_end_raises_that_the_consumer_is_closed(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     async def wait(_: list[TopicPartition]) -> None:
@@ -126,7 +126,7 @@ async def test_who_waits_in_a_callback_at_the_end_is_told_that_the_consumer_is_c
     assert isinstance(asking.error, trio.ClosedResourceError)
 
 
-async def test_nothing_is_handed_out_while_the_user_is_told_that_it_is_given_up(
+async def test_nothing_is_handed_out_while_the_user_hears_that_it_is_given_up(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     async def wait(_: list[TopicPartition]) -> None:
@@ -177,7 +177,7 @@ async def test_a_rebalance_that_others_want_meanwhile_does_not_keep_who_unsubscr
     assert ["revoked"] == told
 
 
-async def test_one_is_told_once_of_what_two_tasks_give_up(
+async def test_what_two_tasks_give_up_is_reported_once(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     """The one that asks for records gives it up for a rebalance, the other unsubscribes."""

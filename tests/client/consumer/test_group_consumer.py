@@ -80,7 +80,7 @@ async def test_the_partition_of_a_record_is_what_all_calls_take() -> None:
             assert partition == batch.topic_partition
 
 
-async def test_the_next_consumer_goes_on_behind_what_was_finished() -> None:
+async def test_the_next_consumer_goes_on_after_what_was_finished() -> None:
     async with writing() as (broker, writer):
         await append(writer, b"a", b"b", b"c")
         async with open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer:

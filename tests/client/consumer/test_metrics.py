@@ -1,4 +1,4 @@
-"""What a consumer tells of itself, by Kafka's names."""
+"""What a consumer reports of itself, by Kafka's names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def fill(servers: str, *topics: str) -> None:
     assert all(each.is_done for each in deliveries)
 
 
-async def test_what_was_read_is_told_of_the_consumer_its_topics_and_partitions() -> None:
+async def test_what_was_read_is_reported_of_the_consumer_its_topics_and_partitions() -> None:
     async with trionet.open_broker() as broker:
         await fill(broker.bootstrap_servers, "orders", "returns")
         async with trionet.open_consumer(
@@ -53,7 +53,7 @@ async def test_what_was_read_is_told_of_the_consumer_its_topics_and_partitions()
     assert "join-total" not in actual
 
 
-async def test_the_requests_of_the_group_are_told() -> None:
+async def test_the_requests_of_the_group_are_reported() -> None:
     async with trionet.open_broker() as broker:
         await fill(broker.bootstrap_servers, "orders")
         async with trionet.open_consumer(
@@ -74,7 +74,7 @@ async def test_the_requests_of_the_group_are_told() -> None:
     assert 1 == actual["assigned-partitions"]
 
 
-async def test_an_admin_client_tells_of_its_requests() -> None:
+async def test_an_admin_client_reports_its_requests() -> None:
     async with (
         trionet.open_broker() as broker,
         trionet.open_admin(broker.bootstrap_servers) as admin,

@@ -228,7 +228,7 @@ async def test_a_node_that_went_keeps_its_connection_until_its_owner_ends_it(
         ([attrs.evolve(A, id=-1)], r"node id -1 \(10.0.0.1:9092\); allowed: 0 or more"),
     ],
 )
-def test_nodes_that_cannot_be_told_apart_are_refused_and_change_nothing(
+def test_nodes_that_cannot_be_distinguished_are_refused_and_change_nothing(
     nodes: list[Node], wrong: str
 ) -> None:
     with pytest.raises(ValueError, match=wrong):

@@ -56,7 +56,7 @@ def test_beginning_knows_the_bootstrap_servers_and_asks_at_once() -> None:
     assert 0 == known.time_to_next_update(0.0)
 
 
-def test_answer_describes_the_cluster() -> None:
+def test_response_describes_the_cluster() -> None:
     known = metadata()
     known.update(answer({0: (1, 5), 1: (-1, 6)}), 0.0)
     cluster = known.cluster
@@ -79,7 +79,7 @@ def test_wanted_update_waits_for_the_time_after_the_last() -> None:
     assert 0 == known.time_to_next_update(10.2)
 
 
-def test_wait_grows_while_nobody_answers() -> None:
+def test_wait_grows_while_no_broker_responds() -> None:
     known = metadata()
     for expected in (0.1, 0.2, 0.4, 0.8, 1.0):
         known.request_sent(0.0)
@@ -88,7 +88,7 @@ def test_wait_grows_while_nobody_answers() -> None:
         assert expected * 0.8 <= known.time_to_next_update(0.0) <= expected * 1.2
 
 
-def test_answer_without_brokers_is_a_failure() -> None:
+def test_response_without_brokers_is_a_failure() -> None:
     known = metadata()
     known.update(MetadataResponse(), 0.0)
 
@@ -109,7 +109,7 @@ def test_leader_of_an_older_epoch_is_not_believed() -> None:
     assert 1 == known.cluster.topics["t"].partitions[0].leader
 
 
-def test_leader_that_another_answer_told_of_is_taken_if_it_is_newer() -> None:
+def test_leader_that_another_response_named_is_taken_if_it_is_newer() -> None:
     """A leader whose node nobody knows is no help, and an older one is the past (KIP-951)."""
     known = metadata()
     known.update(answer({0: (1, 5), 1: (1, 5), 2: (1, 5)}), 0.0)
@@ -154,7 +154,7 @@ def test_new_topic_is_asked_for_at_once() -> None:
     assert 0 == known.time_to_next_update(1.0)
 
 
-def test_topic_that_is_new_while_an_answer_is_on_its_way_is_asked_for_next() -> None:
+def test_topic_that_is_new_while_a_response_is_on_its_way_is_asked_for_next() -> None:
     known = metadata()
     known.request_sent(0.0)
     known.set_topics(frozenset({"t"}))
@@ -182,7 +182,7 @@ def test_what_is_missing_for_now_is_asked_for_again_ever_later(of_topic: bool) -
     assert 300 == known.time_to_next_update(0.0)
 
 
-def test_leader_of_an_older_epoch_is_not_believed_from_who_tells_no_topic_ids() -> None:
+def test_leader_of_an_older_epoch_is_not_believed_without_topic_ids() -> None:
     known = metadata()
     known.update(answer({0: (1, 5)}), 0.0)
     known.update(answer({0: (2, 4)}, NO_UUID), 1.0)

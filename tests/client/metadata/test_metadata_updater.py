@@ -15,7 +15,7 @@ from trionet.testing import MemoryNetwork
 DENIED = AuthenticationError("node 2: no")
 
 
-async def test_node_that_lets_nobody_in_leaves_a_question_to_another_alone(
+async def test_node_that_rejects_clients_leaves_a_request_to_another_alone(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     """N18, KAFKA-8933."""
@@ -33,7 +33,7 @@ async def test_node_that_lets_nobody_in_leaves_a_question_to_another_alone(
         assert [asked] == list(client._client._exchange.in_flight)
 
 
-async def test_who_waits_for_metadata_hears_that_nobody_is_let_in(
+async def test_a_wait_for_metadata_ends_with_the_failed_authentication(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     async with open_network_client("10.0.0.9:9092", network=network) as client:

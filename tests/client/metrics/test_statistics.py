@@ -1,4 +1,4 @@
-"""What a client tells of itself, by Kafka's names."""
+"""What a client reports of itself, by Kafka's names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def ask(client: NetworkClient, node: Node, times: int) -> None:
         await client.request(node, DescribeClusterRequest())
 
 
-async def test_what_was_sent_and_answered_is_told_of_the_client_and_of_each_node() -> None:
+async def test_requests_and_responses_are_reported_of_the_client_and_of_each_node() -> None:
     """2.4: the counts of the selector, of the whole client and by node."""
     async with (
         trionet.open_broker() as broker,
@@ -79,7 +79,7 @@ async def test_a_lost_connection_is_counted(
     assert before["connection-count"] == actual["connection-count"]
 
 
-def test_numbers_are_told_apart_by_node_topic_and_partition() -> None:
+def test_numbers_are_distinguished_by_node_topic_and_partition() -> None:
     def family(name: str, labels: tuple[str, ...], *samples: Sample) -> Family:
         kafka = f"kafka.consumer:type=some-metrics,{name}"
         return Family(Metric(name.replace("-", "_"), Kind.GAUGE, "", labels, kafka), samples)
@@ -108,7 +108,7 @@ def test_numbers_are_told_apart_by_node_topic_and_partition() -> None:
     assert {TopicPartition("t", 8): {"d-total": 9}} == actual.partitions
 
 
-async def test_what_prometheus_is_told_is_among_them() -> None:
+async def test_what_prometheus_reads_is_among_them() -> None:
     async with trionet.open_network_client("localhost:1") as client:
         text = "".join(exposition(client.statistics().snapshot))
 
@@ -136,7 +136,7 @@ async def test_rates_are_of_the_last_windows(
     assert [pytest.approx(sent / 10, rel=0.01), 0, 0] == rates
 
 
-async def test_what_was_done_before_anybody_asked_counts(
+async def test_what_was_done_before_the_first_read_counts(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     settings = ClientSettings(metrics=MetricsSettings(samples=2, window_seconds=10.0))

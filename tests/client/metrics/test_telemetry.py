@@ -87,7 +87,7 @@ def numbers(push: Seen) -> dict[str, list[Told]]:
     return told(decompress(body.compression_type, bytes(body.metrics), 1_000_000))
 
 
-async def test_a_broker_is_told_what_it_asks_for(
+async def test_a_broker_learns_what_it_asks_for(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     """N33: from one connection, in the compression it likes best, and no user hears of it."""
@@ -115,7 +115,7 @@ async def test_a_broker_is_told_what_it_asks_for(
     )
 
 
-async def test_sums_are_told_whole_or_by_what_was_added(
+async def test_sums_are_reported_whole_or_by_what_was_added(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     for is_delta in (False, True):
@@ -184,7 +184,7 @@ async def test_a_broker_that_takes_metrics_in_newer_ways_only_is_asked_again_lat
     assert 2 == len(seen(node, "GetTelemetrySubscriptions"))
 
 
-async def test_a_client_that_is_not_to_push_asks_nobody(
+async def test_a_client_that_is_not_to_push_asks_no_broker(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     asking(node)

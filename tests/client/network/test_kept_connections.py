@@ -59,7 +59,7 @@ async def test_it_is_not_made_again(
     assert {node.id} == statistics.nodes.keys()
 
 
-async def test_what_was_asked_behind_the_metadata_is_answered(
+async def test_what_was_asked_after_the_metadata_gets_a_response(
     autojump_clock: MockClock, network: MemoryNetwork, events: list[NetworkEvent]
 ) -> None:
     scripted = node_that_beats(network)
@@ -83,7 +83,7 @@ async def test_it_stays_the_servers_for_who_waits_for_that(
     autojump_clock: MockClock, network: MemoryNetwork, events: list[NetworkEvent]
 ) -> None:
     scripted = node_that_beats(network)
-    settings = with_requests(in_flight_max=1)  # the metadata have to be answered first
+    settings = with_requests(in_flight_max=1)  # the response to Metadata has to come first
     async with (
         scripted.listening(),
         open_network_client(scripted.address, settings, network=network) as client,
@@ -96,7 +96,7 @@ async def test_it_stays_the_servers_for_who_waits_for_that(
     assert 1 == connects(events)
 
 
-async def test_of_several_nodes_that_say_they_are_there_nobody_has_it(
+async def test_of_several_nodes_that_say_they_are_there_none_has_it(
     autojump_clock: MockClock, network: MemoryNetwork, events: list[NetworkEvent]
 ) -> None:
     """Whose it is, a proxy in front of them may know."""

@@ -36,7 +36,7 @@ def with_limit() -> ClientSettings:
     return attrs.evolve(SETTINGS, connections=ConnectionSettings(frame_bytes_max=LIMIT))
 
 
-async def test_request_of_a_response_that_is_too_large_fails_and_those_behind_it_are_lost(
+async def test_request_of_a_response_that_is_too_large_fails_and_those_after_it_are_lost(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     node.replies["Heartbeat"] = lambda _: None

@@ -1,4 +1,4 @@
-"""Requests and answers, on one node that does what it is told."""
+"""Requests and responses, on one node that does what it is told."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from trionet.testing import MemoryNetwork
 
 
 @pytest.mark.parametrize("discover_versions", [True, False])
-async def test_request_is_sent_and_answered(
+async def test_request_is_sent_and_gets_its_response(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode, discover_versions: bool
 ) -> None:
     """N2."""
@@ -93,7 +93,7 @@ async def test_close_forgets_a_node_and_what_is_in_flight(
     assert [] == told
 
 
-async def test_answer_that_is_late_ends_the_connection(
+async def test_response_that_is_late_ends_the_connection(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     """N9, X17."""
@@ -113,7 +113,7 @@ async def test_answer_that_is_late_ends_the_connection(
         assert began + 5 <= trio.current_time() < began + 6
 
 
-async def test_answer_in_time_asks_for_no_metadata(
+async def test_response_in_time_asks_for_no_metadata(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()  # N9
@@ -212,7 +212,7 @@ async def test_no_request_follows_one_whose_bytes_have_not_all_left(
         assert sent == client.in_flight_count(NODE)
 
 
-async def test_callback_that_fails_stops_nobody_else(
+async def test_callback_that_fails_stops_no_other(
     autojump_clock: MockClock,
     network: MemoryNetwork,
     node: ScriptedNode,
@@ -236,7 +236,7 @@ async def test_callback_that_fails_stops_nobody_else(
     assert "the callback of a request to node 1 failed" in caplog.text
 
 
-async def test_answer_to_another_request_ends_the_connection(
+async def test_response_to_another_request_ends_the_connection(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     """X15: the peer's fault, so its connection ends, and no other."""
@@ -252,7 +252,7 @@ async def test_answer_to_another_request_ends_the_connection(
         await become_ready(client)
 
 
-async def test_answer_to_nothing_ends_the_connection(
+async def test_response_to_nothing_ends_the_connection(
     autojump_clock: MockClock,
     network: MemoryNetwork,
     node: ScriptedNode,
@@ -272,7 +272,7 @@ async def test_answer_to_nothing_ends_the_connection(
     )
 
 
-async def test_answer_that_does_not_decode_ends_the_connection(
+async def test_response_that_does_not_decode_ends_the_connection(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     node.replies["Heartbeat"] = lambda seen: (
@@ -287,7 +287,7 @@ async def test_answer_that_does_not_decode_ends_the_connection(
         assert [WireFormatError, DisconnectedError] == [type(each.error) for each in found]
 
 
-async def test_request_without_an_answer_is_complete_when_it_has_left(
+async def test_request_without_a_response_is_complete_when_it_has_left(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     async with open_network_client(node.address, network=network) as client:
@@ -314,7 +314,7 @@ async def test_second_task_may_not_poll(
         nursery.cancel_scope.cancel()
 
 
-async def test_poll_waits_no_longer_than_it_is_told(
+async def test_poll_waits_no_longer_than_asked(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     """X7."""
@@ -330,7 +330,7 @@ async def test_poll_waits_no_longer_than_it_is_told(
             await client.poll(-1)
 
 
-async def test_any_number_of_tasks_await_answers(
+async def test_any_number_of_tasks_await_responses(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     node.replies["Heartbeat"] = lambda seen: HeartbeatResponse(error_code=int(seen.body.member_id))
@@ -353,7 +353,7 @@ async def test_any_number_of_tasks_await_answers(
     assert {number: number for number in range(50)} == answers
 
 
-async def test_answer_comes_with_the_correlation_id_of_its_request(
+async def test_response_comes_with_the_correlation_id_of_its_request(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     """C16."""

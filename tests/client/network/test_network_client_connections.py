@@ -64,7 +64,7 @@ async def test_host_without_an_address_is_not_ready_and_raises_nothing(
     assert "unknown" in network.lookups
 
 
-async def test_connects_that_nobody_answers_end_after_their_time(
+async def test_connects_without_a_response_end_after_their_time(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     """N11."""
@@ -322,7 +322,7 @@ async def test_metadata_are_asked_for_again_when_a_node_is_lost(
         nursery.cancel_scope.cancel()
 
 
-async def test_connects_that_nobody_answers_cost_no_turns(autojump_clock: MockClock) -> None:
+async def test_connects_without_a_response_cost_no_turns(autojump_clock: MockClock) -> None:
     """Metadata are due all the time, and a connect or its end is all that helps."""
     network = NamedNetwork(slow=["10.0.0.1"])
     network.separate(["127.0.0.1"], ["10.0.0.1"])

@@ -1,4 +1,4 @@
-"""Which versions a node serves, and what a client makes of its answers and its silence."""
+"""Which versions a node serves, and what a client makes of its responses and its silence."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ async def test_poll_on_real_sockets_ends_with_the_client() -> None:
     assert 1 == len(ended)
 
 
-async def test_answer_before_the_request_has_left_ends_that_connection_alone(
+async def test_response_before_the_request_has_left_ends_that_connection_alone(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
@@ -167,7 +167,7 @@ async def test_answer_before_the_request_has_left_ends_that_connection_alone(
         await become_ready(client)
 
 
-async def test_request_without_an_answer_waits_for_none(
+async def test_request_without_a_response_waits_for_none(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
     async with (
@@ -257,7 +257,7 @@ async def test_look_ups_that_hang_do_not_take_all_threads(autojump_clock: MockCl
         nursery.cancel_scope.cancel()
 
 
-async def test_who_waits_for_a_node_is_told_why_it_cannot_be_reached(
+async def test_a_wait_for_a_node_ends_with_why_it_cannot_be_reached(
     autojump_clock: MockClock,
 ) -> None:
     network = NamedNetwork(**{"10.0.0.1": ["10.0.0.1"]})

@@ -119,7 +119,7 @@ async def test_cancellation_of_the_block_ends_it_at_once(
     assert [] == leaders.batches
 
 
-async def test_who_waits_when_the_producer_is_closed_is_told(
+async def test_a_task_that_waits_when_the_producer_is_closed_gets_an_error(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     """B9: for waiters, for a topic, and for an acknowledgement."""

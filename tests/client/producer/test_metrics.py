@@ -1,4 +1,4 @@
-"""What a producer tells of itself, by Kafka's names (2.5)."""
+"""What a producer reports of itself, by Kafka's names (2.5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RECORDS = 100
 VALUE = bytes(100)
 
 
-async def test_records_and_batches_are_told_of_the_producer_and_of_each_topic() -> None:
+async def test_records_and_batches_are_reported_of_the_producer_and_of_each_topic() -> None:
     async with (
         trionet.open_broker() as broker,
         trionet.open_producer(broker.bootstrap_servers, compression_type="gzip") as producer,
@@ -80,7 +80,7 @@ async def test_who_waits_for_memory_is_counted(
             linger_ms=0,
         ) as producer,
     ):
-        # The first record keeps its memory, since nobody answers.
+        # The first record keeps its memory, since no broker responds.
         with trionet.testing.control(broker).faults.hold("Produce"):
             sent = await producer.enqueue("orders", bytes(500), timestamp=0)
             async with trio.open_nursery() as nursery:

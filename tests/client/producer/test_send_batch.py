@@ -1,4 +1,4 @@
-"""Many records in one call: against leaders that answer as a test says, and our own broker."""
+"""Many records in one call: against leaders that respond as a test says, and our own broker."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_a_batch_is_taken_without_a_wait_for_the_brokers(
 
 
 @pytest.mark.parametrize(("ignores_keys", "count"), [(False, 3), (True, 0)])
-async def test_it_is_told_how_many_partitions_keys_choose_from(
+async def test_it_says_how_many_partitions_keys_choose_from(
     autojump_clock: MockClock, network: MemoryNetwork, ignores_keys: bool, count: int
 ) -> None:
     settings = attrs.evolve(AT_ONCE, partitioner_ignores_keys=ignores_keys, max_block_seconds=1.0)
@@ -192,7 +192,7 @@ async def test_of_a_batch_with_a_mistake_nothing_is_sent(
     assert [b"first", b"last"] == leaders.values()
 
 
-async def test_records_that_were_refused_are_told_of(
+async def test_records_that_were_refused_are_reported(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     leaders = Leaders(network, topics=THREE)
@@ -239,7 +239,7 @@ async def test_a_cancelled_batch_takes_back_what_was_not_sent(
     assert 0 < len(sent - {b"first"}) < len(VALUES)
 
 
-async def test_a_topic_that_nobody_knows_is_an_error_in_time(
+async def test_an_unknown_topic_is_an_error_in_time(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     settings = attrs.evolve(AT_ONCE, max_block_seconds=3.0)

@@ -85,7 +85,7 @@ def test_nothing_in_flight_cannot_be_completed(complete: str, is_known: bool) ->
         getattr(in_flight, complete)(A)
 
 
-def test_time_of_throttling_does_not_make_an_answer_late() -> None:
+def test_time_of_throttling_does_not_make_a_response_late() -> None:
     """N12."""
     in_flight = InFlightRequests(5)
     in_flight.add(request(A, 1, seconds=10.0))

@@ -93,7 +93,7 @@ async def test_an_async_provider_is_awaited(autojump_clock: MockClock) -> None:
     assert BearerToken("token") == begun.token
 
 
-async def test_a_plain_provider_may_wait_and_holds_nobody_up() -> None:
+async def test_a_plain_provider_may_wait_and_holds_up_no_other() -> None:
     """It is called in a thread; one of its own clock, because a virtual one has no threads."""
     released = threading.Event()
     begun = login(lambda: "token" if released.wait(10) else "late", SYSTEM)
@@ -116,7 +116,7 @@ async def test_a_plain_provider_may_wait_and_holds_nobody_up() -> None:
         (BearerToken("x", expires_ms=1), "a token that has already expired"),
     ],
 )
-async def test_what_is_no_good_token_is_told(given: Any, expected: str) -> None:
+async def test_what_is_no_good_token_is_reported(given: Any, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
         await login(lambda: given).log_in()
 
@@ -154,7 +154,7 @@ async def test_a_token_without_an_end_is_kept(autojump_clock: MockClock) -> None
         await begun.keep_token_fresh()
 
 
-async def test_the_error_of_a_provider_is_told_as_it_is_when_the_client_is_opened() -> None:
+async def test_the_error_of_a_provider_is_reported_as_it_is_when_the_client_is_opened() -> None:
     def provide() -> str:
         raise PermissionError("no")
 

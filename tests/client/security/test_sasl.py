@@ -68,7 +68,7 @@ async def test_a_user_gets_in_by_a_password(tls: bool, mechanism: str) -> None:
         (by_password(mechanism="SCRAM-SHA-256"), "'SCRAM-SHA-256'; enabled: PLAIN"),
     ],
 )
-async def test_the_broker_s_no_reaches_whoever_waits(
+async def test_the_broker_s_refusal_reaches_the_waiting_task(
     autojump_clock: MockClock, security: SecuritySettings, expected: str
 ) -> None:
     """A2, A16: KIP-152, at the user's own call, as often as he asks."""
@@ -105,7 +105,7 @@ async def test_a_broker_that_leaves_in_the_exchange_may_be_an_old_one_that_says_
     assert "or a broker before Kafka 1.0 that rejects the credentials" in caplog.text
 
 
-async def test_an_exchange_that_nobody_answers_ends_with_the_connect(
+async def test_an_exchange_without_a_response_ends_with_the_connect(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     """N32: in the time for connecting."""
@@ -198,7 +198,7 @@ async def test_a_renewal_that_is_refused_ends_what_waits_for_it(
             await client.request(known, DescribeClusterRequest())
 
 
-async def test_a_large_answer_from_before_a_renewal_is_taken_in_its_midst(
+async def test_a_large_response_from_before_a_renewal_is_taken_in_its_midst(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     """KAFKA-9854: it is larger than anything of the exchange may be."""
@@ -209,7 +209,7 @@ async def test_a_large_answer_from_before_a_renewal_is_taken_in_its_midst(
         held.append(seen)
 
     def release(_: object) -> bytes:
-        """The handshake is answered, behind the answer to what was asked before."""
+        """The handshake gets a response, after the response to what was asked before."""
         late, now = held[-1], node.seen[-1]
         brokers = [DescribeClusterBroker(broker_id=id, host="h" * 30_000) for id in range(20)]
         large = DescribeClusterResponse(brokers=brokers)

@@ -1,4 +1,4 @@
-"""The client's side of Kafka's SASL exchange, against the broker's side and made answers."""
+"""The client's side of Kafka's SASL exchange, against the broker's side and made responses."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_broker_that_does_not_know_sasl_requests_is_sent_bare_tokens(mechanism
     assert not client.can_reauthenticate
 
 
-def test_the_broker_s_reason_is_told() -> None:
+def test_the_broker_s_reason_is_reported() -> None:
     """A2: KIP-152."""
     client = ours(lambda: PlainClient("alice", "guess"))
 
@@ -181,7 +181,7 @@ def test_refused_versions_are_no_failed_authentication() -> None:
 
 
 @pytest.mark.parametrize("id", [RESERVED_IDS[1], 0, 7])
-def test_an_answer_to_another_request(id: int) -> None:
+def test_a_response_to_another_request(id: int) -> None:
     """A24."""
     client = ours()
     client.begin(100.0)
@@ -247,8 +247,8 @@ def test_five_renewals_in_a_row() -> None:
         assert not client.is_reauthenticating
 
 
-def test_answers_from_before_a_renewal_pass() -> None:
-    """KAFKA-9854: they are known by their correlation ids, until the handshake is answered."""
+def test_responses_from_before_a_renewal_pass() -> None:
+    """KAFKA-9854: they are known by their correlation ids, until the handshake gets a response."""
     client, server = ours(), theirs(MODERN, session_ms={"PLAIN": 10_000})
     converse(client, server)
     step = client.begin(110.0)
@@ -288,7 +288,7 @@ def test_a_renewal_that_is_refused_ends_the_connection() -> None:
     assert "Cannot change principals during re-authentication" in step.detail
 
 
-def test_the_life_of_a_session_comes_from_the_last_answer() -> None:
+def test_the_life_of_a_session_comes_from_the_last_response() -> None:
     client = ours()
     client.begin(100.0)
     versions = ApiVersionsResponse(

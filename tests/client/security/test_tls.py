@@ -41,7 +41,9 @@ async def test_the_broker_is_known_by_its_common_name_where_there_is_no_other() 
             assert 1 == client.metadata.updates
 
 
-async def test_another_name_than_the_certificate_s_is_refused_unless_nobody_compares() -> None:
+async def test_another_name_than_the_certificate_s_is_refused_unless_names_are_not_compared() -> (
+    None
+):
     """T2: with the check, which is the default, and without."""
     async with trionet.open_broker(tls_listener(certificate("example.org"))) as broker:
         found = await refusal(broker.bootstrap_servers, over_tls())
@@ -139,7 +141,7 @@ async def test_a_broker_that_leaves_during_the_handshake_is_no_failed_authentica
         nursery.cancel_scope.cancel()
 
 
-async def test_the_name_is_told_to_the_broker() -> None:
+async def test_the_name_is_sent_to_the_broker() -> None:
     """Proxies that stand before several brokers choose by it (SNI)."""
     names: list[str | None] = []
     context = server_context()
@@ -174,7 +176,7 @@ async def test_the_name_is_told_to_the_broker() -> None:
         ({"enabled_protocols": ("TLSv1",)}, "older versions are not safe"),
     ],
 )
-async def test_settings_that_cannot_be_used_are_told_at_once(
+async def test_settings_that_cannot_be_used_are_reported_at_once(
     changes: dict[str, Any], expected: str
 ) -> None:
     """T9."""

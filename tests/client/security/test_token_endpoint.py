@@ -1,4 +1,4 @@
-"""Tokens from a server on the loopback that answers as a test says."""
+"""Tokens from a server on the loopback that responds as a test says."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def http(body: object, status: str = "200 OK") -> bytes:
 async def server(
     *answers: bytes, tls: bool = False
 ) -> AsyncIterator[tuple[TokenEndpoint, list[bytes]]]:
-    """Gives these answers; the last one again and again."""
+    """Gives these responses; the last one again and again."""
     seen: list[bytes] = []
     left = list(answers)
 
@@ -96,7 +96,7 @@ async def test_credentials_are_exchanged_for_a_token() -> None:
         (http(b"x" * (RESPONSE_BYTES_MAX + 1)), "exceeds 1000000 bytes"),
     ],
 )
-async def test_server_that_gives_no_token_is_asked_once_and_told_of(
+async def test_server_that_gives_no_token_is_asked_once_and_reported(
     answer: bytes, said: str
 ) -> None:
     async with server(answer) as (endpoint, seen):
@@ -110,7 +110,9 @@ async def test_server_that_gives_no_token_is_asked_once_and_told_of(
 @pytest.mark.parametrize(
     ("seconds", "is_known"), [("60", True), (60.0, True), ("soon", False), (10**400, False)]
 )
-async def test_end_of_a_token_is_told_as_servers_tell_it(seconds: object, is_known: bool) -> None:
+async def test_end_of_a_token_is_reported_as_servers_report_it(
+    seconds: object, is_known: bool
+) -> None:
     async with server(http({"access_token": "opaque", "expires_in": seconds})) as (endpoint, _):
         token = await fetch_token(endpoint, SYSTEM)
 

@@ -39,7 +39,7 @@ def test_the_first_look_knows_counts_and_nothing_of_late() -> None:
     )
 
 
-def test_the_next_tells_what_was_done_since() -> None:
+def test_the_next_reports_what_was_done_since() -> None:
     times = ApiTimes("Fetch")
     times.update(10, told(100, [(1.0, 100)], 50.0, 1000))
 

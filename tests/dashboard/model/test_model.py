@@ -59,7 +59,7 @@ def about(requests: int = 0, errors: int = 0, **others: Any) -> dict[str, Any]:
     }
 
 
-def test_what_grows_is_told_by_how_fast() -> None:
+def test_what_grows_is_reported_by_how_fast() -> None:
     model = Model()
     model.update_network(BrokerSnapshot(1000.0, about(100), {}), 5.0)
     model.update_network(BrokerSnapshot(1002.0, about(300, errors=3), {}), 7.0)
@@ -109,7 +109,7 @@ def test_histories_are_of_the_clock_of_who_looks() -> None:
     assert [(6.0, 1), (7.0, 1)] == list(model.figures.history("requests"))
 
 
-def test_what_is_as_it_is_is_told_so() -> None:
+def test_what_stays_as_it_is_is_reported_as_such() -> None:
     model = Model()
     model.update_network(
         BrokerSnapshot(
@@ -146,7 +146,7 @@ def test_what_is_as_it_is_is_told_so() -> None:
     )
 
 
-#: The figures that are of each part of what a broker tells.
+#: The figures that are of each part of what a broker reports.
 DEPENDENT = {
     "queues": {"request_queue", "request_queue_max", "response_queue"},
     "processors": {"connections", "in_flight"},
@@ -165,7 +165,7 @@ DEPENDENT = {
 
 @pytest.mark.parametrize("wrong", [None, 7, [7], {"x": "y"}, "absent"], ids=str)
 @pytest.mark.parametrize("part", DEPENDENT)
-def test_what_a_broker_tells_in_another_form_leaves_the_rest_known(
+def test_what_a_broker_reports_in_another_form_leaves_the_rest_known(
     part: str, wrong: object
 ) -> None:
     model = Model()
@@ -191,14 +191,14 @@ def test_a_broker_that_came_back_with_another_list_of_apis_may_be_lost() -> None
     assert [None] * len(model.apis.items()) == [row.rate for _, row in model.apis.items()]
 
 
-def test_a_figure_that_nobody_tells_is_not_there() -> None:
+def test_a_figure_that_is_not_reported_is_not_there() -> None:
     model = Model()
 
     assert None is model.figures.get("loop_idle")
     assert 0 == len(model.figures.history("loop_idle"))
 
 
-def test_what_the_protocol_does_not_tell_is_missing_and_says_why() -> None:
+def test_what_the_protocol_does_not_report_is_missing_and_says_why() -> None:
     model = Model()
 
     model.mark_network_missing("only a trionet broker tells")
@@ -227,7 +227,7 @@ CONNECTION = {
 }
 
 
-def test_a_row_of_an_older_broker_lacks_what_it_does_not_tell() -> None:
+def test_a_row_of_an_older_broker_lacks_what_it_does_not_report() -> None:
     model = Model()
 
     model.replace_rows("connections", model.make_rows("connections", [CONNECTION]), 9, 1.0)
@@ -277,7 +277,7 @@ INSIDE = {
 
 
 @pytest.mark.parametrize("inside_first", [True, False])
-def test_a_group_is_what_two_sources_tell_of_it(inside_first: bool) -> None:
+def test_a_group_is_what_two_sources_report_of_it(inside_first: bool) -> None:
     model = Model()
     member = MemberRow("m1", None, "c", "/127.0.0.1", (("t", 0),))
     row = GroupRow("g", "classic", "Stable", "consumer", "range", 1, None, 1, 7, detail=(member,))
@@ -303,7 +303,7 @@ def test_a_group_is_what_two_sources_tell_of_it(inside_first: bool) -> None:
     )
 
 
-def test_a_group_that_only_the_broker_tells_of_is_there() -> None:
+def test_a_group_that_only_the_broker_reports_is_there() -> None:
     model = Model()
 
     model.update_group_internals([INSIDE], 1.0)
@@ -325,7 +325,7 @@ def test_a_group_that_is_gone_is_forgotten() -> None:
     assert ["a"] == list(model.groups)
 
 
-def test_a_group_that_its_broker_has_forgotten_is_what_the_cluster_tells() -> None:
+def test_a_group_that_its_broker_has_forgotten_is_what_the_cluster_reports() -> None:
     model = Model()
     model.update_group_internals([INSIDE, {**INSIDE, "id": "h"}], 1.0)
     model.update_groups({"h": GroupRow("h", "classic", "Empty", "consumer")}, 1.0, all_of={"h"})
@@ -335,7 +335,7 @@ def test_a_group_that_its_broker_has_forgotten_is_what_the_cluster_tells() -> No
     assert ["h"] == list(model.groups)
 
 
-def test_alarms_are_told_until_they_are_over() -> None:
+def test_alarms_are_reported_until_they_are_over() -> None:
     model = Model()
 
     model.set_alarm("metrics", "cannot be read")

@@ -59,7 +59,7 @@ def test_the_newest_minute_is_the_first_and_the_oldest_are_forgotten() -> None:
     assert [minute(n) for n in range(MINUTES_MAX + 9, 9, -1)] == windows
 
 
-def test_a_row_that_is_told_twice_is_there_once() -> None:
+def test_a_row_that_is_reported_twice_is_there_once() -> None:
     pipeline = Pipeline()
     for _ in range(2):
         put(pipeline, "windows", minute(1), {"requests": 7})

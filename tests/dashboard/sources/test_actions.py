@@ -66,7 +66,7 @@ async def test_a_setting_is_changed_and_taken_back() -> None:
     ("to", "wanted"),
     [("start", 2), ("end", 10), ("4", 4), ("+3", 8), ("-1", 4), ("+100", 10), ("0", 2)],
 )
-async def test_a_group_goes_on_where_it_is_told_to(to: str, wanted: int) -> None:
+async def test_a_group_goes_on_where_it_is_reset_to(to: str, wanted: int) -> None:
     async with at_work() as (broker, admin, actions):
         await admin.create_topics([NewTopic("t", 1), NewTopic("u", 1)])
         async with open_producer(broker.bootstrap_servers) as producer:

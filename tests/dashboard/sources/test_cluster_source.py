@@ -21,7 +21,7 @@ from trionet.dashboard.sources._topic_reader import PARTITIONS_PER_RESPONSE
 from trionet.testing import MemoryNetwork, control
 
 
-async def test_an_empty_cluster_is_told_at_once() -> None:
+async def test_an_empty_cluster_is_reported_at_once() -> None:
     async with open_broker() as broker:
         async with watching(ClusterSource(broker.bootstrap_servers)) as watched:
             model = watched.model
@@ -34,7 +34,7 @@ async def test_an_empty_cluster_is_told_at_once() -> None:
         assert (0, None) == (model.topics.total, model.topics.missing)
 
 
-async def test_topics_are_told_with_their_records_and_sizes() -> None:
+async def test_topics_are_reported_with_their_records_and_sizes() -> None:
     async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
         await admin.create_topics([NewTopic("a", 3), NewTopic("b", 1)])
         async with open_producer(broker.bootstrap_servers) as producer:
@@ -62,7 +62,7 @@ async def test_topics_are_told_with_their_records_and_sizes() -> None:
         assert (2, 4, 1) == (first.start_offset, first.end_offset, first.leader)
 
 
-async def test_how_fast_a_topic_grows_is_told() -> None:
+async def test_how_fast_a_topic_grows_is_shown() -> None:
     async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
         await admin.create_topics(["t"])
         source = ClusterSource(broker.bootstrap_servers)
@@ -96,7 +96,7 @@ async def test_the_partitions_of_one_topic_are_those_that_are_looked_at() -> Non
             await watched.until(lambda model: len(model.partitions) == 5)
 
 
-async def test_topics_that_come_and_go_are_told() -> None:
+async def test_topics_that_come_and_go_are_reported() -> None:
     async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
         await admin.create_topics(["a"])
         source = ClusterSource(broker.bootstrap_servers)
@@ -111,7 +111,7 @@ async def test_topics_that_come_and_go_are_told() -> None:
         assert {"b"} == {topic for topic, _ in model.partitions}
 
 
-async def test_groups_are_told_with_their_members_and_lag() -> None:
+async def test_groups_are_reported_with_their_members_and_lag() -> None:
     async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
         await admin.create_topics([NewTopic("t", 2)])
         async with open_producer(broker.bootstrap_servers) as producer:
@@ -154,7 +154,7 @@ async def test_groups_are_told_with_their_members_and_lag() -> None:
             assert 2 == model.figures["lag"]
 
 
-async def test_settings_are_told_of_what_is_looked_at() -> None:
+async def test_settings_are_shown_of_what_is_looked_at() -> None:
     async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
         await admin.create_topics([NewTopic("t", configs={"retention.ms": 1000})])
         source = ClusterSource(broker.bootstrap_servers)
@@ -235,7 +235,7 @@ async def test_that_a_cluster_is_gone_is_seen_where_nothing_of_it_is_shown() -> 
     assert "cluster" in model.failing
 
 
-async def test_how_fast_topics_grow_is_not_known_while_nobody_looks() -> None:
+async def test_how_fast_topics_grow_is_not_known_while_it_is_not_shown() -> None:
     async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
         await admin.create_topics(["t"])
         source = ClusterSource(broker.bootstrap_servers)
@@ -260,7 +260,7 @@ async def test_the_settings_of_what_is_gone_are_an_alarm_as_long_as_they_are_loo
             await watched.until(lambda model: not model.alarms)
 
 
-async def test_the_lag_of_all_groups_is_told_or_not_known() -> None:
+async def test_the_lag_of_all_groups_is_reported_or_not_known() -> None:
     async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
         await admin.create_topics(["t"])
         for group in ("a", "b"):
@@ -329,7 +329,7 @@ async def test_no_step_of_reading_a_large_cluster_holds_others_up(
     autojump_clock: MockClock,
     view: str,
 ) -> None:
-    """A key is answered between two steps, however many partitions and groups there are."""
+    """A key gets a response between two steps, however many partitions and groups there are."""
     steps, model, network = Steps(), Model(), MemoryNetwork()
     async with (
         open_broker(network=network) as broker,

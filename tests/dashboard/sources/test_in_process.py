@@ -52,7 +52,7 @@ def limits(told: BrokerSnapshot) -> list[dict[str, Any]]:
     return [{**quota, "value": None} for quota in told.about["quotas"]]
 
 
-async def test_both_tell_the_same_of_a_broker() -> None:
+async def test_both_report_the_same_of_a_broker() -> None:
     async with busy_broker() as (near, far):
         told, told_far = (await near.take()), (await far.take())
 
@@ -127,7 +127,7 @@ async def test_a_broker_without_a_metrics_listener_is_watched_as_well() -> None:
         assert {"CreateTopics"} <= {api["name"] for api in told.about["apis"]}
 
 
-async def test_the_log_lines_since_one_watches_are_told() -> None:
+async def test_the_log_lines_since_one_watches_are_reported() -> None:
     async with open_broker() as broker:
         with broker.watch() as metrics, broker.watch() as others:
             logging.getLogger("trionet.broker").warning("something")
@@ -255,7 +255,7 @@ class _Odd:
 
 
 @pytest.mark.parametrize("about", [{"listeners": None}, {"totals": {"requests": "many"}}], ids=str)
-async def test_a_broker_that_tells_of_itself_in_another_form_is_an_alarm(
+async def test_a_broker_whose_reports_have_another_form_is_an_alarm(
     about: dict[str, Any],
 ) -> None:
     reader = _Odd(about)

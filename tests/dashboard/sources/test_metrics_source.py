@@ -1,4 +1,4 @@
-"""What a metrics listener tells, and what it is asked to do, over HTTP and HTTPS."""
+"""What a metrics listener reports, and what it is asked to do, over HTTP and HTTPS."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_a_listener_with_tls_is_read(tmp_path: Path) -> None:
                 await MetricsListenerReader(client).take()
 
 
-async def test_a_server_that_is_none_of_ours_is_told() -> None:
+async def test_a_server_that_is_none_of_ours_is_reported() -> None:
     async def serve(stream: trio.SocketStream) -> None:
         await stream.receive_some()
         await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
@@ -134,7 +134,7 @@ async def test_a_listener_that_is_not_there_is_an_alarm_and_is_tried_again() -> 
         nursery.cancel_scope.cancel()
 
 
-async def test_of_a_broker_that_is_gone_only_what_it_had_counted_is_told() -> None:
+async def test_of_a_broker_that_is_gone_only_what_it_had_counted_is_reported() -> None:
     async with open_broker(metrics_listener=HERE) as broker:
         assert broker.metrics is not None
         url = f"{broker.metrics.url}"

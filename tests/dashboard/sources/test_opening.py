@@ -19,7 +19,7 @@ from trionet.dashboard.sources._open_source import (
 TOKEN = "sixteen-characters-at-least"
 
 
-async def test_without_metrics_it_is_said_what_the_protocol_does_not_tell() -> None:
+async def test_without_metrics_it_is_said_what_the_protocol_does_not_report() -> None:
     async with (
         open_broker() as broker,
         open_remote(broker.bootstrap_servers) as source,
@@ -38,7 +38,7 @@ async def test_without_metrics_it_is_said_what_the_protocol_does_not_tell() -> N
         assert {} == model.alarms
 
 
-async def test_with_metrics_by_tls_and_a_token_everything_is_told_and_done(tmp_path: Path) -> None:
+async def test_with_metrics_by_tls_and_a_token_everything_is_shown_and_done(tmp_path: Path) -> None:
     settings = {
         "metrics.listener": "https://127.0.0.1:0",
         "metrics.listener.token": TOKEN,
@@ -67,7 +67,7 @@ async def test_with_metrics_by_tls_and_a_token_everything_is_told_and_done(tmp_p
             assert 1 == model.close_reasons["LOCAL_CLOSE"].count
 
 
-async def test_a_broker_in_this_process_tells_everything() -> None:
+async def test_a_broker_in_this_process_reports_everything() -> None:
     async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
         await admin.create_topics(["t"])
         with watch_broker(broker) as source:
@@ -85,7 +85,7 @@ async def test_a_broker_in_this_process_tells_everything() -> None:
                 assert {} == model.alarms
 
 
-async def test_a_broker_that_lets_nobody_in_without_tls_is_told_from_inside(
+async def test_a_broker_that_needs_tls_is_asked_from_inside(
     tmp_path: Path,
 ) -> None:
     settings = {

@@ -76,7 +76,7 @@ def test_without_colours_attributes_stay() -> None:
     assert not re.search(r"\x1b\[[\d;]*[34]\dm", data)
 
 
-def test_after_characters_of_doubtful_width_the_column_is_told() -> None:
+def test_after_characters_of_doubtful_width_the_column_is_reported() -> None:
     line = [Segment("日本"), Segment("|"), Segment("é"), Segment("|")]
 
     assert "日本\x1b[5G|é|" in painter().paint([line]).decode()

@@ -19,7 +19,7 @@ def sit_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", Terminal())
 
 
-def test_somebody_sits_in_front_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_is_interactive(monkeypatch: pytest.MonkeyPatch) -> None:
     sit_down(monkeypatch)
 
     assert is_interactive()

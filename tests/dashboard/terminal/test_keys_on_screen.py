@@ -51,7 +51,7 @@ NAMES = [view.name for view in VIEWS]
 
 
 def shown_rows(screen: Terminal) -> int:
-    """How many rows the title tells."""
+    """How many rows the title reports."""
     number = re.compile(r"  ([\d,]+)(?: of [\d,]+)?(?:  |$)")
     screen.wait_until(lambda _: number.search(title(screen)), "how many rows there are")
     found = number.search(title(screen))

@@ -32,7 +32,7 @@ def handlers(*streams: io.StringIO) -> Iterator[None]:
         root.handlers[:] = before
 
 
-def test_errors_are_told_when_the_screen_is_free_again() -> None:
+def test_errors_are_reported_when_the_screen_is_free_again() -> None:
     screen, file = _Screen(), io.StringIO()
     with handlers(screen, file):
         with hold_terminal_logging():

@@ -200,7 +200,7 @@ def test_a_view_of_a_broker_that_was_killed_stays(
 
 
 @each_view
-def test_faults_of_a_view_and_of_a_source_are_told_when_the_terminal_is_given_back(
+def test_faults_of_a_view_and_of_a_source_are_reported_when_the_terminal_is_given_back(
     screen: Terminal, server: list[str], place: Place
 ) -> None:
     modes = screen.modes()

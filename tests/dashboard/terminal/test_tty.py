@@ -1,4 +1,4 @@
-"""What the terminal can show, and whose keys it tells."""
+"""What the terminal can show, and whose keys it reports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_it_has_as_many_colours_as_rich_would_say(
     assert Console(force_terminal=True, legacy_windows=False).color_system == names[found]
 
 
-def test_it_has_none_where_nobody_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_has_none_where_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
     assert color_system() is None

@@ -152,7 +152,7 @@ def test_two_sources_that_say_the_same_say_it_once() -> None:
     assert not lines[4].startswith(" !")
 
 
-def test_the_header_tells_of_pauses_and_of_missing_news() -> None:
+def test_the_header_shows_pauses_and_missing_news() -> None:
     model = busy_model()
 
     assert shown(ui(), model).split("\n")[0].endswith(" live")
@@ -215,7 +215,7 @@ def test_so_have_rows_that_are_read_seldom() -> None:
 LONG = "nobody was there; " + "and why " * 40 + "until the end"
 
 
-def test_an_alarm_that_is_cut_says_so_and_the_help_tells_all_of_it() -> None:
+def test_an_alarm_that_is_cut_says_so_and_the_help_has_all_of_it() -> None:
     model = busy_model()
     model.set_alarm("topics", LONG)
     lines = shown(ui("2"), model, (80, 24)).split("\n")
@@ -227,7 +227,7 @@ def test_an_alarm_that_is_cut_says_so_and_the_help_tells_all_of_it() -> None:
     assert LONG in text
 
 
-def test_of_many_alarms_the_number_is_told() -> None:
+def test_of_many_alarms_the_number_is_reported() -> None:
     model = busy_model()
     for number in range(4):
         model.set_alarm(f"{number}", f"fault {number} " + "x" * 200)
@@ -264,7 +264,7 @@ def test_what_is_typed_is_seen_behind_a_label_that_is_longer_than_the_screen() -
     assert "use start, end, an offset" in " ".join(" ".join(lines[-3:-1]).split())
 
 
-def test_a_question_is_told_to_its_end() -> None:
+def test_a_question_is_shown_to_its_end() -> None:
     model = busy_model()
     name = "x" * 60 + "end"
     model.topics.replace({name: filled(TopicRow, name)}, 1.0)
@@ -287,7 +287,7 @@ def test_a_line_that_is_cut_has_a_mark() -> None:
     assert text.split("\n")[2].endswith("long long~")
 
 
-def test_alarms_are_told_in_every_view() -> None:
+def test_alarms_are_reported_in_every_view() -> None:
     model = busy_model()
     model.set_alarm("metrics", "http://127.0.0.1:9404 could not be read: refused")
 
@@ -303,7 +303,7 @@ def test_a_list_that_is_missing_says_why() -> None:
         assert " not available over the Kafka protocol" in shown(ui(key), model)
 
 
-def test_of_rows_that_are_not_here_the_number_is_told() -> None:
+def test_of_rows_that_are_not_here_the_number_is_reported() -> None:
     model = busy_model()
     model.replace_rows("connections", {}, 812, 61.0)
 
@@ -348,7 +348,7 @@ def test_the_chosen_row_stays_in_sight() -> None:
 
 
 @pytest.mark.parametrize("view", ["overview", "topics", "groups", "connections"])
-def test_before_the_first_answer_it_says_whom_it_waits_for(view: str) -> None:
+def test_before_the_first_response_it_says_what_it_waits_for(view: str) -> None:
     model = Model()
     model.about = attrs.evolve(model.about, source="far.example:9092")
     found = Ui(all_views(), view)
@@ -362,7 +362,7 @@ def test_before_the_first_answer_it_says_whom_it_waits_for(view: str) -> None:
     assert "Waiting" not in shown(found, model)
 
 
-def test_why_a_list_could_not_be_read_is_told_in_full() -> None:
+def test_why_a_list_could_not_be_read_is_reported_in_full() -> None:
     model = Model()
     model.topics.mark_failed("nobody was there; " + "and why " * 40 + "until the end")
     found = Ui(all_views(), "topics")

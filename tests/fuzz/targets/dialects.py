@@ -91,7 +91,7 @@ def run(data: bytes) -> None:
 
 
 def _check_answers(dialect: Dialect, frames: list[bytes]) -> None:
-    """What is answered is framed as it came."""
+    """What gets a response is framed as it came."""
     chunks = [chunk for frame in frames for chunk in dialect.frame(frame)]
     written = b"".join(map(bytes, chunks))  # type: ignore[arg-type]  # no file among them
     decoder = dialect.decoder(max(map(len, frames), default=0))

@@ -81,7 +81,8 @@ def answered(pieces: list[bytes], rules: HttpRules) -> list[Told]:
                 if request is None:
                     break
                 response = HttpResponse(PAGE, "text/x")
-            _check(request, response, exchange.send(response))
+            data = exchange.send(response)
+            _check(request, response, data, is_head=exchange._is_head)
             told.append(Told(request, exchange.must_close))
             if exchange.must_close:
                 return told
@@ -90,14 +91,16 @@ def answered(pieces: list[bytes], rules: HttpRules) -> list[Told]:
     raise AssertionError("neither a response nor an end behind the end of the stream")
 
 
-def _check(request: HttpRequest | None, response: HttpResponse, data: bytes) -> None:
+def _check(
+    request: HttpRequest | None, response: HttpResponse, data: bytes, *, is_head: bool
+) -> None:
     """The bytes are one whole response, as a client reads it."""
     assert (request is not None) == (response.status is HTTPStatus.OK)
     if request is not None:
         assert request.path.startswith("/")
         (request.path + "".join(request.parameters)).encode()
     # A refusal may belong to a HEAD; it has a body unless it does.
-    for method in ("HEAD",) if request is not None and request.is_head else ("GET", "HEAD"):
+    for method in ("HEAD",) if request is not None and is_head else ("GET", "HEAD"):
         if _is_response(method, response, data):
             return
     raise AssertionError(data)

@@ -119,7 +119,7 @@ def _check_bearer(server: OAuthBearerServer, rules: TokenRules) -> None:
     name, expires_ms = server.authorization_id, server.expires_ms
     assert name
     assert name == name.strip()
-    name.encode()  # it goes into answers, logs and metrics
+    name.encode()  # it goes into responses, logs and metrics
     assert expires_ms is not None
     assert expires_ms > NOW_MS - rules.clock_skew_ms
 
@@ -150,6 +150,6 @@ def _check_end(server: OAuthBearerServer) -> None:
 
 
 def _check_text(error: AuthenticationError) -> None:
-    """It can be told and logged."""
+    """It can be reported and logged."""
     str(error).encode()
     str(error.__cause__).encode()

@@ -53,5 +53,5 @@ def _send(server: PlainServer, message: bytes) -> bool:
 
 
 def _check_error(error: AuthenticationError) -> None:
-    """What the client is told is one of Kafka's texts; the others are for the log."""
+    """What the client learns is one of Kafka's texts; the others are for the log."""
     assert isinstance(error, CredentialsError) or str(error) in TOLD, error

@@ -197,7 +197,7 @@ def _make_principal(_: str, name: str) -> Principal:
 
 
 def _check_answer(step: Step, frame: bytes, *, is_bare: bool) -> bytes:
-    """An answer is a whole frame, of the request's kind; what the mechanism says in it."""
+    """A response is a whole frame, of the request's kind; what the mechanism says in it."""
     str(step.detail).encode()
     if step.send is None:
         return b""

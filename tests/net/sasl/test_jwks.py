@@ -36,7 +36,7 @@ TIMES = RefreshTimes(refresh_ms=60_000, retry_ms=1000, retry_ms_max=5000)
 
 @contextmanager
 def http_server(status: int, body: bytes, **headers: str) -> Iterator[str]:
-    """A server that answers everything with the same; its URL."""
+    """A server that responds to everything with the same; its URL."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -62,7 +62,7 @@ def http_server(status: int, body: bytes, **headers: str) -> Iterator[str]:
 
 @contextmanager
 def raw_server(answer: list[bytes]) -> Iterator[str]:
-    """A server that answers each connection with the last of these bytes; its URL."""
+    """A server that responds to each connection with the last of these bytes; its URL."""
 
     def serve() -> None:
         with contextlib.suppress(OSError):  # the end of the test
@@ -129,7 +129,7 @@ async def test_keys_of_this_machine_come_through_no_proxy(
         (302, b"", {"Location": "/elsewhere"}, "HTTP Error 302"),
     ],
 )
-async def test_what_a_server_answers_otherwise_is_an_error_at_the_start(
+async def test_any_other_response_of_a_server_is_an_error_at_the_start(
     status: int, body: bytes, headers: dict[str, str], why: str
 ) -> None:
     with http_server(status, body, **headers) as url:
@@ -163,7 +163,7 @@ async def test_a_port_that_is_no_number_is_an_error_at_the_start() -> None:
         await Jwks(f"http://{LOOPBACK}:abc/", TIMES).load()
 
 
-async def test_an_answer_that_is_no_http_keeps_the_keys(
+async def test_a_response_that_is_no_http_keeps_the_keys(
     mock_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     body = key_set(jwk(RSA_KEY, kid="a")).encode()
@@ -190,7 +190,7 @@ async def test_a_file_that_is_not_there_is_an_error_at_the_start(tmp_path: Path)
         await Jwks(url, TIMES).load()
 
 
-async def test_a_server_that_nobody_vouches_for_is_an_error_at_the_start() -> None:
+async def test_a_server_without_a_trusted_certificate_is_an_error_at_the_start() -> None:
     with http_server(200, b"{}") as url:
         secure = url.replace("http:", "https:")
 
@@ -201,7 +201,7 @@ async def test_a_server_that_nobody_vouches_for_is_an_error_at_the_start() -> No
 @pytest.mark.parametrize(
     "url", ["", "keys.json", "/keys", "http://example.org/", "ftp://x/", "https://[::1/"]
 )
-def test_keys_come_only_over_ways_that_nobody_else_can_change(url: str) -> None:
+def test_keys_come_only_over_ways_that_no_third_party_can_change(url: str) -> None:
     with pytest.raises(ConfigError, match=r"jwks\.endpoint\.url"):
         Jwks(url, TIMES)
 

@@ -58,8 +58,8 @@ def test_a_signed_token_gets_in() -> None:
     assert (NOW + 60) * 1000 == server.expires_ms
 
 
-def test_a_refused_token_is_answered_with_the_reason_and_then_fails_with_it() -> None:
-    """A20: the client acknowledges the answer, and only then is it over."""
+def test_a_refused_token_gets_a_response_with_the_reason_and_then_fails_with_it() -> None:
+    """A20: the client acknowledges the response, and only then is it over."""
     server = OAuthBearerServer(SignedTokens(keys().find, TokenRules()))
 
     answer = server.respond(initial("a.b.c"), NOW_MS)
@@ -72,7 +72,7 @@ def test_a_refused_token_is_answered_with_the_reason_and_then_fails_with_it() ->
     assert not server.is_complete
 
 
-def test_a_missing_scope_is_told() -> None:
+def test_a_missing_scope_is_reported() -> None:
     """A20: testInsufficientScope."""
     server = OAuthBearerServer(SignedTokens(keys().find, TokenRules(scopes=("write", "admin"))))
 
@@ -152,7 +152,7 @@ def test_what_is_no_first_message_fails_without_a_reason(message: bytes) -> None
 
 
 @given(st.binary(max_size=80))
-def test_whatever_is_sent_nobody_gets_in(message: bytes) -> None:
+def test_whatever_is_sent_no_client_gets_in(message: bytes) -> None:
     server = OAuthBearerServer(SignedTokens(keys().find, TokenRules()))
     for token in (message, b"n,,\x01auth=Bearer " + message + b"\x01\x01"):
         try:
@@ -219,7 +219,7 @@ def test_what_is_wrong_with_a_token_is_found(token: str, reason: str) -> None:
     assert reason in str(caught.value)
 
 
-def test_what_a_token_says_that_nobody_has_signed_is_logged_as_plain_text() -> None:
+def test_what_an_unsigned_token_says_is_logged_as_plain_text() -> None:
     token = jwt.encode({}, RSA_KEY, "RS256", {"crit": ["\ud800\n"], "kid": "rsa"})
 
     with pytest.raises(TokenError) as caught:

@@ -1,4 +1,4 @@
-"""PLAIN: what is let in, what is told, and what is not."""
+"""PLAIN: what is let in, what is reported, and what is not."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_right_password_is_let_in(name: str, password: str, with_id: bool) -
         ),
     ],
 )
-def test_others_are_told_what_kafka_tells_them(token: bytes, told: str) -> None:
+def test_others_get_what_kafka_sends_them(token: bytes, told: str) -> None:
     """A2: wrong password, unknown or missing user, missing password."""
     begun = server()
 
@@ -92,7 +92,7 @@ def test_an_empty_password_of_an_unknown_user_is_no_way_in() -> None:
 
 
 def test_the_text_of_a_verifier_that_fails_does_not_reach_the_client() -> None:
-    """A6: only deliberate messages are told."""
+    """A6: only deliberate messages are reported."""
 
     def verify(_name: str, _password: str) -> bool:
         raise RuntimeError("the password of the directory is hunter2")
@@ -110,7 +110,7 @@ def test_nothing_follows_the_end() -> None:
 
 
 @given(st.binary(max_size=50))
-def test_whatever_is_sent_nobody_else_gets_in(token: bytes) -> None:
+def test_whatever_is_sent_no_other_client_gets_in(token: bytes) -> None:
     begun = server()
     try:
         begun.respond(token, 0)

@@ -29,7 +29,7 @@ MECHANISMS = list(HASHES)
 
 
 def exchange(server: ScramServer, mechanism: str, name: str, password: str) -> tuple[bytes, bytes]:
-    """Both answers of the server to a client that follows the rules."""
+    """Both responses of the server to a client that follows the rules."""
     client = ScramClient([mechanism], name, password)
     first = server.respond(client.get_client_first().encode(), 0)
     client.set_server_first(first.decode())
@@ -229,7 +229,7 @@ def test_nothing_follows_a_failure_or_the_end() -> None:
 
 
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=4), st.booleans())
-def test_whatever_is_sent_nobody_gets_in(messages: list[bytes], begin_well: bool) -> None:
+def test_whatever_is_sent_no_client_gets_in(messages: list[bytes], begin_well: bool) -> None:
     server = server_for("SCRAM-SHA-256", {})
     if begin_well:
         messages.insert(0, b"n,,n=a,r=b")

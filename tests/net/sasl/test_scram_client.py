@@ -102,7 +102,7 @@ def _answer(client: ScramClient, **changes: str) -> bytes:
         ({"s": "abcde"}, "not BASE64"),
     ],
 )
-def test_first_answer_that_breaks_the_rules(changes: dict[str, str], expected: str) -> None:
+def test_first_response_that_breaks_the_rules(changes: dict[str, str], expected: str) -> None:
     client = ScramClient(ScramPassword("SCRAM-SHA-256", "alice", "secret"))
 
     with pytest.raises(AuthenticationError, match=expected):
@@ -110,7 +110,7 @@ def test_first_answer_that_breaks_the_rules(changes: dict[str, str], expected: s
     assert not client.is_complete
 
 
-def test_answer_that_adds_nothing_to_our_nonce() -> None:
+def test_response_that_adds_nothing_to_our_nonce() -> None:
     client = ScramClient(ScramPassword("SCRAM-SHA-256", "alice", "secret"))
     nonce = client.first().decode().rpartition("r=")[2]
 
@@ -127,7 +127,7 @@ def test_answer_that_adds_nothing_to_our_nonce() -> None:
         (b"\xff", "not UTF-8"),
     ],
 )
-def test_last_answer_that_breaks_the_rules(final: bytes, expected: str) -> None:
+def test_last_response_that_breaks_the_rules(final: bytes, expected: str) -> None:
     client = ScramClient(ScramPassword("SCRAM-SHA-256", "alice", "secret"))
     client.respond(_answer(client))
 
@@ -149,7 +149,7 @@ def test_a_password_is_salted_once_for_all_brokers_of_a_cluster(
 
 
 @given(st.binary(max_size=100), st.booleans())
-def test_whatever_a_broker_says_is_an_answer_or_an_authentication_error(
+def test_whatever_a_broker_says_is_a_response_or_an_authentication_error(
     challenge: bytes, is_last: bool
 ) -> None:
     client = ScramClient(ScramPassword("SCRAM-SHA-256", "alice", "secret"))

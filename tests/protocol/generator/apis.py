@@ -120,7 +120,7 @@ REMOVED_API_KEYS: Final = {
 
 #: Request fields that Kafka's schema calls ignorable: a version that lacks one drops its value.
 #: Any other request field raises when it is set and the version lacks it. Fields of responses are
-#: all ignorable here: a broker answers with what the asker's version can carry.
+#: all ignorable here: a broker responds with what the asker's version can carry.
 IGNORABLE: Final = frozenset(
     {
         ("ApiVersionsRequest", "client_software_name"),

@@ -41,7 +41,7 @@ NOT_SERVED: Final = {
     "txn_offset_commit": _TRANSACTIONS,
     "describe_transactions": _TRANSACTIONS,
     "list_transactions": _TRANSACTIONS,
-    "describe_producers": "the state of producers is not told",
+    "describe_producers": "the state of producers is not reported",
     "describe_acls": _ACLS,
     "create_acls": _ACLS,
     "delete_acls": _ACLS,

@@ -50,7 +50,7 @@ class Decoder:
         with write.indented("except MALFORMED as error:"):
             write(f'raise malformed("{struct.name}", error) from error')
         # Slices never raise, but positions only grow: what was read past the end shows here. Bytes
-        # behind the message are passed over, as Kafka does: librdkafka 2.16 sends 3 with Metadata.
+        # after the message are passed over, as Kafka does: librdkafka 2.16 sends 3 with Metadata.
         with write.indented("if pos > size:"):
             write(f'raise bad_end("{struct.name}", pos - size)')
         write("return message")

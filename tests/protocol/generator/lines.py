@@ -36,7 +36,7 @@ class Formats:
         """Writers of a run with arrays of numbers, to be indexed by their counts on the wire.
 
         Args:
-            codes: the format, with ``n`` behind each count and before the code of its numbers.
+            codes: the format, with ``n`` after each count and before the code of its numbers.
         """
         self._array_writers.add(codes)
         return _format_name("PA", codes)
@@ -95,7 +95,7 @@ class Lines:
 
 
 def wrap(line: str) -> list[str]:
-    """Break a line that is too long: at a read's targets, ``and``, in a call, or behind ``=``."""
+    """Break a line that is too long: at a read's targets, ``and``, in a call, or after ``=``."""
     if len(line) <= WIDTH:
         return [line]
     indent = line[: len(line) - len(line.lstrip())]

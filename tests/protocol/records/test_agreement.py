@@ -63,7 +63,7 @@ int64 = st.sampled_from([0, NOW, -1, 2**63 - 1, -(2**63)]) | st.integers(-(2**63
 def test_any_bytes(body: bytes, count: int, base_offset: int, base_timestamp: int) -> None:
     batch = batch_around(body, count, base_offset, base_timestamp)
 
-    # Of several faults either may be told.
+    # Of several faults either may be reported.
     assert accepted(outcome(batch, pure_reader)) == accepted(outcome(batch, typed_reader))
 
 

@@ -169,7 +169,7 @@ def test_a_new_partition_is_read_from_its_begin() -> None:
         ({T0: 2, T1: 0}, {T0: 1, T1: 1}, {}, OffsetChangedError, "from 2 to 1", [(1, 0, 1)]),
     ],
 )
-def test_what_is_lost_is_told_and_the_rest_is_read(
+def test_what_is_lost_is_reported_and_the_rest_is_read(
     start: Offsets,
     end: Offsets,
     earliest: Offsets,

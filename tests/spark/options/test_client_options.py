@@ -90,7 +90,7 @@ def test_a_value_that_is_not_allowed_is_refused(key: str, text: str, message: st
 
 
 @pytest.mark.parametrize("servers", ["host", "host:0", "host:9092,host2:port", ","])
-def test_servers_that_nobody_can_reach_are_refused(servers: str) -> None:
+def test_unreachable_servers_are_refused(servers: str) -> None:
     """At the load, not after the time of a connect."""
     with pytest.raises(ConfigError, match=r"option kafka\.bootstrap\.servers"):
         source(**{"bootstrap.servers": servers})
@@ -176,7 +176,7 @@ def test_a_secret_is_in_no_error() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_what_only_groups_need_has_no_meaning_and_that_is_told(
+def test_what_only_groups_need_has_no_meaning_and_that_is_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.INFO, "trionet"):

@@ -34,7 +34,7 @@ def test_a_topic_may_be_given_for_all_rows(options: dict[str, str], topic: str |
         (SERVERS | {"subscribe": "t"}, "subscribe: not an option of a sink, only of a source"),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_written(
+def test_a_mistake_is_reported_before_anything_is_written(
     options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:

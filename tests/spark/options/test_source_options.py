@@ -287,7 +287,7 @@ def test_a_batch_ends_where_the_most_preferred_option_says(
 @pytest.mark.parametrize(
     "option", ["startingOffsets", "startingOffsetsByTimestamp", "endingOffsets"]
 )
-def test_wrong_json_is_told_with_its_option(option: str) -> None:
+def test_wrong_json_is_reported_with_its_option(option: str) -> None:
     assert f"{option}: expected e.g. " in refusal(NEEDED | {option: '{"t":7}'}, is_stream=False)
 
 
@@ -358,7 +358,7 @@ def test_a_group_is_only_a_name_and_says_so(caplog: pytest.LogCaptureFixture) ->
     assert ["kafka.group.id", "groupIdPrefix"] == [text.split()[0] for text in caplog.messages]
 
 
-def test_who_only_tries_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_trial_reports_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """Spark does not say at a load whether it is of a batch or of a stream."""
     options = NEEDED | {
         "maxOffsetsPerTrigger": "5",

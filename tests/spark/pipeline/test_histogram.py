@@ -20,14 +20,14 @@ UINT32_MAX = (1 << 32) - 1
 TIMES = st.integers(0, UINT32_MAX) | st.integers(0, 1000)
 
 
-def test_small_numbers_are_told_as_they_are() -> None:
+def test_small_numbers_are_reported_as_they_are() -> None:
     numbers = np.arange(EXACT_BELOW)
 
     assert numbers.tolist() == middle(bucket(numbers)).tolist()
 
 
 @given(TIMES)
-def test_a_number_is_told_within_the_error(number: int) -> None:
+def test_a_number_is_reported_within_the_error(number: int) -> None:
     told = int(middle(bucket(np.array([number])))[0])
 
     assert abs(told - number) <= ERROR_MAX * number
@@ -58,7 +58,7 @@ def test_the_percentile_of_nothing_is_0(per_mille: int) -> None:
     assert 0 == percentile(nothing, nothing, per_mille)
 
 
-def test_histograms_one_behind_the_other_do_not_mix() -> None:
+def test_histograms_one_after_the_other_do_not_mix() -> None:
     buckets, counts = np.array([3, 9, 1, 100]), np.array([9, 1, 1, 1])
     bounds = np.array([0, 2, 2, 4])
 

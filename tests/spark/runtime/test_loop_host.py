@@ -79,7 +79,7 @@ def test_what_is_leased_is_opened_once_for_all_its_users(loop: LoopHost) -> None
     assert 2 == things.closed
 
 
-def test_what_was_dropped_is_closed_behind_its_last_user(loop: LoopHost) -> None:
+def test_what_was_dropped_is_closed_after_its_last_user(loop: LoopHost) -> None:
     things = Things()
 
     async def drop() -> tuple[int, int, int]:
@@ -114,7 +114,7 @@ def test_what_cannot_be_opened_is_tried_again_by_the_next(loop: LoopHost) -> Non
     assert "open" == loop.call(lease)
 
 
-async def test_what_nobody_uses_is_closed_after_a_while(autojump_clock: trio.abc.Clock) -> None:
+async def test_what_is_not_used_is_closed_after_a_while(autojump_clock: trio.abc.Clock) -> None:
     del autojump_clock
     things = Things()
     it = LoopHost.__new__(LoopHost)  # its parts in this loop, whose time is virtual

@@ -183,7 +183,7 @@ def test_rows_some_of_which_have_no_key_are_left_to_the_producer() -> None:
     assert [b"k", None] == (rows.keys or [])[:2]
 
 
-def test_nobody_is_asked_for_the_partitions_of_few_rows() -> None:
+def test_no_broker_is_asked_for_the_partitions_of_few_rows() -> None:
     """Of each topic, of which a batch may have a thousand."""
     names = [f"t{number % 3}" for number in range(3 * (ROWS_OF_PARTITION_MIN - 1))]
     columns = {"topic": names, "key": [b"k"] * len(names), "value": ["x"] * len(names)}

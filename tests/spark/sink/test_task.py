@@ -53,7 +53,7 @@ def texts(*values: str | None, **columns: object) -> Batch:
     return pa.record_batch({"value": pa.array(values, pa.string()), **columns})
 
 
-def test_a_task_tells_what_it_has_written(cluster: ThreadedBroker) -> None:
+def test_a_task_reports_what_it_has_written(cluster: ThreadedBroker) -> None:
     first = write_task(options_of(cluster), iter([texts("1", "2"), texts("3")])).written
     second = write_task(options_of(cluster), iter([texts("4")])).written
 
@@ -64,7 +64,7 @@ def test_a_task_tells_what_it_has_written(cluster: ThreadedBroker) -> None:
     assert [b"1", b"2", b"3", b"4"] == [each.value for each in records_of(cluster, "t", 4)]
 
 
-def test_a_task_without_rows_connects_to_nobody() -> None:
+def test_a_task_without_rows_connects_to_no_broker() -> None:
     """Spark runs a task for an empty partition, too."""
     options = SinkOptions.parse({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"})
 
@@ -220,7 +220,7 @@ def test_writers_are_made_without_a_connection_and_can_be_sent() -> None:
         (SERVERS | {"topic": "t"}, schema_of(value=IntegerType()), SinkColumnsError),
     ],
 )
-def test_mistakes_are_told_before_anything_is_written(
+def test_mistakes_are_reported_before_anything_is_written(
     options: dict[str, str], schema: StructType, error: type[Exception]
 ) -> None:
     for make in (
@@ -236,7 +236,7 @@ def test_a_topic_cannot_be_overwritten() -> None:
         batch_writer(SERVERS, schema_of(value=BinaryType()), overwrite=True)
 
 
-def test_what_was_written_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_was_written_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "trionet.spark")
     schema = schema_of(topic=StringType(), value=BinaryType())
     messages: list[WriterCommitMessage | None] = [

@@ -151,7 +151,7 @@ def test_a_batch_that_is_cut_short_is_left_to_the_next_fetch() -> None:
     assert (0, 2) == bounds(data)
 
 
-def test_a_wrong_checksum_is_an_error_unless_nobody_looks() -> None:
+def test_a_wrong_checksum_is_an_error_unless_it_is_not_checked() -> None:
     data = bytearray(sent(5, 2))
     data[-2] ^= 1
 
@@ -160,7 +160,7 @@ def test_a_wrong_checksum_is_an_error_unless_nobody_looks() -> None:
     assert [5, 6] == offsets(decoded(bytes(data), checks_crcs=False))
 
 
-def test_what_is_broken_behind_the_range_is_nobodys_error() -> None:
+def test_what_is_broken_after_the_range_is_no_error() -> None:
     data = bytearray(sent(0, 2) + sent(2, 2))
     data[-2] ^= 1
 

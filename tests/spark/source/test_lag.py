@@ -63,7 +63,7 @@ def test_what_waits_is_the_difference_to_the_latest(
         {"sources": [{}]},
     ],
 )
-def test_who_has_nothing_to_tell_is_left_out(progress: dict[str, object] | None) -> None:
+def test_what_has_nothing_to_report_is_left_out(progress: dict[str, object] | None) -> None:
     """ME3: no end, no latest, or another kind of source."""
     assert [] == lag(progress)
 
@@ -85,7 +85,7 @@ def test_nothing_waits_less_than_nothing(end: Offsets, latest: Offsets, expected
     assert expected == actual.partitions
 
 
-def test_each_source_is_told_of_by_itself() -> None:
+def test_each_source_is_reported_by_itself() -> None:
     sources = [source({}, to_plain({T: 2}), "one"), source({}, to_plain({U: 3}), "two")]
 
     actual = lag({"sources": sources})

@@ -48,7 +48,7 @@ def tell(progress: dict[str, object], warn_offsets: int | None = None) -> None:
 @pytest.mark.parametrize(
     ("name", "shown"), [("mine", "mine"), (None, "00000000-0000-0000-0000-000000000007")]
 )
-def test_each_batch_tells_how_far_its_sources_are_behind(
+def test_each_batch_reports_how_far_its_sources_are_behind(
     name: str | None, shown: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "trionet.spark"):
@@ -71,7 +71,7 @@ def test_much_is_a_warning(
     assert [level] == [record.levelno for record in caplog.records]
 
 
-def test_a_source_of_another_kind_is_not_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_source_of_another_kind_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
     other = SOURCE | {"endOffset": 3, "latestOffset": 7}
     with caplog.at_level(logging.INFO, "trionet.spark"):
         tell(PROGRESS | {"sources": [other]})

@@ -194,7 +194,7 @@ def test_a_connection_that_is_cut_is_made_again(cluster: ThreadedBroker, topic: 
     assert 10 == len(found)
 
 
-def test_a_refusal_is_told_at_once(cluster: ThreadedBroker, topic: str) -> None:
+def test_a_refusal_is_reported_at_once(cluster: ThreadedBroker, topic: str) -> None:
     cluster.faults.fail("Fetch", "TOPIC_AUTHORIZATION_FAILED", topic=topic)
 
     with pytest.raises(ApiError, match="TOPIC_AUTHORIZATION_FAILED"):
@@ -272,7 +272,7 @@ def test_records_that_were_deleted_are_lost(cluster: ThreadedBroker, topic: str)
         values(options_of(cluster, topic), wanted)
 
 
-def test_with_fail_on_data_loss_false_reading_goes_on_behind_them(
+def test_with_fail_on_data_loss_false_reading_goes_on_after_them(
     cluster: ThreadedBroker, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     wanted = planned(cluster, topic, 2, 8)
@@ -295,7 +295,7 @@ def test_nothing_outside_of_the_range_is_read_in_place_of_what_is_lost(
     assert [] == values(options, planned(cluster, topic, 12, 15))  # a log that was cut
 
 
-def test_a_range_behind_the_end_is_lost(cluster: ThreadedBroker, topic: str) -> None:
+def test_a_range_beyond_the_end_is_lost(cluster: ThreadedBroker, topic: str) -> None:
     with pytest.raises(UnreadRangeError, match="its log starts at 0 and ends at 10"):
         values(options_of(cluster, topic), planned(cluster, topic, 12, 15))
 

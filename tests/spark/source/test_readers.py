@@ -63,7 +63,7 @@ def test_where_a_query_begins_stays_however_often_it_is_asked(
     assert {topic: {"0": 5}} == reader.latestOffset(first, reader.getDefaultReadLimit())
 
 
-def test_the_latest_offsets_are_told_without_asking_again(
+def test_the_latest_offsets_are_reported_without_asking_again(
     broker: ThreadedBroker, topic: str
 ) -> None:
     reader = opened(broker, subscribe=topic)
@@ -221,7 +221,7 @@ BY = {
 @pytest.mark.parametrize("loss", ["true", "false"])
 @pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize("begin", FROM)
-def test_a_query_begins_where_it_is_told(
+def test_a_query_begins_where_its_options_say(
     broker: ThreadedBroker, topic: str, begin: str, by: str, loss: str
 ) -> None:
     """SB2, SB4, SB5, SB7, SB8, SB9, SB10, SB11, SB12, SB13, SB14, SB15, SB16: by every way."""

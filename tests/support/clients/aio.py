@@ -139,7 +139,7 @@ class Aiokafka(Client, Admin):
 
 
 def _raise_errors(results: Sequence[Sequence[Any]]) -> None:
-    """aiokafka's admin client gives answers as they came, with their error codes."""
+    """aiokafka's admin client gives responses as they came, with their error codes."""
     refused = [result for result in results if result[1] != 0]
     if refused:
         raise RuntimeError(f"refused: {refused}")

@@ -65,7 +65,7 @@ class KafkaJs(Client, Admin):
             self.resources = stack.pop_all()
 
     def ask(self, command: str, *arguments: object) -> Any:
-        """What a command of the program answers; raises with the client's own error."""
+        """What a command of the program responds; raises with the client's own error."""
         stdin = self._process.stdin
         assert stdin is not None
         stdin.write(json.dumps([command, *arguments]).encode() + b"\n")

@@ -19,10 +19,10 @@ class Seen:
     """What a client saw of one topic.
 
     Attributes:
-        written: the offsets of its answers, by the producer's ``acks``.
+        written: the offsets of its responses, by the producer's ``acks``.
         read: offset, milliseconds since the first record, key and value of each record.
         committed: where its group goes on.
-        ends: the first offset and the one behind the last.
+        ends: the first offset and the one after the last.
         time: offset and milliseconds of the first record that is as new as the sixth.
     """
 

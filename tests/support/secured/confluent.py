@@ -20,7 +20,7 @@ class Confluent(SecuredClient):
         Failure.WRONG_PASSWORD: ("_AUTHENTICATION", r"Authentication failed"),
         Failure.BAD_TOKEN: ("_AUTHENTICATION", r'"status":"invalid_token"'),
         # The second is what it calls an error of the very first step of a handshake. It is in that
-        # step if the broker's answer comes before it looks, which it does on a busy machine.
+        # step if the broker's response comes before it looks, which it does on a busy machine.
         Failure.EXPIRED_SERVER: ("_SSL|_TRANSPORT", r"certificate verify failed"),
         Failure.OTHER_HOST: ("_SSL|_TRANSPORT", r"certificate verify failed"),
         # Under TLS 1.3 a client learns of it after the handshake, from its first read.

@@ -1,4 +1,4 @@
-"""Brokers with TLS and SASL for tests: what a client is told is what it needs."""
+"""Brokers with TLS and SASL for tests: what a client learns is what it needs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def with_aiokafka(config: dict[str, Any]) -> None:
         ("aiokafka", with_aiokafka),
     ],
 )
-def test_a_client_connects_with_what_it_is_told(
+def test_a_client_connects_with_the_address_that_it_learns(
     tls: bool, sasl: str | None, client: str, produce: Any
 ) -> None:
     with trionet.testing.broker(topics=["t"], tls=tls, sasl=sasl) as broker:
@@ -93,7 +93,7 @@ def test_a_client_without_it_is_not_let_in(kind: Any, spoilt: dict[str, Any]) ->
         assert [] == broker.requests("Metadata")
 
 
-def test_what_is_no_mechanism_or_client_is_told() -> None:
+def test_what_is_no_mechanism_or_client_is_reported() -> None:
     with pytest.raises(ConfigError, match="allowed: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
         trionet.testing.broker(sasl="plain").__enter__()
     with pytest.raises(ValueError, match="allowed: confluent-kafka, kafka-python, aiokafka"):
@@ -108,7 +108,7 @@ def test_a_listener_of_the_tests_own_is_refused_beside_it() -> None:
         assert {} == broker.topics()
 
 
-def test_without_trustme_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_trustme_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     from trionet.testing.brokers import _secured as secured
 
     secured._certificates.cache_clear()

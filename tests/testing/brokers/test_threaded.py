@@ -222,7 +222,7 @@ def test_nothing_is_left_when_the_block_has_ended() -> None:
             read(client)
 
 
-def test_a_call_that_waits_is_answered_at_the_end() -> None:
+def test_a_call_that_waits_gets_a_response_at_the_end() -> None:
     with trionet.testing.broker() as broker:
         client = BlockingClient(broker.bootstrap_servers)
         produce(client, b"a")
@@ -278,7 +278,7 @@ def test_a_question_that_brings_the_broker_down_is_given_up() -> None:
         broker._call(exit_there)
 
 
-def test_a_broker_that_has_ended_answers_no_more_questions() -> None:
+def test_a_broker_that_has_ended_handles_no_more_requests() -> None:
     with trionet.testing.broker() as broker:
         pass
 

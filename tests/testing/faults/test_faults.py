@@ -75,7 +75,7 @@ def test_a_fault_meets_one_request_and_says_which(
     ],
     ids=str,
 )
-def test_a_fault_meets_what_it_is_told_to(
+def test_a_fault_meets_what_it_is_made_for(
     broker: ThreadedBroker, peer: BlockingRawPeer, meets: Any, hit: list[bool]
 ) -> None:
     fault = broker.faults.fail("Produce", "REQUEST_TIMED_OUT", **meets)
@@ -99,7 +99,7 @@ def test_a_fault_of_one_connection_leaves_another_alone(
     assert 1 == fault.hits
 
 
-def test_faults_are_met_in_the_order_in_which_they_were_told(
+def test_faults_are_met_in_the_order_in_which_they_were_added(
     broker: ThreadedBroker, peer: BlockingRawPeer
 ) -> None:
     broker.faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", times=2)
@@ -110,7 +110,7 @@ def test_faults_are_met_in_the_order_in_which_they_were_told(
     assert [6, 6, 7, 0] == codes
 
 
-def test_a_delay_lets_a_request_go_on_to_the_faults_told_later(
+def test_a_delay_lets_a_request_go_on_to_the_faults_added_later(
     broker: ThreadedBroker, peer: BlockingRawPeer
 ) -> None:
     slow = broker.faults.delay("Produce", 0.001, times=None)
@@ -140,7 +140,7 @@ def test_a_fault_of_a_topic_meets_a_request_for_all_topics(
     assert 1 == fault.hits
 
 
-def test_a_fault_of_a_topic_is_in_the_answer_of_all_offsets(
+def test_a_fault_of_a_topic_is_in_the_response_of_all_offsets(
     broker: ThreadedBroker, peer: BlockingRawPeer
 ) -> None:
     committed = [OffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
@@ -221,7 +221,7 @@ def test_a_fault_that_could_never_be_met_is_refused(
 # What it does with them.
 
 
-def test_a_request_is_answered_with_what_the_test_says(
+def test_a_request_gets_the_response_that_the_test_says(
     broker: ThreadedBroker, peer: BlockingRawPeer
 ) -> None:
     broker.faults.respond("Metadata", MetadataResponse(cluster_id="mine"))
@@ -308,7 +308,7 @@ async def test_a_delayed_request_is_done_when_its_time_has_come(
 
 
 @pytest.mark.parametrize("executed", [False, True])
-def test_a_request_that_is_swallowed_has_no_answer_until_the_broker_ends(executed: bool) -> None:
+def test_a_request_that_is_swallowed_has_no_response_until_the_broker_ends(executed: bool) -> None:
     with (
         nothing_left_behind(),
         trionet.testing.broker(topics={"t": 1}) as broker,
@@ -320,7 +320,7 @@ def test_a_request_that_is_swallowed_has_no_answer_until_the_broker_ends(execute
         if executed:
             broker.wait_for_records("t")
 
-        peer.send(METADATA, 12)  # behind it, nothing is read any more
+        peer.send(METADATA, 12)  # after it, nothing is read any more
         with raw_peer(broker.bootstrap_servers) as other:
             assert error_codes.NONE == produce(other)
 
@@ -329,7 +329,7 @@ def test_a_request_that_is_swallowed_has_no_answer_until_the_broker_ends(execute
         assert [b"a"] * (1 + executed) == broker.values("t")
 
 
-def test_a_broker_with_a_swallowed_request_stops_without_waiting_for_its_answer() -> None:
+def test_a_broker_with_a_swallowed_request_stops_without_waiting_for_its_response() -> None:
     with trionet.testing.broker() as broker:
         broker.faults.swallow("Metadata")
         with raw_peer(broker.bootstrap_servers) as peer:
@@ -345,7 +345,7 @@ def test_a_broker_with_a_swallowed_request_stops_without_waiting_for_its_answer(
 
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("executed", [False, True])
-def test_the_connection_is_closed_in_place_of_an_answer(
+def test_the_connection_is_closed_in_place_of_a_response(
     broker: ThreadedBroker, peer: BlockingRawPeer, executed: bool, reset: bool
 ) -> None:
     broker.faults.close("Produce", executed=executed, reset=reset)
@@ -360,7 +360,7 @@ def test_the_connection_is_closed_in_place_of_an_answer(
     assert ([b"a"] if executed else []) == broker.values("t")
 
 
-def test_a_connection_is_closed_though_the_answer_would_have_come_later(
+def test_a_connection_is_closed_though_the_response_would_have_come_later(
     broker: ThreadedBroker, peer: BlockingRawPeer
 ) -> None:
     broker.faults.close("Fetch", executed=True)
@@ -372,7 +372,7 @@ def test_a_connection_is_closed_though_the_answer_would_have_come_later(
     assert b"" == peer.receive_to_end()
 
 
-def test_a_produce_without_answer_that_waits_for_the_disk_ends_as_the_fault_says(
+def test_a_produce_without_response_that_waits_for_the_disk_ends_as_the_fault_says(
     tmp_path: Path,
 ) -> None:
     topics = {"t": {"flush_messages": 1}}
@@ -388,7 +388,7 @@ def test_a_produce_without_answer_that_waits_for_the_disk_ends_as_the_fault_says
         assert [b"a"] == broker.values("t")
 
 
-def test_errors_in_answers_are_counted_as_without_a_test(
+def test_errors_in_responses_are_counted_as_without_a_test(
     broker: ThreadedBroker, peer: BlockingRawPeer
 ) -> None:
     counts = broker._broker._apis.counts
@@ -403,7 +403,7 @@ def test_errors_in_answers_are_counted_as_without_a_test(
 
 
 @pytest.mark.parametrize(("at", "part"), [(6, None), (0.5, 0.5), (0, None), (10**6, 1.0)])
-def test_an_answer_is_cut_in_the_middle_of_its_frame(
+def test_a_response_is_cut_in_the_middle_of_its_frame(
     broker: ThreadedBroker, peer: BlockingRawPeer, at: float, part: float | None
 ) -> None:
     broker.seed("t", [{"value": "a" * 100_000, "partition": 0}])
@@ -419,7 +419,7 @@ def test_an_answer_is_cut_in_the_middle_of_its_frame(
     assert (whole - 4).to_bytes(4, "big").startswith(received[:4])
 
 
-def test_a_client_is_told_to_wait(broker: ThreadedBroker, peer: BlockingRawPeer) -> None:
+def test_a_client_is_asked_to_wait(broker: ThreadedBroker, peer: BlockingRawPeer) -> None:
     fault = broker.faults.throttle("Metadata", 4321)
 
     answers = [peer.call(METADATA, 12).throttle_time_ms for _ in range(2)]
@@ -428,7 +428,7 @@ def test_a_client_is_told_to_wait(broker: ThreadedBroker, peer: BlockingRawPeer)
     assert 1 == fault.hits
 
 
-async def test_a_client_that_is_told_to_wait_is_not_read_for_as_long(
+async def test_a_client_that_is_asked_to_wait_is_not_read_for_as_long(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with (

@@ -58,7 +58,7 @@ def test_a_connection_in_memory_is_closed_or_reset(reset: bool) -> None:
     assert 1 + reset == ends.count("reset")
 
 
-def test_an_answer_in_memory_is_cut() -> None:
+def test_a_response_in_memory_is_cut() -> None:
     async def main(network: MemoryNetwork) -> None:
         async with trionet.open_broker(network=network) as broker:
             control(broker).faults.cut("Metadata", at=10)

@@ -81,7 +81,7 @@ def test_a_condition_may_not_wait_for_the_broker(
         (BROKEN_ANSWER, Exception, "int"),
     ],
 )
-def test_a_body_that_cannot_be_made_is_told_and_the_request_is_done(
+def test_a_body_that_cannot_be_made_is_reported_and_the_request_is_done(
     broker: ThreadedBroker, peer: BlockingRawPeer, body: Any, error: type[Exception], text: str
 ) -> None:
     fault = broker.faults.respond("Metadata", body, times=None)
@@ -95,7 +95,7 @@ def test_a_body_that_cannot_be_made_is_told_and_the_request_is_done(
     fault.remove()  # it is told once
 
 
-def test_a_condition_that_fails_is_told_at_the_end_of_its_block_and_the_request_is_done(
+def test_a_condition_that_fails_is_reported_at_the_end_of_its_block_and_the_request_is_done(
     broker: ThreadedBroker, peer: BlockingRawPeer
 ) -> None:
     def use_one() -> None:
@@ -107,7 +107,7 @@ def test_a_condition_that_fails_is_told_at_the_end_of_its_block_and_the_request_
         use_one()
 
 
-def test_a_condition_that_fails_is_told_at_the_end_of_the_broker() -> None:
+def test_a_condition_that_fails_is_reported_at_the_end_of_the_broker() -> None:
     def use_one() -> None:
         with (
             trionet.testing.broker() as broker,
@@ -121,7 +121,7 @@ def test_a_condition_that_fails_is_told_at_the_end_of_the_broker() -> None:
         use_one()
 
 
-def test_an_error_of_the_test_tells_of_a_condition_that_failed_before() -> None:
+def test_an_error_of_the_test_mentions_a_condition_that_failed_before() -> None:
     def use_one() -> None:
         with (
             trionet.testing.broker() as broker,
@@ -138,7 +138,7 @@ def test_an_error_of_the_test_tells_of_a_condition_that_failed_before() -> None:
     assert "failed before: ZeroDivisionError('in the test')" in note
 
 
-async def test_in_trio_it_is_told_when_faults_are_removed() -> None:
+async def test_in_trio_it_is_reported_when_faults_are_removed() -> None:
     async with (
         trionet.open_broker() as broker,
         open_raw_peer(broker.bootstrap_servers) as peer,

@@ -55,7 +55,7 @@ BY_ITEM = {
     api_keys.DELETE_GROUPS,
     api_keys.DESCRIBE_TOPIC_PARTITIONS,
 }
-# What has no answer before the broker has looked, and what is a part of the authentication.
+# What has no response before the broker has looked, and what is a part of the authentication.
 NOT_REFUSED = (api_keys.DESCRIBE_LOG_DIRS, api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE)
 VERSIONS = [
     pytest.param(api.key, version, id=f"{api_keys.name_of(api.key)}-{version}")
@@ -212,7 +212,7 @@ async def test_an_error_of_a_fetch_session_stands_at_the_top() -> None:
         assert [] == answer.responses
 
 
-async def test_metadata_with_an_error_still_tells_of_the_brokers() -> None:
+async def test_metadata_with_an_error_still_names_the_brokers() -> None:
     async with trionet.open_broker() as broker, connect(broker.bootstrap_servers) as client:
         control = trionet.testing.control(broker)
         await create_topic(client, "t")
@@ -238,7 +238,7 @@ async def test_what_was_done_all_the_same_can_be_said_to_have_failed() -> None:
 
 
 @pytest.mark.parametrize("executed", [False, True])
-async def test_a_produce_that_awaits_no_answer_loses_its_connection(executed: bool) -> None:
+async def test_a_produce_that_awaits_no_response_loses_its_connection(executed: bool) -> None:
     async with trionet.open_broker() as broker, connect(broker.bootstrap_servers) as client:
         control = trionet.testing.control(broker)
         await control.create_topic("t")

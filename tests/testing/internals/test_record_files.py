@@ -53,7 +53,9 @@ def test_a_line_is_a_record(tmp_path: Path, line: str, record: NewRecord) -> Non
         ('{"topic": "t"', "delimiter"),
     ],
 )
-def test_a_line_that_is_none_is_told_by_its_number(tmp_path: Path, line: str, text: str) -> None:
+def test_a_line_that_is_none_is_reported_by_its_number(
+    tmp_path: Path, line: str, text: str
+) -> None:
     file = tmp_path / "records.jsonl"
     file.write_text(f'{{"topic": "t", "value": "a"}}\n{line}\n', "utf-8")
 

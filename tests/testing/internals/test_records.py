@@ -164,7 +164,7 @@ def test_records_on_a_disk_are_flushed_where_the_topic_says_so(tmp_path: Any) ->
         assert [b"a"] == broker.values("t")
 
 
-def test_what_is_not_there_is_told(broker: ThreadedBroker) -> None:
+def test_what_is_not_there_is_reported(broker: ThreadedBroker) -> None:
     with pytest.raises(LookupError, match="topic u does not exist; topics: t"):
         broker.records("u")
     with pytest.raises(LookupError, match="partition 3 does not exist; topic t has 3 partitions"):

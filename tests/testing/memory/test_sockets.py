@@ -41,7 +41,7 @@ class Ends:
         self.readiness = readiness
 
     async def events(self) -> int:
-        """What the next poll with something to tell says of the near end."""
+        """What the next poll with something to report says of the near end."""
         with trio.fail_after(5):
             while not (events := self.readiness.poll()):
                 await self.readiness.park()
@@ -147,7 +147,7 @@ async def wait_readable(network: Network, sock: Any) -> None:
         readiness.unregister(sock.fileno())
 
 
-async def test_end_of_stream_comes_behind_the_bytes_and_the_other_way_stays_open(
+async def test_end_of_stream_comes_after_the_bytes_and_the_other_way_stays_open(
     network: Network,
 ) -> None:
     async with ends(network) as each:
@@ -209,7 +209,7 @@ async def test_close_with_unread_bytes_is_a_reset(network: Network) -> None:
             each.near.recv(1)
 
 
-async def test_writing_to_who_has_closed_is_answered_with_a_reset(network: Network) -> None:
+async def test_writing_to_a_closed_socket_gets_a_reset(network: Network) -> None:
     async with ends(network, 0) as each:
         each.far.close()
         assert [] == each.readiness.poll()
@@ -231,7 +231,7 @@ async def connect(network: Network, sock: Any, address: Address) -> None:
     finish_connect(sock)
 
 
-async def test_nobody_listens(network: Network) -> None:
+async def test_no_listening_socket_is_an_error(network: Network) -> None:
     with closing(network.listen(ENDPOINT, backlog=1, receive_buffer_bytes=-1)) as listening:
         address = listening.getsockname()
     sock = network.open_socket(address)
@@ -242,7 +242,7 @@ async def test_nobody_listens(network: Network) -> None:
         sock.close()
 
 
-async def test_connections_that_nobody_has_accepted_end_with_who_listens(
+async def test_connections_that_were_never_accepted_end_with_the_listening_socket(
     network: Network,
 ) -> None:
     async with network.open_readiness(None) as readiness:

@@ -325,7 +325,7 @@ def test_run_virtual_gives_what_the_function_returns() -> None:
     assert 86_400 == run_virtual(sleep_long, 86_400)
 
 
-async def test_a_run_with_another_clock_is_told_what_to_do() -> None:
+async def test_a_run_with_another_clock_says_what_to_do() -> None:
     with pytest.raises(LocalProtocolError, match="run_virtual"), virtual():
         pass
 

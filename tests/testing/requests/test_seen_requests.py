@@ -116,7 +116,7 @@ def test_of_too_large_requests_the_oldest_are_forgotten(monkeypatch: pytest.Monk
     assert [3] == [each.time_ms for each in seen]
 
 
-def test_a_line_tells_what_became_of_a_request(broker: ThreadedBroker) -> None:
+def test_a_line_reports_what_became_of_a_request(broker: ThreadedBroker) -> None:
     with raw_peer(broker.bootstrap_servers, "me") as peer:
         peer.call(produce_request("t", batch(b"a")), 12)
         peer.call(FindCoordinatorRequest(coordinator_keys=["g"]), 4)

@@ -32,7 +32,7 @@ from ...net._network import SYSTEM
 from ...protocol import error_codes
 from ..config._broker_config import BrokerConfig
 from ..storage._database import DatabaseError
-from ._committed_offsets import CommittedOffset, Partition, expired
+from ._committed_offsets import CommittedOffset, CommittedOffsets, Partition, expired
 from ._group import Group, subscribed_topics
 from ._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
 from ._group_record import record_bytes
@@ -80,7 +80,7 @@ class GroupCoordinator:
         record_bytes_max: Callable[[], int] | None = None,
     ) -> None:
         self.groups: dict[str, Group] = {}
-        self.offsets = store.offsets
+        self.offsets: CommittedOffsets = store.offsets
         self.on_change: Callable[[], None] = _do_nothing
         self._store = store
         self._commits = store.commits

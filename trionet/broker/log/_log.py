@@ -19,7 +19,7 @@ from typing import Final
 
 import trio
 
-from ..._util._raising import raise_from
+from ..._util._compiling import raise_from
 from ...errors import ApiError
 from ...protocol.error_codes import (
     FENCED_LEADER_EPOCH,
@@ -38,7 +38,7 @@ from .segments._reading import LogRead
 from .segments._segment import BatchPlace, Segment, file_name
 from .segments._segments import Segments, remove_segments, start_offset_due
 from .segments._timestamps import OffsetAndTimestamp
-from .state._leader_epochs import LEADER_EPOCH_FILE, EpochEnd
+from .state._leader_epochs import LEADER_EPOCH_FILE, EpochEnd, LeaderEpochs
 from .state._producer_snapshot import write_snapshot
 from .state._producer_state import expired
 from .validation._offset_assignment import Appended, Assignment, assign, buffers_to_write
@@ -95,7 +95,7 @@ class Log:
         self._name = f"{topic}-{partition}"
         loaded = load(directory, self._name, config, last_shutdown, now_ms)
         self._segments = Segments(loaded.segments)
-        self.epochs = loaded.epochs
+        self.epochs: LeaderEpochs = loaded.epochs
         self.leader_id = -1
         self.leader_epoch: int = loaded.epochs.latest
         self.start_offset: int = loaded.start_offset

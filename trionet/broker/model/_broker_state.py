@@ -7,21 +7,26 @@ It is independent of the network, except for the advertised addresses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import attrs
+import trio
 
 from ...errors import ApiError
 from ...net.wire._endpoint import Endpoint
 from ...protocol import error_codes
+from ..config._broker_config import BrokerConfig
 from ..config._dynamic_config import DynamicConfig
 from ..groups._group_coordinator import GroupCoordinator
-from ..log import Log
+from ..log import Log, LogFolder
+from ..storage._database import Database
 from ._broker_registration import BrokerRegistration
 from ._cluster import Cluster
 from ._fetch_sessions import FetchSessionCache
 from ._leadership import PartitionRegistration
+from ._purgatory import Purgatory
 from ._request_log_topic import RequestLogTopic
+from ._topic_registry import TopicRegistry
 
 
 def _operations(*codes: int) -> int:
@@ -70,16 +75,16 @@ class BrokerState:
 
     def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
         config = settings.current
-        self.cluster = cluster
+        self.cluster: Cluster = cluster
         self.settings: DynamicConfig = settings
-        self.config = config
-        self.topics = cluster.topics
-        self.folder = cluster.folder
-        self.database = cluster.database
-        self.purgatory = cluster.purgatory
+        self.config: BrokerConfig = config
+        self.topics: TopicRegistry = cluster.topics
+        self.folder: LogFolder = cluster.folder
+        self.database: Database = cluster.database
+        self.purgatory: Purgatory = cluster.purgatory
         self.unflushed: dict[Log, None] = cluster.unflushed
-        self.nursery = cluster.nursery
-        self.now_ms = cluster.now_ms
+        self.nursery: trio.Nursery = cluster.nursery
+        self.now_ms: Callable[[], int] = cluster.now_ms
         self.reset_fetch_sessions()
         self.node_id: int = config.node_id
         self.groups: GroupCoordinator = GroupCoordinator(
@@ -107,7 +112,7 @@ class BrokerState:
 
     def reset_fetch_sessions(self) -> None:
         """Start without fetch sessions, as a node that has just started."""
-        self.fetch_sessions = FetchSessionCache(
+        self.fetch_sessions: FetchSessionCache = FetchSessionCache(
             self.config.integer("max.incremental.fetch.session.cache.slots"),
             rng=self.cluster.network.rng,
             elements=self.config.integer("max.incremental.fetch.session.cache.elements"),

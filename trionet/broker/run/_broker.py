@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Unpack, final
 import attrs
 import trio
 
-from ..._util._single_error import raise_single_error
+from ..._util._raising import raise_single_error
 from ...errors import ConfigError
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopMonitor, LoopStatistics
@@ -184,6 +184,9 @@ class Broker:
     def endpoints_of(self, node: int) -> Sequence[Endpoint]:
         """The bound listeners of a node, which it also keeps while it is stopped.
 
+        Args:
+            node: its id, as in :attr:`node_ids`.
+
         Raises:
             ValueError: there is no such node.
         """
@@ -191,6 +194,10 @@ class Broker:
 
     def leader(self, topic: str, partition: int) -> int:
         """The leader of a partition; -1 while it has none.
+
+        Args:
+            topic: its name.
+            partition: its number.
 
         Raises:
             ValueError: there is no such partition.
@@ -202,7 +209,11 @@ class Broker:
         return found.leader
 
     def coordinator(self, group: str) -> int:
-        """The coordinator of a group id, whether or not the group exists; -1 if there is none."""
+        """The coordinator of a group id, whether or not the group exists; -1 if there is none.
+
+        Args:
+            group: a group id.
+        """
         return self._cluster.coordinator_of(group)
 
     async def move_leader(self, topic: str, partition: int, node: int) -> None:
@@ -210,6 +221,11 @@ class Broker:
 
         Does nothing if it is the leader already. The old leader rejects requests from then on
         with NOT_LEADER_OR_FOLLOWER, waiting fetches included.
+
+        Args:
+            topic: its name.
+            partition: its number.
+            node: the id of a running node that has a replica.
 
         Raises:
             ValueError: there is no such partition, or the node is not a replica of it, or stopped.
@@ -223,6 +239,10 @@ class Broker:
 
         Does nothing if it is the coordinator already. The group's stored state moves along:
         members stay in their generation, and a rebalance in progress starts over.
+
+        Args:
+            group: a group id, whether or not the group exists.
+            node: the id of a running node.
 
         Raises:
             ValueError: there is no such node, or it is stopped.
@@ -247,6 +267,9 @@ class Broker:
         Partitions without another running replica have no leader until :meth:`start`. Pending
         responses are still sent, for at most 5 s. Does nothing if the node is stopped already.
 
+        Args:
+            node: its id, as in :attr:`node_ids`.
+
         Raises:
             ValueError: there is no such node.
 
@@ -268,6 +291,9 @@ class Broker:
 
         It becomes the leader of partitions and the coordinator of groups that have none; see
         :meth:`elect_preferred_leaders` for the others. Does nothing if the node is running.
+
+        Args:
+            node: its id, as in :attr:`node_ids`.
 
         Raises:
             ValueError: there is no such node.

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from ..._util._off_loop import OFF_LOOP_BYTES, off_loop
+from ..._util._off_loop import OFF_LOOP_BYTES, limiter_of_run, off_loop
 from ...errors import ApiError, UnsupportedVersionError, WireFormatError
 from ...net.wire._transmission import FileRange
 from ...protocol import error_codes
@@ -111,7 +111,7 @@ async def in_steps(steps: Steps[T]) -> T:
 
     Cancellation: between two steps, or after a call in a thread; the computation is closed.
     """
-    async with _limiter():
+    async with limiter_of_run(_conversions, AT_A_TIME):
         try:
             work = next(steps)
             while True:
@@ -131,12 +131,3 @@ async def in_steps(steps: Steps[T]) -> T:
 
 async def _make(work: Work) -> object:
     return work.call() if work.size < OFF_LOOP_BYTES else await off_loop(*work)
-
-
-def _limiter() -> trio.CapacityLimiter:
-    try:
-        return _conversions.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(AT_A_TIME)
-        _conversions.set(limiter)
-        return limiter

@@ -153,7 +153,7 @@ class RequestRecorder:
         self._typed: RequestWriter | None = None
         self._batches: deque[RowBatch] = deque()
         self._begin_batch()
-        self.has_rows = trio.Event()
+        self.has_rows: trio.Event = trio.Event()
         self.rows: int = 0
         self.batch_bytes_max = _UINT32_MAX
         self.left_out: int = 0
@@ -318,7 +318,7 @@ class RequestRecorder:
         received: i64 = request.received_ns
         taken: i64 = request.taken_ns
         handled: i64 = request.handled_ns
-        responded: i64 = request.answered_ns
+        responded: i64 = request.responded_ns
         picked_up: i64 = request.picked_up_ns
         sent: i64 = request.sent_ns
         if handled == 0 or handled > responded:

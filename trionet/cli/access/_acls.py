@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from trionet._util._counted import counted
+from trionet._util._text import counted
 
 from ..arguments._parser import Subcommands, Verb, run
 from ..clients._admin import run_with_admin

@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 import trio
 
-from trionet._util._counted import counted
+from trionet._util._text import counted
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer import Consumer, ConsumerBatch, open_consumer
 from trionet.errors import CallTimedOutError, ConfigError

@@ -71,7 +71,7 @@ def _measure(arguments: argparse.Namespace, server: str) -> int:
 
     from ._echo_load import Echo, EchoLoad
 
-    [(host, port), *others] = parse_bootstrap_servers(server, "the server")
+    [(host, port), *others] = parse_bootstrap_servers(server, "HOST:PORT")
     if others:
         raise ConfigError(f"{server}: expected a single server")
     echo = Echo(

@@ -10,8 +10,8 @@ from typing import Final
 import attrs
 import trio
 
-from trionet._util._counted import counted
-from trionet._util._single_error import raise_single_error
+from trionet._util._raising import raise_single_error
+from trionet._util._text import counted
 from trionet.errors import DisconnectedError, TrionetError
 from trionet.net._channel import Channel
 from trionet.net._network import SYSTEM, Network

@@ -6,7 +6,7 @@ import signal
 
 import trio
 
-from trionet._util._single_error import raise_single_error
+from trionet._util._raising import raise_single_error
 from trionet.errors import ConfigError
 from trionet.net.wire._endpoint import Endpoint
 from trionet.server import Request, ServerConfig, SocketServer

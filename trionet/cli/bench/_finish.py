@@ -7,7 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from trionet._util._counted import counted
+from trionet._util._text import counted
 
 from ..terminal._output import TEXT, add_format_arguments, print_message, stdout, write
 from ._plan import Plan

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 import attrs
 
-from trionet._util._counted import counted
+from trionet._util._text import counted
 from trionet.metrics._histogram import upper_of
 
 from ..terminal._output import Table, Value

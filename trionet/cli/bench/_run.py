@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import trio
 
-from trionet._util._single_error import raise_single_error
+from trionet._util._raising import raise_single_error
 
 from ._plan import Plan
 from ._result import Result, progress

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import trio
 
-from ..._util._single_error import raise_single_error
+from ..._util._raising import raise_single_error
 from ...broker.config._broker_config import BrokerConfig
 from ...broker.config._dynamic_config_store import reset_altered
 from ...broker.config._properties import read_properties

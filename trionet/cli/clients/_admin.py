@@ -40,7 +40,7 @@ def run_with_admin(arguments: argparse.Namespace, work: Work) -> int:
 async def _work(settings: dict[str, str], work: Work) -> int:
     import trio
 
-    from trionet._util._single_error import raise_single_error
+    from trionet._util._raising import raise_single_error
     from trionet.client.admin._open_admin import open_admin
 
     servers = settings.pop(SERVERS, None)

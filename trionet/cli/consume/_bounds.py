@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import attrs
 import trio
 
-from trionet._util._counted import counted
+from trionet._util._text import counted
 from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError, TrionetError
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import attrs
 import trio
 
-from trionet._util._counted import counted
-from trionet._util._single_error import raise_single_error
+from trionet._util._raising import raise_single_error
+from trionet._util._text import counted
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 
-from trionet._util._printable import printable
+from trionet._util._text import printable
 from trionet.errors import ConfigError
 from trionet.protocol._codec import schema_versions
 from trionet.protocol.messages.registry import APIS

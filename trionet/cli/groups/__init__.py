@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable
 from typing import Final
 
 from ..arguments._parser import Subcommands, Verb, run
@@ -30,6 +32,6 @@ COMMANDS: Final = {
     ),
 }
 
-add_arguments = Subcommands(COMMANDS).add_arguments
+add_arguments: Callable[[argparse.ArgumentParser], None] = Subcommands(COMMANDS).add_arguments
 
 __all__ = ["COMMANDS", "add_arguments", "run"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from trionet._util._counted import counted
+from trionet._util._text import counted
 from trionet.spark.pipeline.aggregation._watermarks import Intake
 from trionet.spark.pipeline.run._batches import BatchResult
 from trionet.spark.pipeline.run._job import Event, JobDone

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trionet._util._printable import printable
+from trionet._util._text import printable
 from trionet.errors import ConfigError
 
 from ..arguments._name_patterns import api_key, api_name

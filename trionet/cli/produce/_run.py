@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from trionet._util._counted import counted
-from trionet._util._single_error import raise_single_error
+from trionet._util._raising import raise_single_error
+from trionet._util._text import counted
 from trionet.client.producer._open_producer import open_producer
 from trionet.errors import TrionetError
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from trionet._util._counted import counted
+from trionet._util._text import counted
+from trionet._util._wall_clock import now_ms
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
-from trionet.net.tls._wall_clock import now_ms
 
 from ..clients._connection_errors import is_connected, timeout_error
 from ..records._columns import NO_TIMESTAMP, RecordColumns

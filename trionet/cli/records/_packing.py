@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
-from trionet._util._counted import counted
+from trionet._util._text import counted
 from trionet.errors import ConfigError, TrionetError
 
 #: Kafka's built-in serializers by type name.

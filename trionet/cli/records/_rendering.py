@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from trionet._util._printable import printable
+from trionet._util._text import printable
 from trionet.errors import ConfigError
 
 from ._layout import Part, Verb, inside, layout

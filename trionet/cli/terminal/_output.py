@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
-from trionet._util._printable import printable
+from trionet._util._text import printable
 
 TEXT, JSON, CSV = "text", "json", "csv"
 FORMATS: Final = (TEXT, JSON, CSV)

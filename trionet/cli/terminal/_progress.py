@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 import trio
 
-from trionet._util._counted import counted
+from trionet._util._text import counted
 
 #: Refresh intervals of the bar and of lines.
 BAR_SECONDS: Final = 0.1

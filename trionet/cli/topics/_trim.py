@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from trionet._util._counted import counted
+from trionet._util._text import counted
 from trionet.errors import ConfigError
 
 from ..arguments._numbers import INT64_MAX, is_natural

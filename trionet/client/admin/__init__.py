@@ -8,28 +8,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..._util._lazy_exports import lazy_exports
+from ..._util._imports import lazy_exports
 
 if TYPE_CHECKING:
     from ._admin import Admin
     from ._open_admin import open_admin
-    from .access._acls import AclBinding, AclFilter, AclPermission, PatternType, ResourceType
-    from .access._delegation_tokens import DelegationToken
-    from .access._quotas import QuotaEntity, QuotaFilter, QuotaMatch
-    from .access._scram_credentials import ScramDeletion, ScramMechanism, ScramUpsertion
+    from .access._acls import (
+        AclBinding,
+        AclCalls,
+        AclFilter,
+        AclPermission,
+        PatternType,
+        ResourceType,
+    )
+    from .access._delegation_tokens import DelegationToken, DelegationTokenCalls
+    from .access._quotas import QuotaCalls, QuotaEntity, QuotaFilter, QuotaMatch
+    from .access._scram_credentials import (
+        ScramCredentialCalls,
+        ScramDeletion,
+        ScramMechanism,
+        ScramUpsertion,
+    )
     from .calls._calls import Results
     from .calls._enums import AclOperation
     from .calls._settings import AdminSettings
-    from .cluster._cluster import ClusterDescription
-    from .cluster._features import Features, FeatureUpdate, UpgradeType
-    from .cluster._log_dirs import LogDir, Replica, ReplicaInfo
-    from .cluster._quorum import MetadataQuorum, QuorumReplica, RaftEndpoint
+    from .cluster._cluster import ClusterCalls, ClusterDescription
+    from .cluster._features import FeatureCalls, Features, FeatureUpdate, UpgradeType
+    from .cluster._log_dirs import LogDir, LogDirCalls, Replica, ReplicaInfo
+    from .cluster._quorum import MetadataQuorum, QuorumCalls, QuorumReplica, RaftEndpoint
     from .groups._group_descriptions import GroupDescription, GroupMember
-    from .groups._groups import CommittedOffset, GroupListing
-    from .groups._share_groups import ShareOffset
+    from .groups._groups import CommittedOffset, GroupCalls, GroupListing
+    from .groups._share_groups import ShareGroupCalls, ShareOffset
     from .groups._streams_groups import (
         InternalTopic,
         StreamsAssignment,
+        StreamsGroupCalls,
         StreamsGroupDescription,
         StreamsMember,
         Subtopology,
@@ -37,11 +50,13 @@ if TYPE_CHECKING:
     from .groups._transactions import (
         FencedProducer,
         ProducerState,
+        TransactionCalls,
         TransactionDescription,
         TransactionListing,
     )
     from .topics._configs import (
         Append,
+        ConfigCalls,
         ConfigEntry,
         ConfigResource,
         ConfigResourceType,
@@ -55,6 +70,7 @@ if TYPE_CHECKING:
         ElectionType,
         ListedOffset,
         OffsetSpec,
+        PartitionCalls,
         Reassignment,
     )
     from .topics._topics import (
@@ -62,6 +78,7 @@ if TYPE_CHECKING:
         NewPartitions,
         NewTopic,
         PartitionDescription,
+        TopicCalls,
         TopicDescription,
         TopicListing,
     )
@@ -69,14 +86,17 @@ if TYPE_CHECKING:
 __all__ = [
     "HIGH_WATERMARK",
     "AclBinding",
+    "AclCalls",
     "AclFilter",
     "AclOperation",
     "AclPermission",
     "Admin",
     "AdminSettings",
     "Append",
+    "ClusterCalls",
     "ClusterDescription",
     "CommittedOffset",
+    "ConfigCalls",
     "ConfigEntry",
     "ConfigResource",
     "ConfigResourceType",
@@ -85,24 +105,31 @@ __all__ = [
     "ConfigType",
     "CreatedTopic",
     "DelegationToken",
+    "DelegationTokenCalls",
     "ElectionType",
+    "FeatureCalls",
     "FeatureUpdate",
     "Features",
     "FencedProducer",
+    "GroupCalls",
     "GroupDescription",
     "GroupListing",
     "GroupMember",
     "InternalTopic",
     "ListedOffset",
     "LogDir",
+    "LogDirCalls",
     "MetadataQuorum",
     "NewPartitions",
     "NewTopic",
     "OffsetSpec",
+    "PartitionCalls",
     "PartitionDescription",
     "PatternType",
     "ProducerState",
+    "QuorumCalls",
     "QuorumReplica",
+    "QuotaCalls",
     "QuotaEntity",
     "QuotaFilter",
     "QuotaMatch",
@@ -112,17 +139,22 @@ __all__ = [
     "ReplicaInfo",
     "ResourceType",
     "Results",
+    "ScramCredentialCalls",
     "ScramDeletion",
     "ScramMechanism",
     "ScramUpsertion",
+    "ShareGroupCalls",
     "ShareOffset",
     "StreamsAssignment",
+    "StreamsGroupCalls",
     "StreamsGroupDescription",
     "StreamsMember",
     "Subtopology",
     "Subtract",
+    "TopicCalls",
     "TopicDescription",
     "TopicListing",
+    "TransactionCalls",
     "TransactionDescription",
     "TransactionListing",
     "UpgradeType",
@@ -131,16 +163,18 @@ __all__ = [
 
 #: The module that defines each name.
 _HOMES: Final = {
-    "HIGH_WATERMARK": "topics._partitions",
     "AclBinding": "access._acls",
+    "AclCalls": "access._acls",
     "AclFilter": "access._acls",
     "AclOperation": "calls._enums",
     "AclPermission": "access._acls",
     "Admin": "_admin",
     "AdminSettings": "calls._settings",
     "Append": "topics._configs",
+    "ClusterCalls": "cluster._cluster",
     "ClusterDescription": "cluster._cluster",
     "CommittedOffset": "groups._groups",
+    "ConfigCalls": "topics._configs",
     "ConfigEntry": "topics._configs",
     "ConfigResource": "topics._configs",
     "ConfigResourceType": "topics._configs",
@@ -149,24 +183,32 @@ _HOMES: Final = {
     "ConfigType": "topics._configs",
     "CreatedTopic": "topics._topics",
     "DelegationToken": "access._delegation_tokens",
+    "DelegationTokenCalls": "access._delegation_tokens",
     "ElectionType": "topics._partitions",
+    "FeatureCalls": "cluster._features",
     "FeatureUpdate": "cluster._features",
     "Features": "cluster._features",
     "FencedProducer": "groups._transactions",
+    "GroupCalls": "groups._groups",
     "GroupDescription": "groups._group_descriptions",
     "GroupListing": "groups._groups",
     "GroupMember": "groups._group_descriptions",
+    "HIGH_WATERMARK": "topics._partitions",
     "InternalTopic": "groups._streams_groups",
     "ListedOffset": "topics._partitions",
     "LogDir": "cluster._log_dirs",
+    "LogDirCalls": "cluster._log_dirs",
     "MetadataQuorum": "cluster._quorum",
     "NewPartitions": "topics._topics",
     "NewTopic": "topics._topics",
     "OffsetSpec": "topics._partitions",
+    "PartitionCalls": "topics._partitions",
     "PartitionDescription": "topics._topics",
     "PatternType": "access._acls",
     "ProducerState": "groups._transactions",
+    "QuorumCalls": "cluster._quorum",
     "QuorumReplica": "cluster._quorum",
+    "QuotaCalls": "access._quotas",
     "QuotaEntity": "access._quotas",
     "QuotaFilter": "access._quotas",
     "QuotaMatch": "access._quotas",
@@ -176,17 +218,22 @@ _HOMES: Final = {
     "ReplicaInfo": "cluster._log_dirs",
     "ResourceType": "access._acls",
     "Results": "calls._calls",
+    "ScramCredentialCalls": "access._scram_credentials",
     "ScramDeletion": "access._scram_credentials",
     "ScramMechanism": "access._scram_credentials",
     "ScramUpsertion": "access._scram_credentials",
+    "ShareGroupCalls": "groups._share_groups",
     "ShareOffset": "groups._share_groups",
     "StreamsAssignment": "groups._streams_groups",
+    "StreamsGroupCalls": "groups._streams_groups",
     "StreamsGroupDescription": "groups._streams_groups",
     "StreamsMember": "groups._streams_groups",
     "Subtopology": "groups._streams_groups",
     "Subtract": "topics._configs",
+    "TopicCalls": "topics._topics",
     "TopicDescription": "topics._topics",
     "TopicListing": "topics._topics",
+    "TransactionCalls": "groups._transactions",
     "TransactionDescription": "groups._transactions",
     "TransactionListing": "groups._transactions",
     "UpgradeType": "cluster._features",

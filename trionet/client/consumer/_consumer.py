@@ -157,10 +157,14 @@ class Consumer:
 
         Partitions that were assigned before keep their positions.
 
+        Args:
+            partitions: their topics need not exist yet.
+
         Raises:
             ValueError: there is a subscription; call :meth:`unsubscribe` first. Or a partition is
                 negative.
             TypeError: one is not a :class:`.TopicPartition`.
+            trio.ClosedResourceError: the consumer is closed.
         """
         self._check_open()
         self._subscriptions.assign(topic_partitions(partitions))
@@ -199,6 +203,9 @@ class Consumer:
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out nothing of these until :meth:`resume`; the group keeps them assigned.
 
+        Args:
+            partitions: assigned ones.
+
         Raises:
             ValueError: one is not assigned, as for all calls that take partitions.
         """
@@ -206,7 +213,14 @@ class Consumer:
             self._subscriptions.pause(each)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Hand out records of these again."""
+        """Hand out records of these again.
+
+        Args:
+            partitions: assigned ones; those that are not paused stay as they are.
+
+        Raises:
+            ValueError: one is not assigned.
+        """
         for each in partitions:
             self._subscriptions.resume(each)
 
@@ -250,9 +264,16 @@ class Consumer:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The last committed offset of each partition; None where there is none.
 
+        Args:
+            partitions: any partitions; they need not be assigned.
+
         Raises:
             ConfigError: there is no ``group.id``.
             TrionetError: the coordinator cannot be reached, or rejects the request.
+            TypeError: one is not a :class:`.TopicPartition`.
+            trio.ClosedResourceError: the consumer is closed.
+
+        Cancellation: changes nothing.
         """
         return await self._member().committed(topic_partitions(partitions))
 
@@ -293,13 +314,28 @@ class Consumer:
         self._subscriptions.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Continue at the first existing record; of all assigned partitions if none is named."""
+        """Continue at the first existing record; of all assigned partitions if none is named.
+
+        The offset is looked up when the next record is requested, which raises if that fails.
+
+        Args:
+            partitions: assigned ones; none for all of them.
+
+        Raises:
+            ValueError: one is not assigned.
+        """
         self._reset(partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Continue after the last record; of all assigned partitions if none is named.
 
         With ``isolation.level=read_committed`` that is where the first open transaction begins.
+
+        Args:
+            partitions: assigned ones; none for all of them.
+
+        Raises:
+            ValueError: one is not assigned.
         """
         self._reset(partitions, LATEST)
 
@@ -309,6 +345,9 @@ class Consumer:
 
     def position(self, partition: TopicPartition) -> int | None:
         """The offset of the next record to be handed out; None while it is not known.
+
+        Args:
+            partition: an assigned one.
 
         Raises:
             ValueError: the partition is not assigned.
@@ -320,6 +359,9 @@ class Consumer:
         """The number of offsets from the position to the end of what may be read.
 
         As of the last response about the partition; None while nothing is known.
+
+        Args:
+            partition: an assigned one.
 
         Raises:
             ValueError: the partition is not assigned.
@@ -368,13 +410,32 @@ class Consumer:
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """The first offset of each log; raises as :meth:`offsets_for_times` does."""
+        """The offset of the first record in each log (Kafka: Consumer.beginningOffsets).
+
+        Args:
+            partitions: any partitions; they need not be assigned.
+
+        Raises:
+            TypeError: one is not a :class:`.TopicPartition`.
+            CallTimedOutError: there was no response within ``default.api.timeout.ms``.
+            TrionetError: a broker rejected the request.
+
+        Cancellation: changes nothing.
+        """
         return await self._ends(partitions, EARLIEST_TIMESTAMP)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset after the last record that may be read; see :meth:`seek_to_end`.
 
-        Raises as :meth:`offsets_for_times` does.
+        Args:
+            partitions: any partitions; they need not be assigned.
+
+        Raises:
+            TypeError: one is not a :class:`.TopicPartition`.
+            CallTimedOutError: there was no response within ``default.api.timeout.ms``.
+            TrionetError: a broker rejected the request.
+
+        Cancellation: changes nothing.
         """
         return await self._ends(partitions, LATEST_TIMESTAMP)
 
@@ -388,6 +449,9 @@ class Consumer:
 
     async def partitions_of(self, topic: str) -> list[int]:
         """The numbers of a topic's partitions; empty if the topic does not exist.
+
+        Args:
+            topic: its name.
 
         Raises:
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
@@ -434,7 +498,16 @@ class Consumer:
         return BatchLoop(self.next_batch)
 
     async def next_batch(self) -> ConsumerBatch:
-        """The next batch of :meth:`batches`; a full checkpoint."""
+        """Return the next batch of :meth:`batches`; the one before counts as finished.
+
+        A full checkpoint every time.
+
+        Raises:
+            Exception: whatever ``async for record in consumer`` raises.
+
+        Cancellation: no record is lost; the next call returns the batch that this call would have
+        returned.
+        """
         chunk = await self._next_chunk()
         return chunk.take(self._settings.records_max)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from ...metrics._families import Family
+from ...metrics._families import Family, Labels
 from ...metrics._group import MetricGroup
-from ...metrics._sensors import Labels, gauges
+from ...metrics._sensors import gauges
 from ...protocol import api_keys
 from .._topic_partition import TopicPartition
 from ..metrics._api_metrics import ApiMetrics

@@ -9,7 +9,7 @@ from typing import Unpack
 
 import trio
 
-from ..._util._single_error import raise_single_error
+from ..._util._raising import raise_single_error
 from ...metrics._registry import Collect
 from ...net._network import SYSTEM, Network
 from ..config._keywords import ConsumerKeywords

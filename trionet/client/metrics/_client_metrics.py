@@ -10,6 +10,7 @@ from ...metrics._families import Snapshot
 from ...metrics._group import MetricGroup
 from ...metrics._rates import SAMPLE_SECONDS, SAMPLES
 from ...metrics._registry import Collect, Registry
+from ...metrics._sensors import Sampling
 from ...net._selector import Selector
 from ._counters import ClientCounters
 from ._network_metrics import NetworkMetrics
@@ -77,14 +78,8 @@ class ClientMetrics:
     def group(self, group: str, *labels: str) -> MetricGroup:
         """Create a group of this client's metrics by Kafka's name, such as ``producer-metrics``."""
         settings = self._settings
-        return MetricGroup(
-            self._client,
-            group,
-            *labels,
-            samples=settings.samples,
-            seconds=settings.window_seconds,
-            began_at=self._began_at,
-        )
+        sampling = Sampling(settings.samples, settings.window_seconds, self._began_at)
+        return MetricGroup(self._client, group, *labels, sampling=sampling)
 
     def register(self, make: Callable[[], Collect]) -> None:
         """Add a collector, which ``make`` creates when the next snapshot is taken."""

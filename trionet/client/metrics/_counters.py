@@ -70,7 +70,8 @@ class ApiCounters:
     )
 
     def __init__(self) -> None:
-        self.responses = self.response_bytes = 0
+        self.responses: int = 0
+        self.response_bytes: int = 0
         self.largest_response: RollingMaximum = RollingMaximum()
         self.latency_us: int = 0
         self.longest_us: RollingMaximum = RollingMaximum()

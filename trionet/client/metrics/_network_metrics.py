@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...metrics._families import Family
+from ...metrics._families import Family, Labels
 from ...metrics._group import MetricGroup
-from ...metrics._sensors import Labels, gauges
+from ...metrics._sensors import Sampling, gauges
 from ...net._channel_state import ChannelState
 from ...net._selector import Selector
 from ...net.wire._framing import SIZE_BYTES
@@ -47,9 +47,8 @@ class NetworkMetrics:
         self._selector = selector
         self._counters = counters
         self._began_at = began_at
-        group = MetricGroup(
-            client, f"{client}-metrics", samples=samples, seconds=seconds, began_at=began_at
-        )
+        sampling = Sampling(samples, seconds, began_at)
+        group = MetricGroup(client, f"{client}-metrics", sampling=sampling)
         self._connection_close = group.rated("connection-close", "Connections closed")
         self._connection_creation = group.rated("connection-creation", "Connections made")
         self._connection_count = group.gauge("connection-count", "Open connections.")
@@ -73,23 +72,16 @@ class NetworkMetrics:
         self._select = group.rated("select", "Turns of the client")
         self._io_time_total = group.total("io-time-ns-total", "Time of these turns, in ns.")
         self._io_time_avg = group.share("io-time-ns-avg", "Average time of a turn, in ns.")
-        self._io_ratio = group.share("io-ratio", "Share of the time, 0 to 1, in turns.", 1.0)
+        self._io_ratio = group.ratio("io-ratio", "Share of the time, 0 to 1, in turns.")
         self._wait_total = group.total("io-wait-time-ns-total", "Time between turns, in ns.")
         self._wait_avg = group.share("io-wait-time-ns-avg", "Average time between turns, in ns.")
-        self._wait_ratio = group.share("io-wait-ratio", "Share of the time between turns.", 1.0)
+        self._wait_ratio = group.ratio("io-wait-ratio", "Share of the time between turns.")
         self._traffic = _Traffic(group)
         self._largest_request = group.largest(
             "request-size-max", "Size of the largest request, in bytes."
         )
         self._nodes = _NodeMetrics(
-            MetricGroup(
-                client,
-                f"{client}-node-metrics",
-                *NODE,
-                samples=samples,
-                seconds=seconds,
-                began_at=began_at,
-            )
+            MetricGroup(client, f"{client}-node-metrics", *NODE, sampling=sampling)
         )
 
     def collect(self, now: float) -> Iterator[Family]:

@@ -56,6 +56,7 @@ from .._node import Node
 from ..connections._connection_states import ClusterConnectionStates
 from ..connections._connections import Connections
 from ..connections._least_loaded import least_loaded
+from ..connections._reachability import Reachability
 from ..metadata._metadata import Metadata
 from ..metadata._metadata_updater import MetadataUpdater
 from ..metrics._client_metrics import ClientMetrics
@@ -112,7 +113,7 @@ class KafkaClient:
         self._exchange = Exchange(
             selector, connections, states, updater, settings, metrics.counters
         )
-        self.reachability = self._exchange.reachability
+        self.reachability: Reachability = self._exchange.reachability
         self._clock = trio.lowlevel.current_clock().current_time
         # No poll is longer than the default request timeout, so that a request sent during a poll
         # rarely has to end it for the sake of its own timeout.

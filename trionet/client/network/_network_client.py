@@ -66,6 +66,9 @@ class NetworkClient:
     def ready(self, node: Node) -> bool:
         """Whether a request may be sent to a node now; starts connecting if there is no connection.
 
+        Args:
+            node: a node of the cluster, or a bootstrap server.
+
         Raises:
             trio.ClosedResourceError: the client is closed.
         """
@@ -79,11 +82,21 @@ class NetworkClient:
         return self._client.is_ready(node)
 
     def can_send(self, node_id: int, now: float) -> bool:
-        """Whether a node is connected, not throttled, and below its limit of requests in flight."""
+        """Whether a node is connected, not throttled, and below its limit of requests in flight.
+
+        Args:
+            node_id: its id; negative for a bootstrap server.
+            now: the current time of trio's clock, in seconds.
+        """
         return self._client.can_send(node_id, now)
 
     def begin_connect(self, node: Node, now: float) -> bool:
-        """Start connecting, if the backoff allows it. Returns whether it did."""
+        """Start connecting, if the backoff allows it. Returns whether it did.
+
+        Args:
+            node: a node of the cluster, or a bootstrap server.
+            now: the current time of trio's clock, in seconds.
+        """
         return self._client.begin_connect(node, now)
 
     def connection_failed(self, node: Node) -> bool:
@@ -240,10 +253,15 @@ class NetworkClient:
         If the connection was lost before, this waits for the reconnect backoff; a connection
         attempt that fails during the wait raises.
 
+        Args:
+            node: a node of the cluster, or a bootstrap server.
+
         Raises:
             DisconnectedError: the connection could not be made.
             AuthenticationError: the node rejected the client's credentials.
             trio.ClosedResourceError: the client is closed.
+
+        Cancellation: the connection that was started stays.
         """
         await self._client.until_ready(node)
 
@@ -261,6 +279,8 @@ class NetworkClient:
             LocalProtocolError: the nodes are set by a :class:`.ManualMetadataUpdater`, so that
                 there will be no update.
             trio.ClosedResourceError: the client is closed.
+
+        Cancellation: the update goes on.
         """
         await self._client.until_updated(updates)
 

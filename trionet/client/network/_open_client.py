@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from ..._util._single_error import raise_single_error
+from ..._util._raising import raise_single_error
 from ...errors import ConfigError
 from ...net._network import SYSTEM, Network
 from ...net._selector import Selector

@@ -9,7 +9,7 @@ from typing import Final, Unpack
 
 import trio
 
-from ..._util._single_error import raise_single_error
+from ..._util._raising import raise_single_error
 from ...net._network import SYSTEM, Network
 from ...protocol.records.compression._codecs import NAMES
 from ..config._keywords import ProducerKeywords

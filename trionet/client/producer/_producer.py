@@ -393,6 +393,9 @@ class Producer(NowaitProducer):
     async def key_partitions(self, topic: str) -> int:
         """The number of partitions that the keys of a topic choose from; 0 if keys do not choose.
 
+        Args:
+            topic: its name.
+
         Raises:
             TypeError, ValueError, MetadataTimeoutError, AuthenticationError,
             trio.ClosedResourceError: as :meth:`send`.

@@ -59,7 +59,8 @@ class RecordAppender:
         self._topics = topics
         self._now_ms = now_ms
         self._clock = trio.lowlevel.current_clock().current_time
-        self.is_pause_due = self.is_awaited = False
+        self.is_pause_due: bool = False
+        self.is_awaited: bool = False
 
     def append(
         self,

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from ..._util._counted import counted
+from ..._util._text import counted
 from ...errors import BufferExhaustedError, MetadataTimeoutError
 from ...protocol import error_codes
 from .._api_errors import api_error

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from ..._util._lazy_exports import lazy_exports
+from ..._util._imports import lazy_exports
 
 TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
 
 if TYPE_CHECKING:
-    from ._settings import BearerToken, SaslClientSettings, SecuritySettings
+    from ._settings import (
+        BearerToken,
+        RefreshSettings,
+        SaslClientSettings,
+        SecuritySettings,
+        TokenEndpoint,
+    )
     from ._token_retriever import fetch_token
 
 __all__ = [
     "BearerToken",
+    "RefreshSettings",
     "SaslClientSettings",
     "SecuritySettings",
+    "TokenEndpoint",
     "fetch_token",
 ]
 
 _HOMES = {
     "BearerToken": "_settings",
+    "RefreshSettings": "_settings",
     "SaslClientSettings": "_settings",
     "SecuritySettings": "_settings",
+    "TokenEndpoint": "_settings",
     "fetch_token": "_token_retriever",
 }
 

@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 
 from ...errors import AuthenticationError, WireFormatError
 from ...net._authenticator import Gate, Progress, Step
-from ...net._principal import ANONYMOUS
+from ...net._principal import ANONYMOUS, Principal
 from ...net.sasl._mechanism import SaslClient
 from ...net.wire._close_reason import CloseReason
 from ...net.wire._framing import Frame
@@ -113,8 +113,10 @@ class SaslClientAuthenticator:
         self._expected = self._handshake  # the codec of the next response
         self._last_correlation_id = RESERVED_IDS[-1]
         self.frame_bytes_max: int = FRAME_BYTES_MAX
-        self.is_complete = self.is_reauthenticating = self.can_reauthenticate = False
-        self.principal = ANONYMOUS
+        self.is_complete: bool = False
+        self.is_reauthenticating: bool = False
+        self.can_reauthenticate: bool = False
+        self.principal: Principal = ANONYMOUS
         self.session_expires_at: float | None = None
         self.reauthentication_seconds: float = 0.0
         self.renew_at: float = math.inf

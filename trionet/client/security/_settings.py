@@ -165,8 +165,10 @@ class SecuritySettings:
 
     @property
     def has_tls(self) -> bool:
+        """Whether the protocol uses TLS: SSL or SASL_SSL."""
         return self.protocol.has_tls
 
     @property
     def has_sasl(self) -> bool:
+        """Whether the protocol uses SASL: SASL_PLAINTEXT or SASL_SSL."""
         return self.protocol.has_sasl

@@ -36,6 +36,12 @@ _RETRIABLE_STATUS: Final = frozenset({408, 425, 429})
 async def fetch_token(endpoint: TokenEndpoint, network: Network) -> BearerToken:
     """Fetch a new token.
 
+    Failures that may pass are retried with backoff, for at most ``endpoint.retry.seconds_max``.
+
+    Args:
+        endpoint: the OAuth server (KIP-768), or a file, which has ``file`` as its URL's scheme.
+        network: provides the time of day and the random part of the backoff.
+
     Raises:
         AuthenticationError: the server rejected the credentials, or its response has no token.
         ConfigError: the file cannot be read, or a package is missing.

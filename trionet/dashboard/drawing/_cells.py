@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from ..._util._printable import printable
+from ..._util._text import printable
 
 #: The characters beyond ASCII in the dashboard's own texts, and their replacements without Unicode.
 _IN_ASCII: Final = str.maketrans({"µ": "u", "…": "~"})

@@ -9,9 +9,9 @@ The choice: one mutable model, without I/O, where time is a parameter. Each sour
 with plain calls; what two sources know (groups, quotas) is kept per source and merged on each
 update, so that either may fail alone. Absence is explicit: every :class:`.Section` says whether its
 rows are missing (the source has none), stale (the last read failed) or incomplete. Rates and
-histories are computed here from counters, since only here two reads meet; they are dropped when a
-counter or the broker's clock goes backwards. All that is kept is bounded: histories by
-:mod:`._history`, lists by what the source has.
+histories are computed from counters by :mod:`._broker_rates`, and dropped when a counter or the
+broker's clock goes backwards. All that is kept is bounded: histories by :mod:`._history`, lists by
+what the source has.
 
 Rejected: immutable snapshots swapped per update (copying 10,000 partitions costs more than the
 frame that shows them) and a model per source (every view would have to merge). Think again if views
@@ -27,10 +27,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from . import _network_figures as network_figures
-from ._api_times import ApiTimes
+from ._broker_rates import BrokerRates
 from ._figures import Figures
 from ._group_rows import from_internals, with_internals
-from ._history import History, Rate
 from ._pipeline import Pipeline
 from ._rows import (
     About,
@@ -67,13 +66,10 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 #: Shown for parts of ``/snapshot`` from a broker whose version differs from this program's.
 _UNKNOWN_FORMAT = "this broker reports them in an unknown format"
 _quota = row_factory(QuotaRow)
-_processor = row_factory(ProcessorRow)
 
 
 class Model:
     """All that is known.
-
-    It has more than 25 methods because each kind of update by a source is one, and each is short.
 
     Attributes:
         about: the broker or cluster that is shown.
@@ -131,11 +127,7 @@ class Model:
         self.alarms: dict[str, str] = {}
         self.failing: dict[str, float] = {}
         self._network_figures: Collection[str] = ()
-        self._apis: dict[str, ApiTimes] = {}
-        self._rates: dict[object, Rate] = {}
-        # When the broker was read last, and its uptime then.
-        self._seen: tuple[float | None, float | None] = (None, None)
-        self._processors: dict[int, History] = {}
+        self._rates = BrokerRates()
         self._client_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._connection_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._groups: dict[str, GroupRow] = {}
@@ -155,19 +147,8 @@ class Model:
         Counters stay, with their age; rates and histories become unknown.
         """
         self.about = attrs.evolve(self.about, uptime_seconds=None)
-        # A broker that came back with a list in another format leaves rows without a history.
-        self.apis.amend(
-            {
-                name: (self._apis.get(name) or ApiTimes(name)).mark_unknown(row)
-                for name, row in self.apis.items()
-            }
-        )
-        for history in self._processors.values():
-            history.mark_unknown()
-        unknown: dict[str, Any] = {f"{rate}_rate": None for rate, _ in _PROCESSOR_RATES}
-        self.processors.amend(
-            {id: attrs.evolve(row, **unknown) for id, row in self.processors.items()}
-        )
+        self.apis.amend(self._rates.unknown_apis(self.apis))
+        self.processors.amend(self._rates.unknown_processors(self.processors))
         self.close_reasons.amend(
             {reason: attrs.evolve(row, rate=None) for reason, row in self.close_reasons.items()}
         )
@@ -234,7 +215,7 @@ class Model:
         about, at = snapshot.about, snapshot.at
         for section in self._lists().values():
             section.clear_errors()
-        self._reset_after_restart(at, about.get("uptime_seconds"))
+        self._rates.begin(at, about.get("uptime_seconds"))
         self.about = attrs.evolve(
             self.about,
             software=f"trionet {about['trionet']}" if "trionet" in about else None,
@@ -253,73 +234,31 @@ class Model:
     def _update_parts(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
         """Update part by part. Returns the parts that are in an unknown format."""
         unknown: set[str] = set()
-        for part, section, fold in (
-            ("apis", self.apis, self._update_apis),
-            ("processors", self.processors, self._update_processors),
-            ("closed", self.close_reasons, self._update_closed),
-            ("quotas", None, self._update_quotas),
-        ):
+        parts: list[tuple[str, Section[Any, Any], Callable[[BrokerSnapshot], Any]]] = [
+            ("apis", self.apis, self._rates.apis),
+            ("processors", self.processors, self._rates.processors),
+            ("closed", self.close_reasons, self._rates.close_reasons),
+        ]
+        for part, section, rows_of in parts:
             try:
-                fold(snapshot, now)
+                rows = rows_of(snapshot)
             except MALFORMED:
                 unknown.add(part)
-                if section is not None:
-                    section.mark_failed(f"{_UNKNOWN_FORMAT}: {part}")
-        return unknown
-
-    def _reset_after_restart(self, at: float, uptime: float | None) -> None:
-        """Drop counters of a broker that was restarted: new ones may exceed the old ones by now.
-
-        Its clock changes, too: each trio loop counts from an arbitrary moment.
-        """
-        before_at, before_uptime = self._seen
-        self._seen = at, uptime
-        if before_at is None or uptime is None or before_uptime is None:
-            return
-        if at < before_at or uptime < before_uptime or at - uptime > before_at:
-            for kept in (self._rates, self._apis, self._processors):
-                kept.clear()
-
-    def _update_apis(self, snapshot: BrokerSnapshot, now: float) -> None:
-        if "apis" not in snapshot.about:
-            self.apis.mark_missing("this broker is too old: its snapshot does not list APIs")
-            return
-        rows = {}
-        for values in snapshot.about["apis"]:
-            name = values["name"]
-            times = self._apis.setdefault(name, ApiTimes(name))
-            rows[name] = times.update(snapshot.at, values)
-        self.apis.replace(rows, now)
-
-    def _update_processors(self, snapshot: BrokerSnapshot, now: float) -> None:
-        rows, at = {}, snapshot.at
-        for values in snapshot.about.get("processors", ()):
-            id = values["id"]
-            history = self._processors.setdefault(id, History())
-            rates = {
-                f"{rate}_rate": self._rate(("processor", id, count), at, values[count])
-                for rate, count in _PROCESSOR_RATES
-            }
-            if rates["request_rate"] is not None:
-                history.add(at, rates["request_rate"])
-            rows[id] = _processor({**values, **rates, "history": history})
-        self.processors.replace(rows, now)
-
-    def _update_closed(self, snapshot: BrokerSnapshot, now: float) -> None:
-        rows = {
-            reason: CloseReasonRow(
-                reason, count, self._rate(("closed", reason), snapshot.at, count)
-            )
-            for reason, count in snapshot.about.get("closed", {}).items()
-        }
-        self.close_reasons.replace(rows, now)
-
-    def _update_quotas(self, snapshot: BrokerSnapshot, now: float) -> None:  # noqa: ARG002
+                section.mark_failed(f"{_UNKNOWN_FORMAT}: {part}")
+                continue
+            if rows is None:
+                section.mark_missing("this broker is too old: its snapshot does not list APIs")
+            else:
+                section.replace(rows, now)
         self._connection_quotas = {}
-        self._connection_quotas = {
-            (values["entity"], values["key"]): _quota(values)
-            for values in snapshot.about.get("quotas", ())
-        }
+        try:
+            self._connection_quotas = {
+                (values["entity"], values["key"]): _quota(values)
+                for values in snapshot.about.get("quotas", ())
+            }
+        except MALFORMED:
+            unknown.add("quotas")
+        return unknown
 
     def _update_figures(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
         """Update the figures. Returns the parts that are in an unknown format."""
@@ -331,19 +270,13 @@ class Model:
         counts["errors"] = sum(row.errors for row in self.apis.values()) if is_known else None
         for name, count in counts.items():
             values[name] = (
-                None if count is None else self._rate(("figure", name), snapshot.at, count)
+                None if count is None else self._rates.rate(("figure", name), snapshot.at, count)
             )
         values |= network_figures.gauges(snapshot.readings)
         for name, value in values.items():
             self.figures.put(name, now, value)
         self._network_figures = values.keys()
         return unknown | unknown_counts
-
-    def _rate(self, of: object, at: float, count: float) -> float | None:
-        rate = self._rates.get(of)
-        if rate is None:
-            rate = self._rates[of] = Rate()
-        return rate.update(at, count)
 
     # Lists of ``/snapshot``. Long ones are converted in slices: a row costs microseconds, and other
     # tasks share the loop.
@@ -489,12 +422,3 @@ class Model:
     def group(self, id: str) -> GroupRow | None:
         """A group as the cluster reported it last; None if it is unknown."""
         return self._groups.get(id)
-
-
-#: The rates of a processor, and the counters that they are computed from.
-_PROCESSOR_RATES = (
-    ("request", "requests"),
-    ("response", "responses"),
-    ("bytes_received", "bytes_received"),
-    ("bytes_sent", "bytes_sent"),
-)

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final
 
+from ..._util._wall_clock import now_ms
 from ...net._network import SYSTEM, Network
-from ...net.tls._wall_clock import now_ms
 from ...net.wire._endpoint import SecurityProtocol
 from ..model._model import Model
 from ._actions import Actions

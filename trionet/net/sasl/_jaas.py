@@ -1,8 +1,8 @@
 r"""Parses the login module of a ``sasl.jaas.config`` (Kafka: JaasConfig, JaasContext).
 
 ``org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="her password";``: a
-class, a flag, options, and a semicolon. Values stand in quotes, where a backslash escapes as in
-Java, or are one bare word. Errors never quote the text, since there are passwords in it.
+class, a flag, options, and a semicolon. A value is quoted, with Java's backslash escapes, or is one
+bare word. Errors never quote the text, since it contains passwords.
 """
 
 from __future__ import annotations
@@ -81,10 +81,8 @@ def _options(tokens: Iterator[tuple[str, str]], key: str) -> Iterator[tuple[str,
             return
         if kind == "mark":
             raise _malformed(key, f"{option!r} where an option was expected")
-        if next(tokens, None) != ("mark", "="):
-            raise _malformed(key, "an option has no value")
-        kind, value = next(tokens, ("mark", ""))
-        if kind == "mark":
+        equals, (kind, value) = next(tokens, None), next(tokens, ("mark", ""))
+        if equals != ("mark", "=") or kind == "mark":
             raise _malformed(key, "an option has no value")
         yield option, value
     raise _malformed(key, "no ; at the end")
@@ -97,12 +95,10 @@ def _tokens(text: str, key: str) -> Iterator[tuple[str, str]]:
         if found is None:
             raise _malformed(key, f"unexpected character at position {position + 1}")
         position = found.end()
-        if found["quoted"] is not None:
-            yield "text", _ESCAPE.sub(_unescape, found["quoted"][1:-1])
-        elif found["word"] is not None:
-            yield "text", found["word"]
-        elif found["mark"] is not None:
-            yield "mark", found["mark"]
+        if found.lastgroup == "quoted":
+            yield "quoted", _ESCAPE.sub(_unescape, found["quoted"][1:-1])
+        elif found.lastgroup is not None:
+            yield found.lastgroup, found[0]
 
 
 def _unescape(found: re.Match[str]) -> str:

@@ -137,13 +137,16 @@ class Jwks:
         schedule = self._schedule
         assert schedule is not None
         while True:
-            await self._wait_until_due(schedule)
+            await trio.lowlevel.checkpoint()
+            while trio.current_time() < schedule.next_at:
+                with trio.move_on_at(schedule.next_at):
+                    await self._hurried.wait()
+                self._hurried = trio.Event()
             try:
                 keys = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
             except (OSError, ConfigError) as error:
-                why = _why(error)
                 logger.warning(
-                    "cannot read the keys of %s: %s; keeping the old keys", self.url, why
+                    "cannot read the keys of %s: %s; keeping the old keys", self.url, _why(error)
                 )
                 schedule.failed(trio.current_time())
             else:
@@ -151,31 +154,23 @@ class Jwks:
                 schedule.succeeded(trio.current_time())
             self.readings += 1
 
-    async def _wait_until_due(self, schedule: RefreshSchedule) -> None:
-        await trio.lowlevel.checkpoint()
-        while trio.current_time() < schedule.next_at:
-            with trio.move_on_at(schedule.next_at):
-                await self._hurried.wait()
-            self._hurried = trio.Event()
-
     def find(self, key_id: str | None, algorithm: str) -> Key | None:
         """As :meth:`._jwt_validation.KeySet.find`; a missing key triggers an earlier refresh."""
         key = self._keys.find(key_id, algorithm)
         if key is None and self._schedule is not None:
-            before = self._schedule.next_at
             self._schedule.hurry()
-            if self._schedule.next_at < before:
-                self._hurried.set()
+            self._hurried.set()
         return key
 
     def _read(self) -> KeySet:
         parts = urlsplit(self.url)
         if parts.scheme == "file":
-            path = urllib.request.url2pathname(parts.path)
-            return KeySet.parse(read_regular_file(path, BYTES_MAX))
-        return self._fetch()
+            data = read_regular_file(urllib.request.url2pathname(parts.path), BYTES_MAX)
+        else:
+            data = self._fetch()
+        return KeySet.parse(data)
 
-    def _fetch(self) -> KeySet:
+    def _fetch(self) -> bytes:
         handlers: list[Any] = [_NoRedirects]
         if not self.url.startswith("https:"):
             # A proxy would take the request off this machine and could replace the keys.
@@ -183,19 +178,18 @@ class Jwks:
         opener = urllib.request.build_opener(*handlers)
         try:
             with opener.open(self.url, timeout=FETCH_SECONDS_MAX) as response:
-                data = response.read(BYTES_MAX + 1)
-        except urllib.error.HTTPError as error:
-            error.close()  # the error keeps the connection open
+                data: bytes = response.read(BYTES_MAX + 1)
+        except OSError as error:  # before ValueError, which an ssl.SSLError is as well
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()  # it keeps the connection open
             raise
-        except OSError:
-            raise  # ssl.SSLError is a ValueError as well
         except (http.client.HTTPException, ValueError) as error:
             raise ConfigError(
                 f"not a valid HTTP response: {error!r:.{_QUOTED_CHARS_MAX}}"
             ) from None
         if len(data) > BYTES_MAX:
             raise ConfigError(f"the key set is too large; allowed: at most {BYTES_MAX} bytes")
-        return KeySet.parse(data)
+        return data
 
 
 def _why(error: OSError | ConfigError) -> str:

@@ -55,15 +55,11 @@ class Key:
     key: Any = attrs.field(repr=False)
 
 
+@attrs.frozen
 class KeySet:
-    """The keys of an issuer.
+    """The keys of an issuer, in any order."""
 
-    Args:
-        keys: in any order.
-    """
-
-    def __init__(self, keys: tuple[Key, ...] = ()) -> None:
-        self.keys = keys
+    keys: tuple[Key, ...] = ()
 
     @classmethod
     def parse(cls, text: str | bytes) -> KeySet:
@@ -162,7 +158,6 @@ class SignedTokens:
                     "verify_nbf": False,
                     "verify_iat": False,
                     "verify_aud": bool(rules.audiences),
-                    "verify_iss": rules.issuer is not None,
                     "require": ["exp", "iat"],
                 },
             )

@@ -67,12 +67,9 @@ class SaslServer:
         expires_ms: when its credential expires, in ms since the epoch; None for never.
     """
 
-    __slots__ = ("authorization_id", "expires_ms", "is_complete")
-
-    def __init__(self) -> None:
-        self.is_complete = False
-        self.authorization_id = ""
-        self.expires_ms: int | None = None
+    is_complete = False
+    authorization_id = ""
+    expires_ms: int | None = None
 
     def respond(self, token: bytes, now_ms: int) -> bytes:
         """Process the client's next message.
@@ -102,7 +99,6 @@ class SaslClient(Protocol):
 
     def first(self) -> bytes:
         """Return the first message, which the client sends in all mechanisms here."""
-        ...
 
     def respond(self, challenge: bytes) -> bytes:
         """Process the server's next message.
@@ -114,7 +110,6 @@ class SaslClient(Protocol):
             AuthenticationError: the server violates the protocol, rejects the client, or cannot
                 prove its identity.
         """
-        ...
 
 
 Mechanism = Callable[[], SaslServer]

@@ -77,10 +77,7 @@ class OAuthBearerServer(SaslServer):
         validate: checks the token; its TokenError is the cause of the final error.
     """
 
-    __slots__ = ("_error", "_refused", "_validate")
-
     def __init__(self, validate: Validate) -> None:
-        super().__init__()
         self._validate = validate
         self._error = ""
         self._refused: TokenError | None = None
@@ -163,8 +160,6 @@ class OAuthBearerClient:
         token: the bearer token, as :func:`check_token` allows it.
         extensions: SASL extensions to send with it.
     """
-
-    __slots__ = ("_message", "_refusal", "is_complete")
 
     def __init__(self, token: str, extensions: Mapping[str, str]) -> None:
         pairs = {_RESERVED: f"Bearer {token}", **extensions}

@@ -25,10 +25,7 @@ class PlainServer(SaslServer):
             to the client.
     """
 
-    __slots__ = ("_verify",)
-
     def __init__(self, verify: Verify) -> None:
-        super().__init__()
         self._verify = verify
 
     def respond(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002 - PLAIN has no time
@@ -72,8 +69,6 @@ class PlainClient:
         user_name: the user to authenticate as.
         password: the password of the user.
     """
-
-    __slots__ = ("_message", "is_complete")
 
     def __init__(self, user_name: str, password: str) -> None:
         self._message = f"\0{user_name}\0{password}".encode()

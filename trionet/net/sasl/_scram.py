@@ -25,6 +25,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -127,10 +128,7 @@ class ScramServer(SaslServer):
         ConfigError: the library is not installed.
     """
 
-    __slots__ = ("_lookup", "_mechanism", "_secret", "_server")
-
     def __init__(self, mechanism: str, lookup: Lookup, secret: bytes = _SECRET) -> None:
-        super().__init__()
         self._mechanism = mechanism
         self._lookup = lookup
         self._secret = secret
@@ -141,17 +139,16 @@ class ScramServer(SaslServer):
         check_message_size(self._mechanism, token)
         scramp = require_scramp()
         try:
+            text = token.decode()
             if self._server is None:
-                first = token.decode()
-                check_user_name_size(self._mechanism, _name_in(first))
+                check_user_name_size(self._mechanism, _name_in(text))
                 mechanism = scramp.ScramMechanism(self._mechanism)
                 self._server = mechanism.make_server(self._credential)
-                self._server.set_client_first(first)
+                self._server.set_client_first(text)
                 response: str = self._server.get_server_first()
             else:
-                final = token.decode()
-                self._allow_repeated_nonce(final)
-                self._server.set_client_final(final)
+                self._allow_repeated_nonce(text)
+                self._server.set_client_final(text)
                 response = self._server.get_server_final()
                 self.is_complete = True
         except (scramp.ScramException, ValueError) as error:
@@ -194,9 +191,9 @@ def require_scramp() -> Any:
 
 
 class ScramPassword:
-    """A user name and password, with the last salted password, which takes milliseconds to derive.
+    """A user name and a password, which caches the last salted password.
 
-    All brokers of a cluster have the same salt for a user, so one derivation serves all of them.
+    Salting takes milliseconds, and all brokers of a cluster have the same salt for a user.
 
     Args:
         mechanism: of :data:`HASHES`.
@@ -205,24 +202,20 @@ class ScramPassword:
         is_delegation_token: whether they are a delegation token's id and HMAC (KIP-48).
     """
 
-    __slots__ = ("_password", "_salted", "_salted_with", "digest", "extensions", "user_name")
-
     def __init__(
         self, mechanism: str, user_name: str, password: str, *, is_delegation_token: bool = False
     ) -> None:
-        self.digest = HASHES[mechanism]
+        self.mechanism = mechanism
         self.user_name = user_name
         self.extensions = ",tokenauth=true" if is_delegation_token else ""
-        self._password = password.encode()
-        self._salted_with: tuple[bytes, int] | None = None
-        self._salted = b""
+        secret = password.encode()
 
-    def salted(self, salt: bytes, iterations: int) -> bytes:
-        """Return the password, salted with the server's parameters."""
-        if self._salted_with != (salt, iterations):
-            self._salted = hashlib.pbkdf2_hmac(self.digest, self._password, salt, iterations)
-            self._salted_with = (salt, iterations)
-        return self._salted
+        @lru_cache(maxsize=1)
+        def salted(salt: bytes, iterations: int) -> bytes:
+            """Return the password, salted with the server's parameters."""
+            return hashlib.pbkdf2_hmac(HASHES[mechanism], secret, salt, iterations)
+
+        self.salted = salted
 
 
 class ScramClient:
@@ -231,8 +224,6 @@ class ScramClient:
     Args:
         password: the user name and the password.
     """
-
-    __slots__ = ("_bare", "_nonce", "_password", "_signature", "is_complete")
 
     def __init__(self, password: ScramPassword) -> None:
         self._password = password
@@ -270,21 +261,20 @@ class ScramClient:
                 f"the broker asks for {iterations} iterations of SCRAM; allowed: {ITERATIONS_MIN}"
                 f" to {ITERATIONS_MAX}"
             )
-        digest = self._password.digest
-        salted = self._password.salted(_decoded(found["salt"]), iterations)
+        mechanism, salt = self._password.mechanism, _decoded(found["salt"])
+        digest, salted = HASHES[mechanism], self._password.salted(salt, iterations)
+        credential = from_salted_password(mechanism, salted, salt, iterations)
         binding = base64.b64encode(_NO_BINDING.encode()).decode()
         without_proof = f"c={binding},r={found['nonce']}"
         message = f"{self._bare},{server_first},{without_proof}".encode()
         client_key = hmac.digest(salted, b"Client Key", digest)
-        stored_key = hashlib.new(digest, client_key).digest()
-        signature = hmac.digest(stored_key, message, digest)
+        signature = hmac.digest(credential.stored_key, message, digest)
         proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-        server_key = hmac.digest(salted, b"Server Key", digest)
-        self._signature = hmac.digest(server_key, message, digest)
+        self._signature = hmac.digest(credential.server_key, message, digest)
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _check_server(self, server_final: str) -> None:
-        """Check that the server knows the password as well (RFC 5802, 3)."""
+        """Check that the server knows the password, too (RFC 5802, 3)."""
         found = _FINAL.fullmatch(server_final)
         if found is None:
             raise AuthenticationError("the broker's last SCRAM message is malformed")

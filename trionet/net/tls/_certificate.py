@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from ._ber import Element, elements, first
 
-_SEQUENCE_OF_VERSION = 0xA0
+_VERSION = 0xA0
 _EXTENSIONS = 0xA3
 _UTC_TIME = 0x17
 
@@ -31,14 +31,7 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 # UTF8String, PrintableString, TeletexString, IA5String, GeneralString; BMPString.
-_ENCODINGS = {
-    0x0C: "utf-8",
-    0x13: "utf-8",
-    0x14: "utf-8",
-    0x16: "utf-8",
-    0x1B: "utf-8",
-    0x1E: "utf-16-be",
-}
+_ENCODINGS = dict.fromkeys((0x0C, 0x13, 0x14, 0x16, 0x1B), "utf-8") | {0x1E: "utf-16-be"}
 # Identifiers in use have a dozen. Reading a number of a million digits takes hours.
 _IDENTIFIER_BYTES_MAX = 128
 _ESCAPES = str.maketrans({"\0": "\\00"} | {each: f"\\{each}" for each in ',=+<>#;"\\'})
@@ -54,9 +47,9 @@ def distinguished_name(certificate: bytes) -> str:
         certificate: in DER.
 
     Raises:
-        ValueError: this is no certificate.
+        ValueError: the certificate is malformed.
     """
-    *_, subject = _named_fields(certificate)
+    subject = _fields(certificate)[4]
     relative_names = [
         "+".join(_attribute(pair.content) for pair in elements(names.content))
         for names in elements(subject.content)
@@ -71,9 +64,9 @@ def validity(certificate: bytes) -> tuple[datetime, datetime]:
         certificate: in DER.
 
     Raises:
-        ValueError: this is no certificate.
+        ValueError: the certificate is malformed.
     """
-    *_, period, _ = _named_fields(certificate)
+    period = _fields(certificate)[3]
     begin, end, *_ = map(_time, elements(period.content))
     return begin, end
 
@@ -85,7 +78,7 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
         certificate: in DER.
 
     Raises:
-        ValueError: this is no certificate.
+        ValueError: the certificate is malformed.
     """
     for field in _fields(certificate):
         if field.tag == _EXTENSIONS:
@@ -98,18 +91,12 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
 
 
 def _fields(certificate: bytes) -> list[Element]:
+    """Return the fields: serial number, algorithm, issuer, validity, subject, and any others."""
     signed, *_ = elements(first(certificate).content)
-    return list(elements(signed.content))
-
-
-def _named_fields(certificate: bytes) -> list[Element]:
-    """Return the fields up to the subject: serial number, algorithm, issuer, validity, subject."""
-    fields = _fields(certificate)
-    begin = 1 if fields and fields[0].tag == _SEQUENCE_OF_VERSION else 0
-    named = fields[begin : begin + 5]
-    if len(named) < 5:
+    fields = [each for each in elements(signed.content) if each.tag != _VERSION]
+    if len(fields) < 5:
         raise ValueError("the certificate has no subject")
-    return named
+    return fields
 
 
 def _time(element: Element) -> datetime:
@@ -133,15 +120,9 @@ def _attribute(pair: bytes) -> str:
 
 def _escape(text: str) -> str:
     inner = text.strip(_OUTER)
-    start = text.index(inner)
-    before, after = text[:start], text[start + len(inner) :]
-    return "".join(
-        (
-            before.translate(_OUTER_ESCAPES),
-            inner.translate(_ESCAPES),
-            after.translate(_OUTER_ESCAPES),
-        )
-    )
+    before, _, after = text.partition(inner) if inner else (text, "", "")
+    outer = [part.translate(_OUTER_ESCAPES) for part in (before, after)]
+    return inner.translate(_ESCAPES).join(outer)
 
 
 def _dotted(encoded: bytes) -> str:

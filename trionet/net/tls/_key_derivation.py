@@ -50,17 +50,17 @@ def rounds_of_key(data: bytes) -> int:
     """Return the rounds of an encrypted key in PKCS8 (RFC 5958, 3).
 
     Raises:
-        ValueError: this is no such key.
+        ValueError: the data is malformed, or not such a key.
     """
     (algorithm,) = _fields(first(data).content, 1)
-    return _rounds_of_cipher(algorithm.content)
+    return _rounds_of(algorithm.content)
 
 
 def rounds_of_pkcs12(data: bytes) -> int:
     """Return the rounds of all encrypted parts of a PKCS12 store and its MAC (RFC 7292, 4).
 
     Raises:
-        ValueError: this is no such store.
+        ValueError: the data is malformed, or not such a store.
     """
     _, safes, *mac = _fields(first(data).content, 3)
     _, wrapped = _fields(safes.content, 2)
@@ -77,7 +77,7 @@ def _rounds_of_content(content: bytes) -> int:
     if kind.content == _ENCRYPTED_DATA and wrapped:
         _, encrypted = _fields(first(wrapped[0].content).content, 2)
         _, algorithm = _fields(encrypted.content, 2)
-        return _rounds_of_cipher(algorithm.content)
+        return _rounds_of(algorithm.content)
     return 0
 
 
@@ -97,33 +97,25 @@ def _rounds_of_bags(bags: bytes, depth: int = 0) -> int:
 def _rounds_of_mac(content: bytes) -> int:
     digest, _, *iterations = _fields(content, 3)
     (algorithm,) = _fields(digest.content, 1)
-    kind, *parameters = _fields(algorithm.content, 2)
+    (kind,) = _fields(algorithm.content, 1)
     if kind.content == _PBMAC1:
-        (derivation,) = _fields(parameters[0].content if parameters else b"", 1)
-        return _rounds_of_derivation(derivation.content)
+        return _rounds_of(algorithm.content)
     return _number(iterations[0]) if iterations else 1
 
 
-def _rounds_of_cipher(algorithm: bytes) -> int:
+def _rounds_of(algorithm: bytes) -> int:
+    """Return the rounds of an encryption or a MAC (RFC 8018)."""
     kind, parameters = _fields(algorithm, 2)
-    if kind.content == _PBES2:
+    if kind.content in (_PBES2, _PBMAC1):
         (derivation,) = _fields(parameters.content, 1)
-        return _rounds_of_derivation(derivation.content)
-    if kind.content in _PBES1 or kind.content.startswith(_PKCS12_PBE):
-        _, iterations = _fields(parameters.content, 2)
-        return _number(iterations)
-    raise ValueError("an encryption that is not known")
-
-
-def _rounds_of_derivation(algorithm: bytes) -> int:
-    kind, parameters = _fields(algorithm, 2)
-    if kind.content == _PBKDF2:
-        _, iterations = _fields(parameters.content, 2)
-        return _number(iterations)
+        kind, parameters = _fields(derivation.content, 2)
     if kind.content == _SCRYPT:
-        # One of these takes about as long as a round of PBKDF2.
+        # Each step takes about as long as a round of PBKDF2.
         _, cost, block_size, parallelization = _fields(parameters.content, 4)
         return _number(cost) * _number(block_size) * _number(parallelization)
+    if kind.content in (_PBKDF2, *_PBES1) or kind.content.startswith(_PKCS12_PBE):
+        _, iterations = _fields(parameters.content, 2)
+        return _number(iterations)
     raise ValueError("a key derivation that is not known")
 
 

@@ -10,7 +10,6 @@ import errno
 import os
 import secrets
 import ssl
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +22,6 @@ from ._certificate import alternative_names, distinguished_name, validity
 from ._key_derivation import KEY_ROUNDS_MAX, rounds_of_key, rounds_of_pkcs12, too_many_rounds
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.serialization import Encoding
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
 
 STORE_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -45,7 +43,7 @@ class StoreSettings:
     """The ``ssl.*`` settings that clients and servers have in common; see Kafka's keys.
 
     Attributes:
-        keystore_type: ``PEM``, ``PKCS12``, or ``JKS`` for a file that is PKCS12 all the same.
+        keystore_type: ``PEM``, ``PKCS12``, or ``JKS`` for a file that is PKCS12 in fact.
         keystore_key: the private key as PEM text, in place of a file.
         keystore_certificate_chain: its certificates as PEM text.
         truststore_certificates: trusted certificates as PEM text, in place of a file.
@@ -74,13 +72,13 @@ class KeyMaterial:
     """A private key and its certificates, ready for OpenSSL.
 
     Attributes:
-        pem: key and certificates, one behind the other; the key is encrypted if it was, or if it
-            had to be written anew.
-        password: of the key, None for one in the clear.
-        source: where it comes from, for errors.
+        pem: the key, followed by the certificates. The key is encrypted if it was before, or if it
+            had to be converted.
+        password: of the key; None for an unencrypted one.
+        source: where the key comes from, for errors.
         subject: the distinguished name of the first certificate.
         names: its alternative names, encoded.
-        valid: from when on it is valid, and until when.
+        valid: the start and the end of its validity.
     """
 
     pem: bytes = attrs.field(repr=False)
@@ -106,7 +104,7 @@ def read_key_store(settings: StoreSettings) -> KeyMaterial:
     """Read a key and its certificates from a file or from the settings themselves.
 
     Raises:
-        ConfigError: the store cannot be read, or the settings do not fit each other.
+        ConfigError: the store cannot be read, or the settings contradict each other.
     """
     kind, location = settings.keystore_type, settings.keystore_location
     password, key_password = settings.keystore_password, settings.key_password
@@ -134,11 +132,11 @@ def read_key_store(settings: StoreSettings) -> KeyMaterial:
     return _key_of_pkcs12(store, location)
 
 
-def read_trust_store(settings: StoreSettings) -> list[str] | None:
+def read_trust_store(settings: StoreSettings) -> list[bytes] | None:
     """Read trusted certificates from a file or from the settings, as PEM; None without a store.
 
     Raises:
-        ConfigError: the store cannot be read, or the settings do not fit each other.
+        ConfigError: the store cannot be read, or the settings contradict each other.
     """
     kind, location = settings.truststore_type, settings.truststore_location
     password, certificates = settings.truststore_password, settings.truststore_certificates
@@ -152,7 +150,7 @@ def read_trust_store(settings: StoreSettings) -> list[str] | None:
             )
         key = "ssl.truststore.certificates"
         _check_size(key, certificates, bytes_max)
-        return _texts(_certificates(certificates.encode(), key))
+        return _certificates(certificates.encode(), key)
     if location is None:
         return None
     if kind == "PEM":
@@ -162,15 +160,15 @@ def read_trust_store(settings: StoreSettings) -> list[str] | None:
                 " nothing secret in it"
             )
         if os.path.isdir(location):
-            return _texts(_certificates_of_folder(location, bytes_max))
+            return _certificates_of_folder(location, bytes_max)
     data = _read("ssl.truststore.location", location, bytes_max)
     if kind == "PEM":
-        return _texts(_certificates(data, location))
+        return _certificates(data, location)
     store = _open_pkcs12("ssl.truststore", kind, location, data, password)
-    found = [entry.certificate for entry in (store.cert, *store.additional_certs) if entry]
+    found = _certificates_of_pkcs12(store)
     if not found:
         raise ConfigError(f"{location} holds no certificates")
-    return _texts(entry.public_bytes(_pem_encoding()) for entry in found)
+    return found
 
 
 def _check_type(key: str, kind: str) -> None:
@@ -195,10 +193,6 @@ def _read(key: str, location: str, bytes_max: int) -> bytes:
         ) from error
 
 
-def _texts(certificates: Iterable[bytes]) -> list[str]:
-    return [each.decode("ascii", "replace") for each in certificates]
-
-
 def _key_in_settings(settings: StoreSettings) -> KeyMaterial:
     key, chain = settings.keystore_key, settings.keystore_certificate_chain
     _check_size("ssl.keystore.key", key, settings.store_bytes_max)
@@ -217,11 +211,12 @@ def _pem_key(data: bytes, source: str) -> bytes:
     found = pem.private_key(data)
     if found is None:
         raise ConfigError(f"{source} holds no private key in PEM form")
-    return _affordable(found, source) if pem.is_encrypted_pkcs8(found) else found
+    # Only PKCS8 lets a key choose how it is derived from the password.
+    return _affordable(found, source) if found.startswith(b"-----BEGIN ENCRYPTED ") else found
 
 
 def _affordable(key: bytes, source: str) -> bytes:
-    """Check the rounds of an encrypted key, and encode it anew: OpenSSL gets what was checked."""
+    """Check the rounds of an encrypted key, and encode it again: OpenSSL gets what was checked."""
     try:
         data = pem.content(key)
         rounds = rounds_of_key(data)
@@ -244,7 +239,7 @@ def _certificates(data: bytes, source: str) -> list[bytes]:
 
 
 def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
-    """Return the certificates in the files of a folder, each once: hash names are links.
+    """Return the certificates in the files of a folder, each once: hashed names are links.
 
     ``bytes_max`` is for all files together.
     """
@@ -278,14 +273,13 @@ def _files_of(key: str, location: str) -> list[str]:
 
 def _material(key: bytes, chain: bytes, password: str | None, source: str) -> KeyMaterial:
     certificates = _certificates(chain, source)
+    text = b"\n".join((key, *certificates, b""))
     try:
         first = ssl.PEM_cert_to_DER_cert(certificates[0].decode())
-        subject, names = distinguished_name(first), alternative_names(first)
-        valid = validity(first)
+        about = distinguished_name(first), alternative_names(first), validity(first)
     except ValueError as error:
         raise ConfigError(f"the certificate in {source} cannot be read ({error})") from None
-    text = b"\n".join((key, *certificates, b""))
-    return KeyMaterial(text, password, source, subject, names, valid)
+    return KeyMaterial(text, password, source, *about)
 
 
 def _javas_own(location: str) -> ConfigError:
@@ -322,20 +316,22 @@ def _open_pkcs12(
 
 
 def _key_of_pkcs12(store: PKCS12KeyAndCertificates, location: str) -> KeyMaterial:
-    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, PrivateFormat
+    from cryptography.hazmat.primitives import serialization
 
     if store.key is None or store.cert is None:
         raise ConfigError(f"{location} holds no private key with its certificate")
     password = secrets.token_urlsafe()
     key = store.key.private_bytes(
-        _pem_encoding(), PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(password.encode()),
     )
-    chain = [entry.certificate for entry in (store.cert, *store.additional_certs)]
-    certificates = b"".join(each.public_bytes(_pem_encoding()) for each in chain)
-    return _material(key, certificates, password, location)
+    return _material(key, b"".join(_certificates_of_pkcs12(store)), password, location)
 
 
-def _pem_encoding() -> Encoding:
+def _certificates_of_pkcs12(store: PKCS12KeyAndCertificates) -> list[bytes]:
+    """Return the certificates as PEM, that of the key first."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    return Encoding.PEM
+    entries = (store.cert, *store.additional_certs)
+    return [entry.certificate.public_bytes(Encoding.PEM) for entry in entries if entry]

@@ -16,8 +16,8 @@ CERTIFICATE: Final = b"CERTIFICATE"
 def blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield label and text of each block, in order; text around them is skipped.
 
-    Every byte is looked at a fixed number of times, whatever the data: they may be another's, and
-    a regular expression takes hours for a few megabytes of beginnings without an end.
+    Takes linear time for any data, which may be untrusted: a regular expression takes hours for a
+    few megabytes of beginnings without an end.
     """
     position = 0
     while (end := data.find(_END, position)) >= 0:
@@ -44,13 +44,8 @@ def private_key(data: bytes) -> bytes | None:
 
 
 def is_encrypted(data: bytes) -> bool:
-    """Whether a key cannot be read without a password: in PKCS8, or in the form before that."""
+    """Whether a key requires a password: in PKCS8, or in the older form."""
     return b"-----BEGIN ENCRYPTED " in data or b"\nProc-Type: 4,ENCRYPTED" in data
-
-
-def is_encrypted_pkcs8(text: bytes) -> bool:
-    """Whether a block is a key that PKCS8 encrypts, with a key derivation of its own choice."""
-    return text.startswith(_BEGIN + b"ENCRYPTED ")
 
 
 def content(text: bytes) -> bytes:

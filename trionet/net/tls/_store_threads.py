@@ -1,8 +1,7 @@
 """Threads that read key stores and trust stores, and that can be abandoned.
 
-A path may lead to a disk that does not respond, and a key may take seconds to be decrypted. Neither
-may keep a broker from being altered or stopped, nor use up the threads that everything else waits
-for.
+A path may lead to a disk that does not respond, and decrypting a key may take seconds. Neither may
+prevent a broker from being altered or stopped, nor use up the threads that other tasks need.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
+from ..._util._off_loop import limiter_of_run
 from ...errors import ConfigError
 
-#: How long reading a store may take if a client named it.
+#: How long reading a store may take that a client named.
 STORE_SECONDS_MAX: Final = 10.0
 #: How many threads read stores, abandoned ones included.
 STORE_THREADS_MAX: Final = 4
@@ -29,17 +29,16 @@ async def in_store_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
     """Call ``function(*args)`` in a thread.
 
     Args:
-        function: reads stores, and changes nothing that others see before it is used.
+        function: reads stores; has no side effects, because it may be abandoned.
         args: its arguments.
 
     Raises:
         BaseException: what ``function`` raises, unchanged.
 
-    Cancellation: at once; the thread is left to itself.
+    Cancellation: takes effect at once; the thread is abandoned.
     """
-    return await trio.to_thread.run_sync(
-        function, *args, abandon_on_cancel=True, limiter=_threads()
-    )
+    limiter = limiter_of_run(_limiter, STORE_THREADS_MAX)
+    return await trio.to_thread.run_sync(function, *args, abandon_on_cancel=True, limiter=limiter)
 
 
 async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -48,7 +47,7 @@ async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
     Raises:
         ConfigError: it takes longer than :data:`STORE_SECONDS_MAX`; or what ``function`` raises.
 
-    Cancellation: at once; the thread is left to itself.
+    Cancellation: takes effect at once; the thread is abandoned.
     """
     with trio.move_on_after(STORE_SECONDS_MAX):
         return await in_store_thread(function, *args)
@@ -56,12 +55,3 @@ async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
         f"the key and trust stores could not be read within {STORE_SECONDS_MAX:.0f} s; allowed:"
         " files on a disk that responds, and keys that are decrypted in less"
     )
-
-
-def _threads() -> trio.CapacityLimiter:
-    try:
-        return _limiter.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(STORE_THREADS_MAX)
-        _limiter.set(limiter)
-        return limiter

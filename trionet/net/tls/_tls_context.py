@@ -19,12 +19,13 @@ import attrs
 from ...errors import ConfigError
 from . import _pem as pem
 from ._key_stores import KeyMaterial, StoreSettings, read_key_store, read_trust_store
+from ._tls_transport import describe
 
 _HAS_MEMFD = hasattr(os, "memfd_create")
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 # OpenSSL's errors for a certificate of another key; the last is for a key of another type.
 _MISMATCHES = ("key values mismatch", "key type mismatch", "no certificate assigned")
-# By the names of the standard, which Java uses.
+# By their IANA names, which Java uses.
 _SUITES_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
 _SUITES_1_2 = {
     f"TLS_{exchange}_WITH_{standard}": f"{exchange.replace('_', '-')}-{openssl}"
@@ -49,7 +50,7 @@ class TlsSettings(StoreSettings):
     Attributes:
         client_auth: ``none``, ``requested`` or ``required``.
         allow_dn_changes: whether a reload may change the subject of the certificate.
-        allow_san_changes: whether it may take away one of its other names.
+        allow_san_changes: whether a reload may remove one of its other names.
     """
 
     client_auth: str = "none"
@@ -58,12 +59,12 @@ class TlsSettings(StoreSettings):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that a context is made from."""
+        """The files from which a context is created."""
         return tuple(path for path in (self.keystore_location, self.truststore_location) if path)
 
 
 def server_context(settings: TlsSettings) -> tuple[ssl.SSLContext, KeyMaterial]:
-    """Read the stores and make a server's context.
+    """Read the stores and create a server's context.
 
     Returns:
         The context, and the key and certificates that are in it.
@@ -87,7 +88,7 @@ def server_context(settings: TlsSettings) -> tuple[ssl.SSLContext, KeyMaterial]:
 
 
 class TlsContexts:
-    """The context of a listener: replaced when its files change, for connections made after that.
+    """The context of a listener, replaced for new connections when its files change.
 
     Args:
         settings: the listener's.
@@ -101,7 +102,8 @@ class TlsContexts:
 
     def __init__(self, settings: TlsSettings) -> None:
         self.settings: TlsSettings = settings
-        self._seen = _fingerprint(settings.files)
+        self._seen = [_fingerprint(path) for path in settings.files]
+        self.context: ssl.SSLContext
         self.context, self._material = server_context(settings)
         self._replacing = Lock()  # a reload in a thread, and other settings from the loop
 
@@ -112,18 +114,18 @@ class TlsContexts:
     def reload_if_changed(self) -> bool:
         """Read the stores again if a file of theirs has changed; blocks, so call it in a thread.
 
-        Open connections keep what they began with. A change that was refused is not tried again
-        until a file changes again; one that the system could not read is.
+        Open connections keep their context. A change that was rejected is not tried again until a
+        file changes again; one that could not be read is.
 
         Returns:
             Whether there is a new context.
 
         Raises:
             ConfigError: as :func:`server_context`, or the certificate's names have changed although
-                the settings do not allow it (Kafka: SslFactory); the old context stays.
+                the settings do not allow it (Kafka: SslFactory); the old context stays in use.
         """
         settings = self.settings
-        seen = _fingerprint(settings.files)
+        seen = [_fingerprint(path) for path in settings.files]
         if seen == self._seen:
             return False
         try:
@@ -170,17 +172,13 @@ class TlsContexts:
             )
 
 
-def _fingerprint(paths: Sequence[str]) -> tuple[tuple[int, int, int] | None, ...]:
+def _fingerprint(path: str) -> tuple[int, int, int] | None:
     """Return a value that changes when a file is written or replaced; None if unreadable."""
-    found: list[tuple[int, int, int] | None] = []
-    for path in paths:
-        try:
-            status = os.stat(path)
-        except (OSError, ValueError):  # or it is no path
-            found.append(None)
-        else:
-            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
-    return tuple(found)
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):  # ValueError: not a path
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 # Shared by the contexts of clients and servers: key and trust stores, versions and suites.
@@ -194,7 +192,7 @@ def new_context(protocol: ssl._SSLMethod, settings: StoreSettings) -> ssl.SSLCon
     """
     context = ssl.SSLContext(protocol)
     context.options |= ssl.OP_NO_RENEGOTIATION
-    # As in Java, what is in the trust store is trusted, be it an intermediate or a peer's own.
+    # As in Java, all certificates in the trust store are trusted, even intermediates and leaves.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _set_versions(context, settings.enabled_protocols)
     if settings.cipher_suites:
@@ -246,10 +244,10 @@ def load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
     """Use this certificate and key to authenticate to peers."""
     try:
         with _private_file(material.pem) as path:
-            # Without a password to give, OpenSSL would ask for one on the terminal.
+            # Without any password, OpenSSL would prompt for one on the terminal.
             context.load_cert_chain(path, password=material.password or "")
     except (ssl.SSLError, ValueError) as error:
-        raise ConfigError(_why_unusable(material, _reason(error))) from None
+        raise ConfigError(_why_unusable(material, describe(error))) from None
     except OSError as error:  # no descriptor is left, or no memory
         raise ConfigError(
             f"the key of {material.source} cannot be handed to OpenSSL: {error.strerror}"
@@ -279,16 +277,12 @@ def load_trust(
     try:
         for certificate in certificates:
             # Each alone: OpenSSL keeps the GIL, and a thousand at once would stop the loop.
-            context.load_verify_locations(cadata=certificate)
+            context.load_verify_locations(cadata=certificate.decode("ascii", "replace"))
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(
             f"the trust store {settings.truststore_location or 'in the settings'} holds no"
-            f" certificates that can be read ({_reason(error)})"
+            f" certificates that can be read ({describe(error)})"
         ) from None
-
-
-def _reason(error: Exception) -> str:
-    return (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
 
 
 @contextmanager
@@ -309,10 +303,6 @@ def _private_file(content: bytes) -> Iterator[str]:
         os.unlink(path)
 
 
-# "https" is the rule of RFC 2818, by the name that Java has for it.
-_IDENTIFICATIONS = ("https", "")
-
-
 @attrs.frozen
 class ClientTlsSettings(StoreSettings):
     """The ``ssl.*`` settings of a client; see Kafka's keys of the same names.
@@ -330,14 +320,14 @@ class ClientTlsSettings(StoreSettings):
 
 
 def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
-    """Read the stores and make a client's context; blocks, so call it in a thread.
+    """Read the stores and create a client's context; blocks, so call it in a thread.
 
     Raises:
         ConfigError: a store cannot be read or opened with its password, key and certificate do not
             belong together, or a setting is not allowed; never quotes a password or a key.
     """
     algorithm = settings.endpoint_identification_algorithm.lower()
-    if algorithm not in _IDENTIFICATIONS:
+    if algorithm not in ("https", ""):  # Java's name for the rule of RFC 2818, or none
         raise ConfigError(
             f"ssl.endpoint.identification.algorithm = {algorithm!r} is not allowed; allowed: https,"
             " or an empty text for no check of the broker's name"
@@ -345,7 +335,7 @@ def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
     context = new_context(ssl.PROTOCOL_TLS_CLIENT, settings)
     context.check_hostname = bool(algorithm)
     store = (settings.keystore_location, settings.keystore_key, settings.keystore_certificate_chain)
-    if any(each is not None for each in store):
+    if store != (None, None, None):
         load_key(context, read_key_store(settings))
     load_trust(context, settings, ssl.Purpose.SERVER_AUTH)
     return context

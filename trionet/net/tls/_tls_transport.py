@@ -12,6 +12,10 @@ partial record makes no loop spin (KAFKA-7012).
 Records without data, such as key updates, cost the engine far more than their size suggests, and it
 processes all its input before it returns. So input of a peer that sends them is passed on in small
 chunks, one per turn of the loop, and a peer that sends nothing else is disconnected.
+
+A TLS 1.3 client completes its handshake before the server has verified the client's certificate. A
+rejection arrives in place of the first data, or makes the first write fail, and counts as a failed
+authentication all the same (Kafka: SslTransportLayer.State.POST_HANDSHAKE).
 """
 
 from __future__ import annotations
@@ -19,16 +23,16 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+from collections.abc import Callable, Iterable, Iterator
 from typing import cast
 
 from ...errors import AuthenticationError
 from ..wire._close_reason import CloseReason
-from ..wire._connecting import finish_connect
 from ..wire._readiness import READ, WRITE
 from ..wire._transmission import GATHER_BUFFERS_MAX, WRITE_BYTES_MAX, Buffer, FileRange
-from ..wire._transport import has_ended, has_unread
+from ..wire._transport import PlaintextTransport
 
-# What Python puts around the text of an error: "[SSL] internal error (_ssl.c:2580)".
+# What Python adds to the text of an error: "[SSL] internal error (_ssl.c:2580)".
 _PLACE = re.compile(r"^\[[^\]]*\] | \(_ssl\.c:\d+\)$")
 
 
@@ -42,11 +46,11 @@ class TlsError(OSError):
     close_reason = CloseReason.TLS_FAILED
 
 
-def describe(error: ssl.SSLError) -> str:
-    """Return the reason of an error, without Python's file names and line numbers."""
+def describe(error: Exception) -> str:
+    """Return the reason of an error of ``ssl``, without Python's file names and line numbers."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the peer's certificate is not accepted: {error.verify_message}"
-    text = error.reason or _PLACE.sub("", str(error))
+    text: str = getattr(error, "reason", None) or _PLACE.sub("", str(error))
     return text.replace("_", " ").lower()
 
 
@@ -57,66 +61,52 @@ WRITE_BYTES_PER_SEND = 256 * 1024
 READ_BYTES_FIRST = 8 * 1024
 READ_BYTES_MAX = 256 * 1024
 # How much passes through one of the engine's buffers at a time. Such a buffer grows to the most
-# that it ever held and never shrinks: an idle connection keeps it (KAFKA-7454).
+# that it ever held and never shrinks, even while the connection is idle (KAFKA-7454).
 ENGINE_BYTES_MAX = 64 * 1024
-# The most that it is given to decrypt behind what brought little data, or none.
+# The most that it gets to decrypt after input that brought little data, or none.
 SLOW_FEED_BYTES_MAX = 16 * 1024
-# How much of what was read may be no data: a record that is not complete, and some bytes around it.
-# Beyond that little is read at once (see above).
+# How much ciphertext may bring no data: an incomplete record, and some bytes around it. Beyond that
+# little is decrypted at once (see above).
 OVERHEAD_BYTES_MAX = 20 * 1024
-# How much may come without any data: no record is half as long.
+# How much ciphertext may arrive without any data: more than two records.
 SILENT_BYTES_MAX = 36 * 1024
 # How much the engine may respond to a peer that does not read its responses.
 RESPONSE_BYTES_MAX = 64 * 1024
 # A flight of the handshake is a few kilobytes. A peer that sends more waits for another turn.
 HANDSHAKE_READS_PER_STEP = 4
-# What is thrown away before a close, so that the alert before it is not overtaken by a reset.
+# How much is discarded before a close, so that no reset overtakes the alert.
 DRAIN_BYTES_MAX = 256 * 1024
 
-_HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
 _ENDS = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 
 
 class TlsTransport:
-    """A non-blocking TCP socket under TLS, on the server's side.
+    """A non-blocking TCP socket under TLS.
 
     Args:
         sock: owned from here on; connected before the first step of the handshake.
         context: from :mod:`._tls_context`.
-        server_name: of the other side, if that is the server: see :mod:`._tls_client`.
+        server_name: on the client's side, the name to request (SNI), which the server's certificate
+            must contain; None on the server's side.
     """
-
-    __slots__ = (
-        "_accepted",
-        "_has_shaken_hands",
-        "_incoming",
-        "_is_turn_over",
-        "_outgoing",
-        "_overhead",
-        "_read_bytes",
-        "_responded",
-        "_silent",
-        "_socket",
-        "_tls",
-        "_unfed",
-        "_unsent",
-        "fileno",
-    )
 
     def __init__(
         self, sock: socket.socket, context: ssl.SSLContext, server_name: str | None = None
     ) -> None:
         is_server = server_name is None
-        sock.setblocking(False)
         self._socket = sock
-        self.fileno = sock.fileno
+        self._plain = plain = PlaintextTransport(sock)
+        self.fileno: Callable[[], int] = sock.fileno
+        self.finish_connect: Callable[[], bool] = plain.finish_connect
+        self.peer_has_ended: Callable[[], bool] = plain.peer_has_ended
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, is_server, server_name)
         self._has_shaken_hands = False
+        self._may_be_rejected = not is_server  # the server has not sent any data yet
         self._read_bytes = READ_BYTES_FIRST
-        self._unfed: bytes | memoryview = b""  # ciphertext that the engine has not asked for yet
-        self._unsent: list[bytes | memoryview] = []  # and that the socket has not taken yet
+        self._unfed: bytes | memoryview = b""  # ciphertext that the engine has not requested yet
+        self._unsent: list[Buffer] = []  # ciphertext that the socket has not accepted yet
         self._accepted = 0  # plaintext inside _unsent, counted as written when that has left
         self._responded = 0  # bytes inside _unsent that respond to records without data
         self._overhead = 0  # ciphertext less twice the data that it brought, at least 0
@@ -144,64 +134,67 @@ class TlsTransport:
 
         Returns:
             READ or WRITE: what the socket must be ready for before the next step; 0 when the
-            handshake is done and all of it has been sent. There may be data behind it: see
+            handshake is done and all of it has been sent. Data may have followed it: see
             :attr:`has_buffered` (KAFKA-2801).
 
         Raises:
             AuthenticationError: no common version or cipher suite, a certificate that one of the
-                sides does not trust, or no TLS at all. The peer has been sent the alert.
+                sides does not trust, or a peer without TLS. The alert has been sent.
             EOFError: the peer ended the connection, with a close_notify or without (KAFKA-7168);
                 that is not an authentication failure.
             OSError: the connection failed.
         """
         try:
-            return self._handshake_step()
+            for reads_left in range(HANDSHAKE_READS_PER_STEP, -1, -1):
+                if not self._has_shaken_hands:
+                    self._shake_hands()
+                self._send_encrypted()
+                if self._has_shaken_hands:
+                    return 0
+                if reads_left:
+                    try:
+                        self._feed()
+                    except BlockingIOError:
+                        break
         except BlockingIOError:
             return WRITE
         except OSError:
             self._look_for_alert()
             raise
+        return READ
 
-    def _handshake_step(self) -> int:
-        for reads_left in range(HANDSHAKE_READS_PER_STEP, -1, -1):
-            wants_read = not self._has_shaken_hands and self._shake_hands()
-            self._has_shaken_hands = not wants_read
-            self._flush_protocol()
-            self._flush()
-            if not wants_read:
-                break
-            if not reads_left:
-                return READ
-            try:
-                self._feed()
-            except BlockingIOError:
-                return READ
-        return 0
+    def _shake_hands(self) -> None:
+        """Let the engine process its input."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return
+        except _ENDS:
+            raise EOFError from None
+        except ssl.SSLError as error:
+            raise self._broken(error) from error
+        self._has_shaken_hands = True
 
     def _look_for_alert(self) -> None:
         """After a failed write, read any TLS alert that explains it (KAFKA-7505).
 
         Raises:
             AuthenticationError: an alert has arrived.
+            EOFError: the stream ended during the handshake.
         """
         try:
             self._feed()
         except OSError:
             return
-        self._shake_hands()
-
-    def _shake_hands(self) -> bool:
-        """Let the engine process its input. Returns whether it needs more."""
-        try:
-            self._tls.do_handshake()
-        except ssl.SSLWantReadError:
-            return True
-        except _ENDS:
-            raise EOFError from None
-        except ssl.SSLError as error:
-            self._flush_alert()
-            raise AuthenticationError(f"TLS handshake failed: {describe(error)}") from error
-        return False
+        if not self._has_shaken_hands:
+            self._shake_hands()
+        elif self._may_be_rejected:
+            try:
+                self._tls.read(READ_BYTES_FIRST)
+            except (ssl.SSLWantReadError, *_ENDS):
+                pass
+            except ssl.SSLError as error:
+                raise AuthenticationError(f"TLS handshake failed: {describe(error)}") from error
 
     def read(self, bytes_max: int, /) -> bytes:
         tls = self._tls
@@ -216,15 +209,13 @@ class TlsTransport:
                     self._read_bytes = READ_BYTES_FIRST
                     if is_fed and self._overhead > OVERHEAD_BYTES_MAX and not self._unfed:
                         raise BlockingIOError from None
-                self._on_want_read()
+                self._feed()
                 is_fed = True
             except ssl.SSLError as error:
                 if self._is_end(error):
                     return b""
                 raise self._broken(error) from error
         self._note_data(len(data))
-        if self._outgoing.pending:
-            self._respond()
         return data
 
     def read_into(self, buffer: memoryview, /) -> int:
@@ -257,7 +248,7 @@ class TlsTransport:
                     if is_fed and self._overhead > OVERHEAD_BYTES_MAX:
                         self._is_turn_over = filled > 0
                         raise BlockingIOError
-                    self._on_want_read()
+                    self._feed()
                     is_fed = True
                 except BlockingIOError:
                     if filled:
@@ -268,8 +259,6 @@ class TlsTransport:
                     break
                 raise self._broken(error) from error
         self._note_data(filled - noted)
-        if self._outgoing.pending:
-            self._respond()
         return filled
 
     def write(self, data: Buffer, /) -> int:
@@ -288,16 +277,21 @@ class TlsTransport:
         return self._send_encrypted()
 
     def write_gathered(self, buffers: list[Buffer], /) -> int:
-        written = skip = self._send_encrypted()
+        accepted = self._send_encrypted()
+        return self._write_pieces(_without_first(buffers, accepted), accepted)
+
+    def send_file(self, file_range: FileRange, /) -> int:
+        """Send a file range by copying bounded chunks: TLS has no sendfile (KAFKA-9110)."""
+        accepted = self._send_encrypted()
+        return self._write_pieces(_read_chunks(file_range, accepted), accepted)
+
+    def _write_pieces(self, pieces: Iterator[memoryview], written: int) -> int:
+        """Encrypt and send what follows ``written`` bytes. Returns how much is written in all."""
         try:
-            for buffer in buffers:
-                if skip >= len(buffer):
-                    skip -= len(buffer)
-                    continue
-                view = memoryview(buffer)[skip:]
-                skip = 0
-                while len(view):
-                    view = view[self._encrypt(view[: WRITE_BYTES_PER_SEND - self._accepted]) :]
+            for piece in pieces:
+                left = piece
+                while left:
+                    left = left[self._encrypt(left[: WRITE_BYTES_PER_SEND - self._accepted]) :]
                     if self._accepted >= WRITE_BYTES_PER_SEND:
                         written += self._send_encrypted()
             return written + self._send_encrypted()
@@ -306,81 +300,35 @@ class TlsTransport:
                 raise
             return written
 
-    def send_file(self, file_range: FileRange, /) -> int:
-        """Send a file range by copying bounded chunks: TLS has no sendfile (KAFKA-9110)."""
-        written = self._send_encrypted()
-        try:
-            while written < file_range.count:
-                count = min(file_range.count - written, WRITE_BYTES_PER_SEND)
-                data = file_range.file.read_at(file_range.offset + written, count)
-                if not data:
-                    # The file ends before the range does: the frame can never be completed.
-                    raise OSError(f"{file_range!r} reaches beyond the end of its file")
-                view = memoryview(data)
-                while view:
-                    view = view[self._encrypt(view) :]
-                written += self._send_encrypted()
-            return written
-        except BlockingIOError:
-            if not written:
-                raise
-            return written
-
-    def finish_connect(self) -> bool:
-        return finish_connect(self._socket)
-
-    def peer_has_ended(self) -> bool:
-        return has_ended(self.fileno())
-
     def has_unread(self) -> bool:
-        return self.has_buffered or has_unread(self._socket)
+        return self.has_buffered or self._plain.has_unread()
 
     def close(self) -> None:
         """Send a close_notify if the socket accepts it now, and close the socket; never waits."""
+        self._may_be_rejected = False  # no longer relevant
         try:
-            if self._has_shaken_hands and not self._unsent:
-                self._send_close_notify()
             if not self._has_shaken_hands:
-                self._drain()
+                self._send_encrypted()
+                _drain(self._socket)
+            elif not self._unsent:
+                try:
+                    self._tls.unwrap()
+                except ssl.SSLError:
+                    pass  # the peer's own close_notify is not waited for
+                self._flush()
         except OSError:
-            pass  # the peer has gone already
+            pass  # the peer has disconnected already
         finally:
             self._socket.close()
 
-    def _send_close_notify(self) -> None:
-        try:
-            self._tls.unwrap()
-        except ssl.SSLError:
-            pass  # the peer's own close_notify is not waited for
-        self._flush_protocol()
-
-    def _drain(self) -> None:
-        """Discard what the peer sent after a failed handshake.
-
-        A socket that is closed with unread data sends a reset, on which the peer may forget the
-        alert that explains the failure (KAFKA-13539).
-        """
-        self._flush()
-        self._socket.shutdown(socket.SHUT_WR)
-        drained = 0
-        while drained < DRAIN_BYTES_MAX:
-            data = self._socket.recv(READ_BYTES_MAX)
-            if not data:
-                break
-            drained += len(data)
-
-    def _on_want_read(self) -> None:
-        """Send the engine's responses and feed it more, after it has consumed all of its input."""
-        if self._outgoing.pending:
-            self._respond()
-        if self._silent > SILENT_BYTES_MAX:
-            raise TlsError("TLS: too many records without data")
-        self._feed()
-
     def _note_data(self, count: int) -> None:
+        """Take note of data that was read, and send the engine's responses to what came with it."""
         if count:
+            self._may_be_rejected = False
             self._silent = 0
             self._overhead = max(0, self._overhead - 2 * count)
+        if self._outgoing.pending:
+            self._respond()
 
     def _respond(self) -> None:
         """Send the engine's responses to records without data.
@@ -389,17 +337,26 @@ class TlsTransport:
             TlsError: the peer keeps requesting responses without reading them.
         """
         self._responded += self._outgoing.pending
-        self._flush_protocol()
+        self._flush()
         if not self._unsent:
             self._responded = 0
         elif self._responded > RESPONSE_BYTES_MAX:
             raise TlsError("TLS: the peer does not read the responses to its protocol messages")
 
     def _feed(self) -> None:
-        """Take the next ciphertext, of the last read or from the socket, or the stream's end."""
+        """Pass the engine, which has consumed all of its input, the next ciphertext or its end.
+
+        Raises:
+            BlockingIOError: nothing has arrived.
+            TlsError: the peer sends too many records without data.
+        """
+        if self._outgoing.pending:
+            self._respond()
+        if self._silent > SILENT_BYTES_MAX:
+            raise TlsError("TLS: too many records without data")
         data = self._unfed
         if not data:
-            data = self._socket.recv(self._read_bytes)
+            data = self._plain.read(self._read_bytes)
             if not data:
                 self._incoming.write_eof()
                 return
@@ -440,48 +397,76 @@ class TlsTransport:
         Raises:
             BlockingIOError: the socket has not taken all of it yet.
         """
-        self._flush_protocol()
+        self._flush()
         if self._unsent:
             raise BlockingIOError
         accepted, self._accepted = self._accepted, 0
         return accepted
 
     def _flush(self) -> None:
-        """Send what is left behind.
-
-        Raises:
-            BlockingIOError: the socket has not taken all of it.
-        """
+        """Send what the engine has to send; what the socket does not accept is kept."""
         unsent = self._unsent
-        while unsent:
-            if _HAS_SENDMSG and len(unsent) > 1:
-                sent = self._socket.sendmsg(unsent[:GATHER_BUFFERS_MAX])
-            else:
-                sent = self._socket.send(unsent[0])
-            while unsent and sent >= len(unsent[0]):
-                sent -= len(unsent.pop(0))
-            if sent:
-                unsent[0] = memoryview(unsent[0])[sent:]
-
-    def _flush_protocol(self) -> None:
-        """Send what the engine has to send; what the socket does not take is left behind."""
         if self._outgoing.pending:
-            self._unsent.append(self._outgoing.read())
+            unsent.append(self._outgoing.read())
         try:
-            self._flush()
+            while unsent:
+                if len(unsent) > 1:
+                    sent = self._plain.write_gathered(unsent[:GATHER_BUFFERS_MAX])
+                else:
+                    sent = self._plain.write(unsent[0])
+                while unsent and sent >= len(unsent[0]):
+                    sent -= len(unsent.pop(0))
+                if sent:
+                    unsent[0] = memoryview(unsent[0])[sent:]
         except BlockingIOError:
             pass
+        except OSError:
+            if self._may_be_rejected and self._has_shaken_hands:
+                self._look_for_alert()
+            raise
 
     def _is_end(self, error: ssl.SSLError) -> bool:
-        """Whether the stream has ended; one without a close_notify ends as well (as in Kafka)."""
+        """Whether the stream has ended, with or without a close_notify (as in Kafka)."""
         return isinstance(error, _ENDS) or self._incoming.eof
 
-    def _flush_alert(self) -> None:
+    def _broken(self, error: ssl.SSLError) -> OSError | AuthenticationError:
+        """Send the engine's alert, and return what to raise for its error."""
         try:
-            self._flush_protocol()
+            self._flush()
         except OSError:
             pass  # the peer has disconnected, and needs no alert
+        if self._has_shaken_hands and not self._may_be_rejected:
+            return TlsError(f"TLS: {describe(error)}")
+        return AuthenticationError(f"TLS handshake failed: {describe(error)}")
 
-    def _broken(self, error: ssl.SSLError) -> OSError | AuthenticationError:
-        self._flush_alert()
-        return TlsError(f"TLS: {describe(error)}")
+
+def _without_first(buffers: Iterable[Buffer], count: int) -> Iterator[memoryview]:
+    """Yield what follows the first ``count`` bytes of the buffers."""
+    for buffer in buffers:
+        if count < len(buffer):
+            yield memoryview(buffer)[count:]
+        count = max(0, count - len(buffer))
+
+
+def _read_chunks(file_range: FileRange, position: int) -> Iterator[memoryview]:
+    """Yield the bytes of a file range from ``position`` on."""
+    while position < file_range.count:
+        count = min(file_range.count - position, WRITE_BYTES_PER_SEND)
+        data = file_range.file.read_at(file_range.offset + position, count)
+        if not data:
+            # The file ends before the range does: the frame can never be completed.
+            raise OSError(f"{file_range!r} reaches beyond the end of its file")
+        yield memoryview(data)
+        position += len(data)
+
+
+def _drain(sock: socket.socket) -> None:
+    """Discard what the peer sent after a failed handshake.
+
+    A socket that is closed with unread data sends a reset, on which the peer may forget the
+    alert that explains the failure (KAFKA-13539).
+    """
+    sock.shutdown(socket.SHUT_WR)
+    left = DRAIN_BYTES_MAX
+    while left > 0 and (data := sock.recv(READ_BYTES_MAX)):
+        left -= len(data)

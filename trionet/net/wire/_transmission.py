@@ -78,7 +78,8 @@ class Send:
 
     def __init__(self, chunks: list[Chunk]) -> None:
         self._chunks = chunks
-        self.size = self.remaining = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
+        self.size: int = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
+        self.remaining: int = self.size
 
     @property
     def is_complete(self) -> bool:

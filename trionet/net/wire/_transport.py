@@ -82,9 +82,9 @@ class PlaintextTransport:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._socket = sock
-        self.fileno = sock.fileno
+        self.fileno: Callable[[], int] = sock.fileno
         self.read: Callable[[int], bytes] = sock.recv
-        self.read_into = sock.recv_into
+        self.read_into: Callable[[memoryview], int] = sock.recv_into
         self.write: Callable[[Buffer], int] = sock.send
 
     def write_gathered(self, buffers: list[Buffer], /) -> int:

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from trionet._util._raising import raise_from
+from trionet._util._compiling import raise_from
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol.records._crc32c import crc32c
 
@@ -169,6 +169,10 @@ def read_header(buf: Bytes, pos: int = 0) -> BatchHeader:
 
     The caller must check ``magic``: older formats have only the first 17 bytes in common.
 
+    Args:
+        buf: contains at least the 61 bytes of the header.
+        pos: where the batch starts.
+
     Raises:
         WireFormatError: fewer than 61 bytes are left, or the length is invalid.
     """
@@ -187,6 +191,9 @@ def iter_batches(buf: Bytes) -> Iterator[tuple[int, BatchHeader]]:
     """Yield the position and header of every complete batch.
 
     Stops without an error at a truncated batch: a fetch response may end anywhere (KIP-74).
+
+    Args:
+        buf: record batches one after the other, as in a fetch response.
 
     Raises:
         WireFormatError: a length is invalid.
@@ -226,7 +233,13 @@ def batch_positions(buf: Bytes, pos: int = 0) -> tuple[list[int], int]:
 
 
 def check_crc(buf: Bytes, pos: int, header: BatchHeader) -> bool:
-    """Whether the batch at ``pos`` is complete and matches the checksum in its header."""
+    """Whether the batch at ``pos`` is complete and matches the checksum in its header.
+
+    Args:
+        buf: contains the batch.
+        pos: where the batch starts.
+        header: of that batch, from :func:`read_header`.
+    """
     end = pos + header.size
     view = buf if isinstance(buf, memoryview) else memoryview(buf)
     return end <= len(buf) and crc32c(view[pos + CRC_START : end]) == header.crc

@@ -60,6 +60,10 @@ def control_type(key: bytes | None) -> int:
 def read_marker(key: bytes | None, value: bytes | None) -> EndTransactionMarker | None:
     """Decode the marker in a control record; None for a control record of another type.
 
+    Args:
+        key: the key of the control record.
+        value: the value of the control record.
+
     Raises:
         WireFormatError: the key or the value is malformed.
     """

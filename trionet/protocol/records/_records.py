@@ -121,6 +121,10 @@ def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[b
     The chunks of about 64 KB can be written to a socket or file without joining them; joining a
     large batch would write to newly allocated memory, whose page faults cost more than the copy.
 
+    Args:
+        builder: has the records.
+        fields: see :class:`BatchFields`.
+
     Raises:
         ValueError: there are no records, or the codec is unknown.
         LocalProtocolError: a number does not fit into its field.

@@ -22,6 +22,8 @@ import h11
 _PARAMETERS_MAX = 16
 _TEXT = "text/plain; charset=utf-8"
 
+Headers = tuple[tuple[str, str], ...]
+
 
 @attrs.frozen
 class HttpRequest:
@@ -30,13 +32,11 @@ class HttpRequest:
     Attributes:
         path: as it was sent, from its slash on.
         parameters: the query parameters; of a repeated name, the last one.
-        is_head: whether the response is sent without its body.
         is_order: whether it requests an action (POST); only requests with the token may do so.
     """
 
     path: str
     parameters: Mapping[str, str]
-    is_head: bool
     is_order: bool = False
 
 
@@ -54,15 +54,13 @@ class HttpResponse:
     body: bytes
     content_type: str = _TEXT
     status: HTTPStatus = HTTPStatus.OK
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Headers = ()
 
 
 class Refused(Exception):
     """Raised when a request is rejected; ``response`` is the error response to send."""
 
-    def __init__(
-        self, status: HTTPStatus, why: str, headers: tuple[tuple[str, str], ...] = ()
-    ) -> None:
+    def __init__(self, status: HTTPStatus, why: str, headers: Headers = ()) -> None:
         super().__init__(why)
         self.response = HttpResponse(f"{why}\n".encode(), _TEXT, status, headers)
 
@@ -95,9 +93,7 @@ class HttpExchange:
 
     def __init__(self, rules: HttpRules) -> None:
         self._rules = rules
-        self._connection = h11.Connection(
-            h11.SERVER, max_incomplete_event_size=rules.header_bytes_max
-        )
+        self._connection = h11.Connection(h11.SERVER, rules.header_bytes_max)
         self._is_head = False
         self.must_close = False
         self.responses = 0
@@ -173,7 +169,11 @@ class HttpExchange:
     # Validation.
 
     def _check(self, request: h11.Request) -> HttpRequest:
-        self._check_version(request)
+        if request.http_version not in (b"1.0", b"1.1"):
+            self.must_close = True
+            raise Refused(
+                HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "unsupported HTTP version; use HTTP/1.1"
+            )
         self._check_host([value for name, value in request.headers if name == b"host"])
         self._check_token([value for name, value in request.headers if name == b"authorization"])
         self._check_method(request.method)
@@ -190,7 +190,7 @@ class HttpExchange:
                 HTTPStatus.BAD_REQUEST,
                 f"too many query parameters; allowed: at most {_PARAMETERS_MAX}",
             ) from None
-        return HttpRequest(path, parameters, self._is_head, request.method == b"POST")
+        return HttpRequest(path, parameters, request.method == b"POST")
 
     def _check_method(self, method: bytes) -> None:
         allowed, text = "GET, HEAD", "method not allowed; allowed: GET and HEAD"
@@ -202,18 +202,11 @@ class HttpExchange:
             text += "; POST needs a listener with a token"
         raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, text, (("Allow", allowed),))
 
-    def _check_version(self, request: h11.Request) -> None:
-        if request.http_version not in (b"1.0", b"1.1"):
-            self.must_close = True
-            raise Refused(
-                HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "unsupported HTTP version; use HTTP/1.1"
-            )
-
     def _check_host(self, hosts: list[bytes]) -> None:
         """Accept only this server's own names and addresses in the Host header.
 
         Otherwise a page of another site could read everything here through its visitor's browser,
-        with a name of its own that resolves to 127.0.0.1 (DNS rebinding).
+        under a name that resolves to 127.0.0.1 (DNS rebinding).
         """
         if self._rules.token is not None or not hosts:
             return  # a foreign page does not know the token; browsers always send a Host

@@ -9,18 +9,20 @@ see :func:`idle_of_processor` and :func:`idle_of_handlers`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Final
 
+import attrs
+
 from ...metrics import _kafka_names as names
-from ...metrics._families import Family, Kind, Metric, single
+from ...metrics._families import Family, Kind, Labels, Metric, single
 from ...metrics._loop import LoopStatistics
 from ...metrics._request_times import LOCAL, RequestTimes
-from ...metrics._sensors import Derived, Grown, Labels, gauges
+from ...metrics._sensors import Derived, Grown, Sampling, gauges
 from ...net.wire._close_reason import CloseReason
 from .._processor_counts import ProcessorCounts
 from .._socket_server import SocketServer
-from ._selector_metrics import DEFAULT_SAMPLING, NS, Processors, Sampling
+from ._selector_metrics import Processors
+from ._snapshot_sections import NS
 
 CONNECTIONS_CLOSED = Metric(
     "trionet_connections_closed_total",
@@ -57,7 +59,9 @@ def idle_of_processor(grown: Grown) -> float:
             own I/O.
     """
     idle, elapsed, io = grown
-    return _room(idle, elapsed, io)
+    if idle <= 0 or elapsed <= 0:
+        return 0.0
+    return idle / (idle + max(0.0, io)) * min(1.0, idle / (SATURATED_BELOW * elapsed))
 
 
 def idle_of_handlers(grown: Grown) -> float:
@@ -73,17 +77,11 @@ def idle_of_handlers(grown: Grown) -> float:
     idle, elapsed, handled, available = grown
     if available <= 0:
         return 0.0
-    of_loop = _room(idle, elapsed, min(handled, elapsed - idle))
+    of_loop = idle_of_processor((idle, elapsed, min(handled, elapsed - idle)))
     return max(0.0, min(of_loop, 1 - handled / available))
 
 
-def _room(idle: float, elapsed: float, worked: float) -> float:
-    """Return the share of ``idle`` in ``idle + worked``; 0 if the loop is saturated."""
-    if idle <= 0 or elapsed <= 0:
-        return 0.0
-    return idle / (idle + max(0.0, worked)) * min(1.0, idle / (SATURATED_BELOW * elapsed))
-
-
+@attrs.define(eq=False, slots=False)
 class LoadMetrics:
     """The collector of queues and idle ratios.
 
@@ -95,21 +93,18 @@ class LoadMetrics:
         sampling: the windows of the ratios.
     """
 
-    def __init__(
-        self,
-        processors: Processors,
-        loop: Callable[[], LoopStatistics],
-        server: SocketServer,
-        times: Callable[[], Iterable[RequestTimes]],
-        sampling: Sampling = DEFAULT_SAMPLING,
-    ) -> None:
-        self._processors = processors
-        self._loop = loop
-        self._server = server
-        self._times = times
-        ratio = partial(Derived, samples=sampling.samples, seconds=sampling.seconds)
-        self._idle = ratio(names.IDLE_PERCENT, idle_of_processor)
-        self._handlers_idle = ratio(names.REQUEST_HANDLER_AVG_IDLE_PERCENT, idle_of_handlers)
+    _processors: Processors
+    _loop: Callable[[], LoopStatistics]
+    _server: SocketServer
+    _times: Callable[[], Iterable[RequestTimes]]
+    _sampling: Sampling
+
+    def __attrs_post_init__(self) -> None:
+        sampling = self._sampling
+        self._idle = Derived(names.IDLE_PERCENT, idle_of_processor, sampling)
+        self._handlers_idle = Derived(
+            names.REQUEST_HANDLER_AVG_IDLE_PERCENT, idle_of_handlers, sampling
+        )
 
     def collect(self, now: float) -> Iterator[Family]:
         """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""

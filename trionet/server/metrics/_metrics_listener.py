@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import ssl
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
@@ -125,14 +126,10 @@ class MetricsListener:
     _tls: Callable[[], ssl.SSLContext] | None = attrs.field(default=None, kw_only=True)
     _limits: ListenerLimits = attrs.field(factory=ListenerLimits, kw_only=True)
     # The cancel scope of each connection, in the order of their last use.
-    _connections: dict[trio.CancelScope, None] = attrs.field(factory=dict, init=False)
+    _connections: OrderedDict[trio.CancelScope, None] = attrs.field(factory=OrderedDict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._share = LoopShare(self._limits.loop_share_max)
-
-    @property
-    def connection_count(self) -> int:
-        return len(self._connections)
 
     async def run(
         self, *, task_status: trio.TaskStatus[Endpoint] = trio.TASK_STATUS_IGNORED
@@ -163,23 +160,13 @@ class MetricsListener:
                 logger.error(message, error)  # noqa: TRY400 - no bug, no traceback
                 await trio.sleep(RESOURCE_PAUSE_SECONDS)
                 continue
-            self._make_room()
+            if len(self._connections) >= self._limits.connections_max:
+                unused, _ = self._connections.popitem(last=False)
+                unused.cancel(reason="another connection needs its place")
             scope = trio.CancelScope()
             self._connections[scope] = None
             nursery.start_soon(self._serve, scope, stream, name="metrics-connection")
             await trio.sleep(self._limits.accept_pause_seconds)
-
-    def _make_room(self) -> None:
-        """Close the connection unused longest if the limit of connections is reached."""
-        if len(self._connections) >= self._limits.connections_max:
-            unused = next(iter(self._connections))
-            del self._connections[unused]
-            unused.cancel(reason="another connection needs its place")
-
-    def _was_used(self, scope: trio.CancelScope) -> None:
-        if scope in self._connections:  # else it has been displaced, and is about to end
-            del self._connections[scope]
-            self._connections[scope] = None
 
     async def _serve(self, scope: trio.CancelScope, plain: trio.SocketStream) -> None:
         """Serve one connection until it ends."""
@@ -193,10 +180,11 @@ class MetricsListener:
                     )
                 async with stream:
                     while await self._serve_one(exchange, stream):
-                        self._was_used(scope)
+                        if scope in self._connections:  # else it is displaced, and about to end
+                            self._connections.move_to_end(scope)
                     await self._linger(stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the peer went away, or does not speak TLS
+            pass  # the peer has disconnected, or does not speak TLS
         except Exception:  # boundary: one connection
             logger.exception("unexpected error on a metrics connection; closing it")
         finally:
@@ -267,30 +255,28 @@ class MetricsListener:
             page = self._find_page(request)
         body = bytearray()
         async with self._share.turn():
-            is_whole = False
-            while not is_whole:
-                with self._share.spending():
-                    is_whole = _build_on(page, body)
-                if not is_whole:
-                    await trio.lowlevel.checkpoint()
+            while True:
+                if self._build_step(page, body):
+                    break
+                await trio.lowlevel.checkpoint()
         return HttpResponse(bytes(body), page.content_type)
+
+    def _build_step(self, page: Page, body: bytearray) -> bool:
+        """Build one step of a page. Returns whether the page is complete."""
+        with self._share.spending():
+            began = perf_counter()
+            for part in page.parts:
+                body += part.encode()
+                if perf_counter() - began >= _STEP_SECONDS:
+                    return False
+        return True
 
     async def _linger(self, stream: trio.abc.Stream) -> None:
         """Let a peer that is still sending read its response; a close would reset the stream."""
         if not isinstance(stream, trio.SocketStream):
-            return  # TLS ends with a close_notify of its own
+            return  # TLS has its close_notify
         with trio.move_on_after(self._limits.linger_seconds_max):
             await stream.send_eof()
             left = _LINGER_BYTES
             while left > 0 and (data := await stream.receive_some(_READ_BYTES)):
                 left -= len(data)
-
-
-def _build_on(page: Page, body: bytearray) -> bool:
-    """Build one step of a page. Returns whether the page is complete."""
-    began = perf_counter()
-    for part in page.parts:
-        body += part.encode()
-        if perf_counter() - began >= _STEP_SECONDS:
-            return False
-    return True

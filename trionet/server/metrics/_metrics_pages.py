@@ -60,27 +60,23 @@ class MetricsPages:
         """
         path = request.path
         if request.is_order:
-            return self._carry_out(path, request.parameters)
+            order = self._orders.get(path)
+            if order is None:
+                available = ", ".join(self._orders)
+                why = f"no action at this path; available: {available}"
+                raise Refused(HTTPStatus.NOT_FOUND, why)
+            done = {"version": SNAPSHOT_VERSION, "done": order(request.parameters)}
+            return Page(_JSON, iter([_json(done) + "\n"]))
         if path == "/metrics":
             return Page(prometheus.CONTENT_TYPE, self._metrics())
         if path == "/snapshot":
             return Page(_JSON, self._everything(_limit(request)))
         name = path.removeprefix("/snapshot/")
         if name != path and name in self._sections:
-            return Page(_JSON, self._section(name, _limit(request), _before(request)))
+            return Page(_JSON, self._section(name, _limit(request), _number(request, "before")))
         if path == "/":
             return Page("text/plain; charset=utf-8", iter([_INDEX]))
         raise Refused(HTTPStatus.NOT_FOUND, "no such page; see / for the pages")
-
-    def _carry_out(self, path: str, parameters: Mapping[str, str]) -> Page:
-        order = self._orders.get(path)
-        if order is None:
-            raise Refused(
-                HTTPStatus.NOT_FOUND,
-                f"no action at this path; available: {', '.join(self._orders)}",
-            )
-        done = order(parameters)
-        return Page(_JSON, iter([_json({"version": SNAPSHOT_VERSION, "done": done}) + "\n"]))
 
     def _metrics(self) -> Iterator[str]:
         yield from prometheus.exposition(self._snapshot())
@@ -136,20 +132,17 @@ def _json(value: object) -> str:
 
 
 def _limit(request: HttpRequest) -> int:
-    limit = _number(request, "limit", LIMIT)
+    found = _number(request, "limit")
+    limit = LIMIT if found is None else found
     if not 1 <= limit <= LIMIT_MAX:
         raise Refused(HTTPStatus.BAD_REQUEST, f"invalid limit; allowed: 1 to {LIMIT_MAX}")
     return limit
 
 
-def _before(request: HttpRequest) -> int | None:
-    return _number(request, "before", 0) if "before" in request.parameters else None
-
-
-def _number(request: HttpRequest, name: str, default: int) -> int:
+def _number(request: HttpRequest, name: str) -> int | None:
     text = request.parameters.get(name)
     if text is None:
-        return default
+        return None
     # 19 digits fit every number here; the time of int() grows with the square of the length.
     if not (text.isascii() and text.isdigit() and len(text) <= 19):
         raise Refused(HTTPStatus.BAD_REQUEST, f"invalid {name}; expected a whole number")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...metrics import _kafka_names as names
-from ...metrics._families import Family, Kind, Metric, single
-from ...metrics._sensors import Labels, gauges
+from ...metrics._families import Family, Kind, Labels, Metric, single
+from ...metrics._sensors import Derived, Sampling, gauges, ratio, share
 from ...net.wire._memory_pool import MemoryPool
 from ..quotas._connection_limits import UNLIMITED
 from ..quotas._connection_quotas import ConnectionQuotas, ListenerQuota
-from ._selector_metrics import DEFAULT_SAMPLING, Sampling
+from ._snapshot_sections import NS
 
 CONNECTIONS_REFUSED = Metric(
     "trionet_connections_refused_total",
@@ -27,7 +27,6 @@ ADDRESSES_MAX = 500
 # Kafka's value for no limit: the largest int64.
 _UNLIMITED = 2**63 - 1
 _MS = 1e3
-_NS = 1e9
 
 
 class QuotaMetrics:
@@ -38,35 +37,30 @@ class QuotaMetrics:
         sampling: the windows of the averages.
     """
 
-    def __init__(self, quotas: ConnectionQuotas, sampling: Sampling = DEFAULT_SAMPLING) -> None:
+    def __init__(self, quotas: ConnectionQuotas, sampling: Sampling) -> None:
         self._quotas = quotas
-        self._delay = sampling.share(names.CONNECTION_ACCEPT_THROTTLE_TIME)
-        self._throttle = sampling.share(names.IP_CONNECTION_ACCEPT_THROTTLE_TIME)
-        self._blocked = sampling.share(names.ACCEPTOR_BLOCKED_PERCENT, 1.0)
+        self._delay = Derived(names.CONNECTION_ACCEPT_THROTTLE_TIME, share, sampling)
+        self._throttle = Derived(names.IP_CONNECTION_ACCEPT_THROTTLE_TIME, share, sampling)
+        self._blocked = Derived(names.ACCEPTOR_BLOCKED_PERCENT, ratio, sampling)
 
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         quotas = self._quotas
-        listeners: dict[Labels, ListenerQuota] = {
-            (quota.name,): quota for quota in quotas.listeners
-        }
+        listeners = quotas.listeners
+        by_name: dict[Labels, ListenerQuota] = {(q.name,): q for q in listeners}
         yield single(names.BROKER_CONNECTION_ACCEPT_RATE, quotas.rate.per_second(now))
-        rates: dict[Labels, float] = {
-            (q.name, ""): q.rate.per_second(now) for q in quotas.listeners
-        }
-        addresses = quotas.address_rates(now, ADDRESSES_MAX)
+        rates: dict[Labels, float] = {(q.name, ""): q.rate.per_second(now) for q in listeners}
+        addresses = quotas.addresses.all_per_second(now, ADDRESSES_MAX)
         rates |= {("", address): rate for address, rate in addresses.items()}
         yield gauges(names.CONNECTION_ACCEPT_RATE, rates)
-        delays = {key: (q.delayed_seconds * _MS, q.delayed) for key, q in listeners.items()}
+        delays = {key: (q.delayed_seconds * _MS, q.delayed) for key, q in by_name.items()}
         yield from self._delay.families(delays, now)
-        throttles = {key: (q.throttled_seconds * _MS, q.throttled) for key, q in listeners.items()}
+        throttles = {key: (q.throttled_seconds * _MS, q.throttled) for key, q in by_name.items()}
         yield from self._throttle.families(throttles, now)
-        blocked = {key: (q.blocked_seconds, now) for key, q in listeners.items()}
+        blocked = {key: (q.blocked_seconds, now) for key, q in by_name.items()}
         yield from self._blocked.families(blocked, now)
-        refused: dict[Labels, float] = {
-            (q.name, "connections"): q.rejected for q in quotas.listeners
-        }
-        refused |= {(q.name, "rate"): q.throttled for q in quotas.listeners}
+        refused: dict[Labels, float] = {(q.name, "connections"): q.rejected for q in listeners}
+        refused |= {(q.name, "rate"): q.throttled for q in listeners}
         yield gauges(CONNECTIONS_REFUSED, refused)
 
 
@@ -78,9 +72,9 @@ class MemoryPoolMetrics:
         sampling: the windows of the ratio.
     """
 
-    def __init__(self, pool: MemoryPool | None, sampling: Sampling = DEFAULT_SAMPLING) -> None:
+    def __init__(self, pool: MemoryPool | None, sampling: Sampling) -> None:
         self._pool = pool
-        self._depleted = sampling.share(names.MEMORY_POOL_AVG_DEPLETED_PERCENT, 1.0)
+        self._depleted = Derived(names.MEMORY_POOL_AVG_DEPLETED_PERCENT, ratio, sampling)
 
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
@@ -89,11 +83,13 @@ class MemoryPoolMetrics:
         yield single(names.MEMORY_POOL_AVAILABLE, _UNLIMITED if pool is None else pool.available)
         yield single(names.MEMORY_POOL_USED, 0 if pool is None else pool.used)
         yield from self._depleted.families({(): (depleted, now)}, now)
-        yield single(names.MEMORY_POOL_DEPLETED_TIME_TOTAL, int(depleted * _NS))
+        yield single(names.MEMORY_POOL_DEPLETED_TIME_TOTAL, int(depleted * NS))
 
 
 _NUMBER = "max.connections"
 _RATE = "max.connection.creation.rate"
+_PER_IP = "max.connections.per.ip"
+_NOT_MEASURED = dict.fromkeys(("value", "throttle_ms", "refused"))
 
 
 def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, object]]:
@@ -107,48 +103,30 @@ def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, objec
         quotas: those of a server.
         now: in seconds of the loop's clock.
     """
-    limits = quotas.limits
-    yield _row("broker", _NUMBER, limits.connections_max, quotas.total)
-    yield _row("broker", _RATE, limits.connections_per_second_max, quotas.rate.per_second(now))
+    limits, rate = quotas.limits, quotas.rate.per_second(now)
+    yield _row("broker", _NUMBER, limits.connections_max, value=quotas.total)
+    yield _row("broker", _RATE, limits.connections_per_second_max, value=rate)
     for each in quotas.listeners:
-        entity = f"listener {each.name}"
-        total = quotas.listener_total(each.name)
-        yield _row(entity, _NUMBER, each.limits.connections_max, total)
-        yield _row(
-            entity,
-            _RATE,
-            each.limits.connections_per_second_max,
-            each.rate.per_second(now),
-            each.delayed_seconds * _MS / each.delayed if each.delayed else None,
-        )
-        by_number, by_rate = each.rejected, each.throttled
-        yield _row(entity, "refused by max.connections.per.ip", refused=by_number)
-        mean_ms = each.throttled_seconds * _MS / by_rate if by_rate else None
-        yield _row(
-            entity, "refused by the rate of an address", throttle_ms=mean_ms, refused=by_rate
-        )
-    yield _row("any address", "max.connections.per.ip", limits.connections_per_ip_max)
+        entity, of_listener = f"listener {each.name}", each.limits
+        number, rate = quotas.counts.by_listener[each.name], each.rate.per_second(now)
+        yield _row(entity, _NUMBER, of_listener.connections_max, value=number)
+        mean_ms = each.delayed_seconds * _MS / each.delayed if each.delayed else None
+        per_second_max = of_listener.connections_per_second_max
+        yield _row(entity, _RATE, per_second_max, value=rate, throttle_ms=mean_ms)
+        yield _row(entity, "refused by max.connections.per.ip", refused=each.rejected)
+        mean_ms = each.throttled_seconds * _MS / each.throttled if each.throttled else None
+        key = "refused by the rate of an address"
+        yield _row(entity, key, throttle_ms=mean_ms, refused=each.throttled)
+    yield _row("any address", _PER_IP, limits.connections_per_ip_max)
     for address, limit in limits.overrides.items():
-        number = quotas.address_total(address)
-        yield _row(f"address {address}", "max.connections.per.ip", limit, number)
-    for address, rate in quotas.address_rates(now, ADDRESSES_MAX).items():
-        limit = quotas.address_rate_limit(address)
-        yield _row(f"address {address}", "connection_creation_rate", limit, rate)
+        yield _row(f"address {address}", _PER_IP, limit, value=quotas.counts.by_address[address])
+    for address, rate in quotas.addresses.all_per_second(now, ADDRESSES_MAX).items():
+        limit = quotas.addresses.limit_of(address)
+        yield _row(f"address {address}", "connection_creation_rate", limit, value=rate)
 
 
 def _row(
-    entity: str,
-    key: str,
-    limit: int = UNLIMITED,
-    value: float | None = None,
-    throttle_ms: float | None = None,
-    refused: int | None = None,
+    entity: str, key: str, limit: int = UNLIMITED, **measured: float | None
 ) -> dict[str, object]:
-    return {
-        "entity": entity,
-        "key": key,
-        "limit": None if limit >= UNLIMITED else limit,
-        "value": value,
-        "throttle_ms": throttle_ms,
-        "refused": refused,
-    }
+    limited = None if limit >= UNLIMITED else limit
+    return {"entity": entity, "key": key, "limit": limited, **_NOT_MEASURED, **measured}

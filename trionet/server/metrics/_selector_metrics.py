@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...metrics import _kafka_names as names
-from ...metrics._families import Family, Metric
-from ...metrics._kafka_names import EXPIRED_CONNECTIONS_KILLED, EXPIRED_CONNECTIONS_KILLED_COUNT
+from ...metrics._families import Family, Labels, Metric
 from ...metrics._loop import LoopStatistics
-from ...metrics._rates import SAMPLE_SECONDS, SAMPLES, RollingMaximum
-from ...metrics._sensors import Labels, Largest, RateAndTotal, Share, gauges
+from ...metrics._rates import RollingMaximum
+from ...metrics._sensors import Derived, Largest, RateAndTotal, Sampling, gauges, ratio, share
 from ...net.wire._close_reason import CloseReason
 from .._processor import Processor
 from .._processor_counts import ProcessorCounts
-from ._snapshot_sections import software_of
+from ._snapshot_sections import NS, software_of
 
-NS = 1e9
 # Further kinds of connections are counted together: clients choose their software name freely.
 KINDS_MAX = 100
 OTHER = ("other", "other")
@@ -46,7 +43,7 @@ _COUNTS: Final[tuple[tuple[tuple[Metric, Metric], Callable[[ProcessorCounts], fl
 _GAUGES: Final[tuple[tuple[Metric, Callable[[ProcessorCounts], float]], ...]] = (
     (names.CONNECTION_COUNT, lambda p: p.connection_count),
     (names.SUCCESSFUL_AUTHENTICATION_NO_REAUTH, lambda p: p.counters.authenticated_for_good),
-    (EXPIRED_CONNECTIONS_KILLED, lambda p: p.closed[CloseReason.SESSION_EXPIRED]),
+    (names.EXPIRED_CONNECTIONS_KILLED, lambda p: p.closed[CloseReason.SESSION_EXPIRED]),
     (names.IO_TIME_NS_TOTAL, lambda p: p.counters.io_ns),
     (names.IOTIME_TOTAL, lambda p: p.counters.io_ns),
 )
@@ -55,39 +52,19 @@ _MAXIMA: Final[tuple[tuple[Metric, Callable[[ProcessorCounts], RollingMaximum]],
     (names.REAUTHENTICATION_LATENCY_MAX, lambda p: p.counters.longest_reauthentication_ms),
 )
 _Shares = Callable[[ProcessorCounts, LoopStatistics], tuple[float, float]]
-# Each with its cap. Kafka's time in select is the loop's idle time: a poll that waits lets other
-# tasks run.
-_SHARES: Final[tuple[tuple[Metric, float, _Shares], ...]] = (
-    (names.REQUEST_SIZE_AVG, inf, lambda p, _: (p.bytes_sent, p.responses_sent)),
+# Kafka's time in select is the loop's idle time: a poll that waits lets other tasks run.
+_SHARES: Final[tuple[tuple[Metric, Callable[[Sequence[float]], float], _Shares], ...]] = (
+    (names.REQUEST_SIZE_AVG, share, lambda p, _: (p.bytes_sent, p.responses_sent)),
     (
         names.REAUTHENTICATION_LATENCY_AVG,
-        inf,
+        share,
         lambda p, _: (p.counters.reauthentication_ms, p.counters.reauthenticated),
     ),
-    (names.IO_WAIT_TIME_NS_AVG, inf, lambda p, loop: (loop.idle_seconds * NS, p.counters.polls)),
-    (names.IO_TIME_NS_AVG, inf, lambda p, _: (p.counters.io_ns, p.counters.polls)),
-    (names.IO_WAIT_RATIO, 1.0, lambda _, loop: (loop.idle_seconds, loop.seconds)),
-    (names.IO_RATIO, 1.0, lambda p, loop: (p.counters.io_ns, loop.seconds * NS)),
+    (names.IO_WAIT_TIME_NS_AVG, share, lambda p, loop: (loop.idle_seconds * NS, p.counters.polls)),
+    (names.IO_TIME_NS_AVG, share, lambda p, _: (p.counters.io_ns, p.counters.polls)),
+    (names.IO_WAIT_RATIO, ratio, lambda _, loop: (loop.idle_seconds, loop.seconds)),
+    (names.IO_RATIO, ratio, lambda p, loop: (p.counters.io_ns, loop.seconds * NS)),
 )
-
-
-class Sampling(NamedTuple):
-    """The windows over which averages and ratios are computed.
-
-    Attributes:
-        samples: ``metrics.num.samples``.
-        seconds: ``metrics.sample.window.ms``, in seconds.
-    """
-
-    samples: int = SAMPLES
-    seconds: float = SAMPLE_SECONDS
-
-    def share(self, metric: Metric, at_most: float = inf) -> Share:
-        """Return a :class:`trionet.metrics._sensors.Share` over these windows."""
-        return Share(metric, at_most=at_most, samples=self.samples, seconds=self.seconds)
-
-
-DEFAULT_SAMPLING: Final = Sampling()
 
 
 class SelectorMetrics:
@@ -100,16 +77,13 @@ class SelectorMetrics:
     """
 
     def __init__(
-        self,
-        processors: Processors,
-        loop: Callable[[], LoopStatistics],
-        sampling: Sampling = DEFAULT_SAMPLING,
+        self, processors: Processors, loop: Callable[[], LoopStatistics], sampling: Sampling
     ) -> None:
         self._processors = processors
         self._loop = loop
-        self._counts = [(RateAndTotal(*metrics, *sampling), count) for metrics, count in _COUNTS]
+        self._counts = [(RateAndTotal(*metrics, sampling), count) for metrics, count in _COUNTS]
         self._maxima = [(Largest(metric), largest) for metric, largest in _MAXIMA]
-        self._shares = [(sampling.share(metric, cap), both) for metric, cap, both in _SHARES]
+        self._shares = [(Derived(m, compute, sampling), both) for m, compute, both in _SHARES]
 
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
@@ -119,8 +93,8 @@ class SelectorMetrics:
         loop = self._loop()
         for sensor, count in self._counts:
             yield from sensor.families({key: count(p) for key, p in processors.items()}, now)
-        for share, both in self._shares:
-            yield from share.families({key: both(p, loop) for key, p in processors.items()}, now)
+        for derived, both in self._shares:
+            yield from derived.families({key: both(p, loop) for key, p in processors.items()}, now)
         for maximum, largest in self._maxima:
             yield from maximum.families({key: largest(p) for key, p in processors.items()}, now)
         for metric, value in _GAUGES:
@@ -128,7 +102,7 @@ class SelectorMetrics:
         for metric in (names.IO_WAIT_TIME_NS_TOTAL, names.IO_WAITTIME_TOTAL):
             yield gauges(metric, dict.fromkeys(processors, int(loop.idle_seconds * NS)))
         expired = sum(p.closed[CloseReason.SESSION_EXPIRED] for p in processors.values())
-        yield gauges(EXPIRED_CONNECTIONS_KILLED_COUNT, {(): expired})
+        yield gauges(names.EXPIRED_CONNECTIONS_KILLED_COUNT, {(): expired})
 
 
 class ConnectionKinds:
@@ -149,14 +123,10 @@ class ConnectionKinds:
         software: Counter[Labels] = Counter()
         ciphers: Counter[Labels] = Counter()
         for processor in self._processors():
-            of_software: Counter[tuple[str, str]] = Counter()
-            of_cipher: Counter[tuple[str, str]] = Counter()
-            for channel in processor.selector.channels:
-                of_software[software_of(channel)] += 1
-                if channel.tls is not None and channel.is_ready:
-                    of_cipher[channel.tls.cipher] += 1
+            channels = list(processor.selector.channels)
+            of_cipher = Counter(c.tls.cipher for c in channels if c.tls is not None and c.is_ready)
             labels = (processor.endpoint.listener_name, str(processor.id))
-            _add(software, of_software, labels)
+            _add(software, Counter(map(software_of, channels)), labels)
             _add(ciphers, of_cipher, labels)
         yield gauges(names.CONNECTIONS_SOFTWARE, software)
         yield gauges(names.CONNECTIONS_TLS_INFO, ciphers)

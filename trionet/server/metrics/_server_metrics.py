@@ -7,19 +7,20 @@ from functools import partial
 
 import trio
 
+from ...metrics._families import Labels
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopStatistics
 from ...metrics._rates import SAMPLE_SECONDS, SAMPLES
 from ...metrics._registry import Collect
 from ...metrics._request_metrics import RequestMetrics, RequestSource, api_totals
 from ...metrics._request_times import RequestTimes
-from ...metrics._sensors import Labels
+from ...metrics._sensors import Sampling
 from .._processor_counts import ProcessorCounts
 from .._request_channel import Request
 from .._socket_server import SocketServer
 from ._load_metrics import LoadMetrics
 from ._quota_metrics import MemoryPoolMetrics, QuotaMetrics, quota_rows
-from ._selector_metrics import ConnectionKinds, Sampling, SelectorMetrics
+from ._selector_metrics import ConnectionKinds, SelectorMetrics
 from ._snapshot_sections import Section, closed_page, connections_page, log_page
 
 _TOTALS = ("requests", "responses", "bytes_received", "bytes_sent", "connections_created")
@@ -113,10 +114,7 @@ def server_state(server: SocketServer, requests: RequestSource) -> dict[str, obj
             "requests_max": server.request_channel.requests_max,
             "responses": {str(p.id): len(p.responses) for p in server.processors},
         },
-        "closed": {
-            reason.name: count
-            for reason, count in sorted(statistics.closed.items(), key=lambda item: item[0].name)
-        },
+        "closed": dict(sorted((each.name, count) for each, count in statistics.closed.items())),
         "totals": {
             **{name: getattr(statistics, name) for name in _TOTALS},
             "connections_closed": sum(statistics.closed.values()),

@@ -122,8 +122,10 @@ def _connection_row(
 
 
 # The attributes of a closed connection that are reported unchanged.
-_NAMES = ("id", "listener", "processor", "peer", "principal", "detail")
-_NUMBERS = ("age_seconds", "requests", "bytes_received", "bytes_sent")
+_UNCHANGED = (
+    *("id", "listener", "processor", "peer", "principal", "detail"),
+    *("age_seconds", "requests", "bytes_received", "bytes_sent"),
+)
 
 
 def closed_page(closed: ClosedConnections, count_max: int, before: int | None) -> SectionPage:
@@ -135,7 +137,7 @@ def closed_page(closed: ClosedConnections, count_max: int, before: int | None) -
             "reason": connection.reason.name,
             "reason_text": connection.reason.value,
             "closed_seconds_ago": now - connection.closed_at,
-            **{name: getattr(connection, name) for name in (*_NAMES, *_NUMBERS)},
+            **{name: getattr(connection, name) for name in _UNCHANGED},
         }
         for number, connection in closed.page(count_max, before)
     ]

@@ -6,6 +6,7 @@ once, whichever code path closes it (KAFKA-2614, KAFKA-13457).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import attrs
@@ -16,14 +17,14 @@ class ConnectionCounts:
 
     Attributes:
         total: the number of connections of all listeners.
+        by_listener: by the listener's name; 0 for an unknown one.
+        by_address: by the peer's address, in the form used for counting; 0 for an unknown one.
     """
-
-    __slots__ = ("_by_address", "_by_listener", "total")
 
     def __init__(self) -> None:
         self.total = 0
-        self._by_listener: dict[str, int] = {}
-        self._by_address: dict[str, int] = {}
+        self.by_listener: Counter[str] = Counter()
+        self.by_address: Counter[str] = Counter()
 
     def add(self, listener: str, address: str) -> int:
         """Count one connection.
@@ -31,9 +32,9 @@ class ConnectionCounts:
         Returns:
             The number of connections that this address had before.
         """
-        before = self._by_address.get(address, 0)
-        self._by_address[address] = before + 1
-        self._by_listener[listener] = self._by_listener.get(listener, 0) + 1
+        before = self.by_address[address]
+        self.by_address[address] = before + 1
+        self.by_listener[listener] += 1
         self.total += 1
         return before
 
@@ -43,31 +44,16 @@ class ConnectionCounts:
         Raises:
             ValueError: no connection of this address was counted for this listener.
         """
-        of_address, of_listener = self.of_address(address), self.of_listener(listener)
-        if not of_address or not of_listener:
+        if not self.by_address[address] or not self.by_listener[listener]:
             raise ValueError(f"no connection from {address} to {listener} is counted")
-        _set(self._by_address, address, of_address - 1)
-        _set(self._by_listener, listener, of_listener - 1)
+        for counts, key in ((self.by_address, address), (self.by_listener, listener)):
+            counts[key] -= 1
+            if not counts[key]:
+                del counts[key]  # so that disconnected addresses take no memory
         self.total -= 1
 
-    def of_address(self, address: str) -> int:
-        """The number of connections of one address; 0 if it is unknown."""
-        return self._by_address.get(address, 0)
-
-    def of_listener(self, listener: str) -> int:
-        """The number of connections of one listener; 0 if it is unknown."""
-        return self._by_listener.get(listener, 0)
-
     def __repr__(self) -> str:
-        return f"<{self.total} connections: {self._by_listener}, {self._by_address}>"
-
-
-def _set(counts: dict[str, int], key: str, count: int) -> None:
-    """Set a count, removing zeros so that disconnected addresses take no memory."""
-    if count:
-        counts[key] = count
-    else:
-        del counts[key]
+        return f"<{self.total} connections: {dict(self.by_listener)}, {dict(self.by_address)}>"
 
 
 @attrs.define(eq=False, repr=False)
@@ -84,10 +70,6 @@ class ConnectionGuard:
     address: str
     _on_release: Callable[[], object]
 
-    @property
-    def is_released(self) -> bool:
-        return self._counts is None
-
     def release(self) -> None:
         """Remove the connection from the counts; further calls do nothing."""
         counts, self._counts = self._counts, None
@@ -96,5 +78,5 @@ class ConnectionGuard:
             self._on_release()
 
     def __repr__(self) -> str:
-        released = " released" if self.is_released else ""
+        released = " released" if self._counts is None else ""
         return f"<ConnectionGuard {self.address} to {self.listener}{released}>"

@@ -108,7 +108,7 @@ def parse_overrides(text: str) -> dict[str, int]:
 
 
 async def resolve_overrides(overrides: Mapping[str, int]) -> dict[str, int]:
-    """Return the same limits by address; a name stands for all of its addresses.
+    """Return the same limits by address; a name applies to all of its addresses.
 
     Args:
         overrides: the result of :func:`parse_overrides`. If several of them resolve to the same

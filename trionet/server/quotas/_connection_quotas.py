@@ -31,17 +31,6 @@ from ._connection_limits import ListenerLimits, ServerLimits
 from ._creation_rate import WINDOW_SECONDS, WINDOWS, AddressRates, CreationRate
 
 
-@attrs.frozen
-class Admitted:
-    """The connection may be served.
-
-    Attributes:
-        guard: keeps the connection counted until released.
-    """
-
-    guard: ConnectionGuard
-
-
 class RejectReason(Enum):
     """The limit of its address that a connection exceeds."""
 
@@ -92,7 +81,8 @@ class Delayed:
     seconds: float
 
 
-Admission = Admitted | Rejected | Delayed
+Admission = ConnectionGuard | Rejected | Delayed
+"""The guard of a connection that may be served, or why it may not (yet)."""
 
 
 @attrs.define(eq=False)
@@ -142,6 +132,9 @@ class ConnectionQuotas:
             another than the protected listener must be closed.
 
     Attributes:
+        counts: the connections that are open, including rejected ones not yet closed; addresses
+            are plain (see :func:`.plain_address`), as everywhere below.
+        addresses: the rates of addresses that have a limit.
         limits: the limits of the server and of addresses; see :meth:`set_limits`.
         rate: the rate of connections accepted by all listeners except the protected one.
     """
@@ -160,16 +153,16 @@ class ConnectionQuotas:
         self._protected_listener = protected_listener
         self._on_slot_free = on_slot_free
         self._on_exceeded = on_exceeded
-        self._counts = ConnectionCounts()
+        self.counts = ConnectionCounts()
         self._listeners: dict[str, ListenerQuota] = {}
-        self._addresses = AddressRates(self._new_rate)
+        self.addresses = AddressRates(self._new_rate)
         self.limits: ServerLimits = limits or ServerLimits()
         self.rate: CreationRate = self._new_rate()
 
     @property
     def total(self) -> int:
         """The number of connections of all listeners, including rejected ones not yet closed."""
-        return self._counts.total
+        return self.counts.total
 
     @property
     def listeners(self) -> list[ListenerQuota]:
@@ -185,25 +178,6 @@ class ConnectionQuotas:
         if quota is None:
             raise LocalProtocolError(f"listener {name} has no quotas")
         return quota
-
-    def listener_total(self, name: str) -> int:
-        """The number of connections of one listener; 0 if it is unknown."""
-        return self._counts.of_listener(name)
-
-    def address_total(self, host: str) -> int:
-        """The number of connections of an address, 0 if unknown (Kafka: ConnectionQuotas.get)."""
-        return self._counts.of_address(plain_address(host))
-
-    def address_rates(self, now: float, count_max: int) -> dict[str, float]:
-        """Connections per second of addresses with a limit, most recently active first.
-
-        Addresses without a new connection for an hour are dropped.
-        """
-        return self._addresses.all_per_second(now, count_max)
-
-    def address_rate_limit(self, host: str) -> int:
-        """The maximum number of connections per second of one address."""
-        return self._addresses.limit_of(plain_address(host))
 
     # Limits. All can be changed while the server runs.
 
@@ -235,7 +209,7 @@ class ConnectionQuotas:
         """
         self.limits = limits
         self._on_slot_free()
-        if self._counts.total > limits.connections_max:
+        if self.counts.total > limits.connections_max:
             self._on_exceeded()
 
     def set_listener_limits(self, name: str, limits: ListenerLimits) -> None:
@@ -253,13 +227,13 @@ class ConnectionQuotas:
         (Kafka: the client quota ``connection_creation_rate`` of the entity ``ip``.)
 
         Args:
-            host: an address; None for the default of addresses without a limit of their own.
+            host: an address; None for the default of addresses without their own limit.
             per_second_max: 0 or more.
 
         Raises:
             ValueError: the rate is negative.
         """
-        self._addresses.set_limit(None if host is None else plain_address(host), per_second_max)
+        self.addresses.set_limit(None if host is None else plain_address(host), per_second_max)
 
     # Decisions.
 
@@ -291,7 +265,7 @@ class ConnectionQuotas:
         if not self._has_slot(quota):
             return attrs.evolve(delayed, seconds=math.inf)
         quota.blocked_seconds += now - delayed.began_at
-        seconds = self._addresses.record(address, now)
+        seconds = self.addresses.record(address, now)
         if seconds > 0:
             return self._throttle(quota, address, seconds, now)
         return self._count(quota, address)
@@ -301,7 +275,7 @@ class ConnectionQuotas:
 
         Cheap unless the limit is exceeded, because processors call it in every turn.
         """
-        return self._counts.total > self.limits.connections_max and not self._is_protected(listener)
+        return self.counts.total > self.limits.connections_max and not self._is_protected(listener)
 
     # Parts of a decision.
 
@@ -321,9 +295,9 @@ class ConnectionQuotas:
         return delay
 
     def _has_slot(self, quota: ListenerQuota) -> bool:
-        if self._counts.of_listener(quota.name) >= quota.limits.connections_max:
+        if self.counts.by_listener[quota.name] >= quota.limits.connections_max:
             return False
-        return self._is_protected(quota.name) or self._counts.total < self.limits.connections_max
+        return self._is_protected(quota.name) or self.counts.total < self.limits.connections_max
 
     def _throttle(self, quota: ListenerQuota, address: str, seconds: float, now: float) -> Rejected:
         """Reject a connection, and remove it from the rates: it must not use up others' share."""
@@ -332,17 +306,17 @@ class ConnectionQuotas:
             self.rate.unrecord(now)
         quota.throttled += 1
         quota.throttled_seconds += seconds
-        limit = self._addresses.limit_of(address)
+        limit = self.addresses.limit_of(address)
         return Rejected(RejectReason.TOO_MANY_A_SECOND, address, limit, seconds, None)
 
-    def _count(self, quota: ListenerQuota, address: str) -> Admitted | Rejected:
+    def _count(self, quota: ListenerQuota, address: str) -> ConnectionGuard | Rejected:
         """Count a connection, then compare: even a rejected one has a guard until it is closed."""
-        before = self._counts.add(quota.name, address)
-        guard = ConnectionGuard(self._counts, quota.name, address, self._on_slot_free)
-        if self._counts.total > self.limits.connections_max:
+        before = self.counts.add(quota.name, address)
+        guard = ConnectionGuard(self.counts, quota.name, address, self._on_slot_free)
+        if self.counts.total > self.limits.connections_max:
             self._on_exceeded()
         limit = self.limits.of_address(address)
         if before >= limit:
             quota.rejected += 1
             return Rejected(RejectReason.TOO_MANY_CONNECTIONS, address, limit, 0.0, guard)
-        return Admitted(guard)
+        return guard

@@ -122,9 +122,6 @@ class AddressRates:
         # its first key takes longer the more keys before it were removed.
         self._rates: OrderedDict[str, tuple[float, CreationRate]] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._rates)
-
     def set_limit(self, address: str | None, per_second_max: int | None) -> None:
         """Set or remove the limit of an address, or the default of those without their own.
 
@@ -173,7 +170,10 @@ class AddressRates:
         return delay
 
     def all_per_second(self, now: float, count_max: int = ADDRESSES_MAX) -> dict[str, float]:
-        """The rates of recently active addresses, the most recent one first."""
+        """Return connections per second of addresses with a limit, most recently active first.
+
+        Addresses without a new connection for an hour are dropped.
+        """
         latest = islice(reversed(self._rates.items()), count_max)
         return {address: rate.per_second(now) for address, (_, rate) in latest}
 

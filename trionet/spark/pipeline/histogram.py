@@ -12,6 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["bucket", "percentile"]
+
 Numbers = NDArray[np.int64]
 
 #: Buckets per doubling.

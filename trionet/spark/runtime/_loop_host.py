@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, TypeVar, TypeVarTuple, cast
 
 import trio
 
-from ..._util._single_error import raise_single_error
+from ..._util._raising import raise_single_error
 
 logger = logging.getLogger("trionet.spark")
 

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 import trio
 
-from ..._util._single_error import raise_single_error
+from ..._util._raising import raise_single_error
 from ...client.admin._admin import Admin
 from ...client.admin.calls._calls import Calls
 from ...client.admin.calls._settings import AdminSettings

@@ -13,7 +13,7 @@ from ..offsets._partition_offsets import Offsets, from_json, from_plain
 
 @attrs.frozen
 class SourceLag:
-    """How many offsets a source of a query is behind the ends of its partitions.
+    """The lag of a source of a query: how many offsets it has to read up to the ends of partitions.
 
     Attributes:
         description: the description of the source in the progress.

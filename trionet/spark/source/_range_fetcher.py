@@ -2,9 +2,9 @@
 
 (The connector: KafkaDataConsumer.) A task must read its range completely or say what is missing.
 Two situations look alike: offsets without a record because of compaction or transaction markers,
-which is normal, and records that retention has deleted. They are told apart by the log start
-offset: a gap is a loss only if the log starts after the offset that was requested. Hence Fetch v5
-(KIP-107) is the minimum.
+which is normal, and records that retention has deleted. The log start offset distinguishes them: a
+gap is a loss only if the log starts after the offset that was requested. Hence Fetch v5 (KIP-107)
+is the minimum.
 
 The responses are passed on undecoded, to be decoded by column. A Consumer could do the fetching as
 well, but it resets positions by itself and does not show the log start offset of a response, from

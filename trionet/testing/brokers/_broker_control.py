@@ -86,25 +86,64 @@ class BrokerControl(Controls):
     async def wait_for_records(
         self, topic: str, count: int = 1, *, partition: int | None = None
     ) -> list[Record]:
-        """Wait until a topic has at least ``count`` records. Returns them."""
+        """Wait until a topic has at least ``count`` records. Returns them.
+
+        Args:
+            topic: its name; the topic need not exist yet.
+            count: the minimum number of records, open and aborted transactions included.
+            partition: counts only those of one partition; None for all.
+
+        Raises:
+            LookupError: the topic has no such partition.
+
+        Cancellation: changes nothing.
+        """
         return await operations.wait(self._internals, self._enough_records(topic, count, partition))
 
     async def wait_for_requests(
         self, apis: Apis = None, count: int = 1, *, topic: str | None = None
     ) -> list[SeenRequest]:
-        """Wait until at least ``count`` requests have been received. Returns them."""
+        """Wait until at least ``count`` requests have been received. Returns them.
+
+        Args:
+            apis: one API or several, by name or number; None for all.
+            count: the minimum number of requests.
+            topic: counts only requests about this topic; None for all.
+
+        Raises:
+            ValueError: there is no such API.
+
+        Cancellation: changes nothing.
+        """
         return await operations.wait(self._internals, self._enough_requests(apis, count, topic))
 
     async def wait_for_group(
         self, id: str, state: str = "Stable", *, members: int | None = None
     ) -> GroupView:
-        """Wait until a group is in a state, with this many members. Returns it."""
+        """Wait until a group is in a state, with this many members. Returns it.
+
+        Args:
+            id: a group id; the group need not exist yet.
+            state: Kafka's name of the state.
+            members: how many members it has; None for any number.
+
+        Cancellation: changes nothing.
+        """
         return await operations.wait(self._internals, self._group_in_state(id, state, members))
 
     async def wait_for_offset(
         self, group: str, topic: str, offset: int, *, partition: int = 0
     ) -> GroupView:
-        """Wait until a group has committed an offset, or a later one. Returns the group."""
+        """Wait until a group has committed an offset, or a later one. Returns the group.
+
+        Args:
+            group: a group id; the group need not exist yet.
+            topic: its name.
+            offset: the smallest offset to wait for.
+            partition: its number.
+
+        Cancellation: changes nothing.
+        """
         return await operations.wait(
             self._internals, self._committed(group, topic, partition, offset)
         )

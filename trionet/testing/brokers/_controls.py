@@ -12,7 +12,7 @@ from operator import itemgetter
 
 import attrs
 
-from ..._util._counted import counted
+from ..._util._text import counted
 from ...broker import Broker
 from ...broker.log import Log
 from ...server._connection import Connection

@@ -261,7 +261,18 @@ class ThreadedBroker(Controls):
         partition: int | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> list[Record]:
-        """Wait until a topic has at least ``count`` records. Returns them."""
+        """Wait until a topic has at least ``count`` records. Returns them.
+
+        Args:
+            topic: its name; the topic need not exist yet.
+            count: the minimum number of records, open and aborted transactions included.
+            partition: counts only those of one partition; None for all.
+            seconds: how long to wait at most.
+
+        Raises:
+            TimeoutError: it did not happen in time; the message describes the current state.
+            LookupError: the topic has no such partition.
+        """
         return self._wait(self._enough_records(topic, count, partition), seconds)
 
     def wait_for_requests(
@@ -272,7 +283,18 @@ class ThreadedBroker(Controls):
         topic: str | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> list[SeenRequest]:
-        """Wait until at least ``count`` requests have been received. Returns them."""
+        """Wait until at least ``count`` requests have been received. Returns them.
+
+        Args:
+            apis: one API or several, by name or number; None for all.
+            count: the minimum number of requests.
+            topic: counts only requests about this topic; None for all.
+            seconds: how long to wait at most.
+
+        Raises:
+            ValueError: there is no such API.
+            TimeoutError: it did not happen in time; the message describes the current state.
+        """
         return self._wait(self._enough_requests(apis, count, topic), seconds)
 
     def wait_for_group(
@@ -283,7 +305,17 @@ class ThreadedBroker(Controls):
         members: int | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> GroupView:
-        """Wait until a group is in a state, with this many members. Returns it."""
+        """Wait until a group is in a state, with this many members. Returns it.
+
+        Args:
+            id: a group id; the group need not exist yet.
+            state: Kafka's name of the state.
+            members: how many members it has; None for any number.
+            seconds: how long to wait at most.
+
+        Raises:
+            TimeoutError: it did not happen in time; the message describes the current state.
+        """
         return self._wait(self._group_in_state(id, state, members), seconds)
 
     def wait_for_offset(
@@ -295,7 +327,18 @@ class ThreadedBroker(Controls):
         partition: int = 0,
         seconds: float = WAIT_SECONDS,
     ) -> GroupView:
-        """Wait until a group has committed an offset, or a later one. Returns the group."""
+        """Wait until a group has committed an offset, or a later one. Returns the group.
+
+        Args:
+            group: a group id; the group need not exist yet.
+            topic: its name.
+            offset: the smallest offset to wait for.
+            partition: its number.
+            seconds: how long to wait at most.
+
+        Raises:
+            TimeoutError: it did not happen in time; the message describes the current state.
+        """
         return self._wait(self._committed(group, topic, partition, offset), seconds)
 
     def _wait(self, condition: operations.Condition[T], seconds: float) -> T:

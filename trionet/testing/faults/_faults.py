@@ -162,11 +162,28 @@ class Faults:
         return self.respond(apis, body, **options)
 
     def delay(self, apis: Apis, seconds: float, **options: Unpack[FaultOptions]) -> Fault:
-        """Handle the request after a delay; other connections are not delayed."""
+        """Handle the request after a delay; other connections are not delayed.
+
+        Args:
+            apis: see :meth:`fail`.
+            seconds: by the clock of the broker's loop.
+            options: see :class:`FaultOptions`.
+
+        Raises:
+            ValueError: the API does not exist.
+        """
         return self._add(apis, Continue(), {**options, "delay": seconds})
 
     def hold(self, apis: Apis = None, **options: Unpack[FaultOptions]) -> Fault:
-        """Handle the request when the fault is removed."""
+        """Handle the request when the fault is removed.
+
+        Args:
+            apis: see :meth:`fail`.
+            options: see :class:`FaultOptions`.
+
+        Raises:
+            ValueError: the API does not exist.
+        """
         return self._add(apis, Continue(), {**options, "delay": FOREVER})
 
     def swallow(
@@ -207,6 +224,9 @@ class Faults:
             at: how many bytes of the response's frame are sent, at least one; a float is a fraction
                 of them. With all of them, the whole response is sent.
             options: see :class:`FaultOptions`.
+
+        Raises:
+            ValueError: the API does not exist, or ``at`` is negative or a fraction above 1.
         """
         if at < 0 or (not isinstance(at, int) and at > 1):
             raise ValueError(f"invalid at={at!r}; allowed: bytes, or a fraction from 0.0 to 1.0")
@@ -240,6 +260,10 @@ class Faults:
             throttle_ms: the reported throttle time.
             mute: whether to mute the connection for as long, as Kafka does (KIP-219).
             options: see :class:`FaultOptions`.
+
+        Raises:
+            ValueError: the API does not exist, its responses have no throttle time, or
+                ``throttle_ms`` is negative.
         """
         if throttle_ms < 0:
             raise ValueError(f"invalid throttle_ms={throttle_ms}; allowed: 0 or more")

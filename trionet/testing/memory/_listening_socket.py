@@ -28,7 +28,7 @@ class ListeningMemorySocket:
         address: Address,
         backlog: int,
     ) -> None:
-        self.changed = trio.Event()
+        self.changed: trio.Event = trio.Event()
         self._on_change = on_change
         self._address = address
         self._backlog = backlog

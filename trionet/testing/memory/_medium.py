@@ -63,7 +63,7 @@ class Medium:
     ) -> None:
         self.faults = faults
         self._rng = random.Random(f"faults {seed}")  # noqa: S311 - repeatable
-        self.is_traced = trace is not None
+        self.is_traced: bool = trace is not None
         self._trace = trace
 
     def delay(self) -> float:

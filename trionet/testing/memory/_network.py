@@ -22,6 +22,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import trio
 
@@ -74,8 +75,9 @@ class MemoryNetwork:
         trace: Callable[[NetworkEvent], None] | None = None,
     ) -> None:
         self._medium = Medium(seed, faults or NetworkFaults(), trace)
-        self.rng = random.Random(f"ids {seed}")  # noqa: S311 - repeatable
-        self.shuffle = random.Random(f"order {seed}").shuffle  # noqa: S311
+        self.rng: random.Random = random.Random(f"ids {seed}")  # noqa: S311 - repeatable
+        order = random.Random(f"order {seed}")  # noqa: S311
+        self.shuffle: Callable[[list[Any]], None] = order.shuffle
         self._epoch_ms = epoch_ms
         self._sockets: dict[int, MemorySocket] = {}
         self._listening: dict[tuple[str, int], ListeningMemorySocket] = {}
@@ -177,6 +179,7 @@ class MemoryNetwork:
     # What trionet does: see trionet.net._network.Network.
 
     def now_ms(self) -> int:
+        """The time of day in milliseconds since the epoch, by trio's clock."""
         return self._epoch_ms + int(trio.current_time() * 1000)
 
     def listen(
@@ -186,6 +189,11 @@ class MemoryNetwork:
         backlog: int,
         receive_buffer_bytes: int,  # noqa: ARG002 - set per socket
     ) -> ListeningMemorySocket:
+        """Open a listening socket in this network; port 0 means a free one.
+
+        Raises:
+            OSError: the address is in use.
+        """
         host = (
             "" if endpoint.host in _WILDCARDS else _LOOPBACK_NAMES.get(endpoint.host, endpoint.host)
         )
@@ -226,6 +234,11 @@ class MemoryNetwork:
         tls_context: ssl.SSLContext | None = None,
         server_name: str | None = None,  # noqa: ARG002 - for TLS only
     ) -> MemoryTransport:
+        """Wrap a socket for a channel.
+
+        Raises:
+            ValueError: there is a TLS context: this network does not support TLS.
+        """
         if tls_context is not None:
             raise ValueError("an in-memory network does not support TLS")
         return MemoryTransport(sock)
@@ -251,6 +264,7 @@ class MemoryNetwork:
     def open_socket(
         self, address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
     ) -> MemorySocket:
+        """Open a socket that is not connected yet."""
         sock = self._new_socket(_LOOPBACK[":" in address[0]], None)
         if send_buffer_bytes != -1:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...net.wire._connecting import finish_connect
-from ...net.wire._transmission import FileRange
+from ...net.wire._transmission import Buffer, FileRange
 from ._socket import MemorySocket
 
 # File ranges are sent in copies of this size.
@@ -15,11 +17,11 @@ class MemoryTransport:
 
     def __init__(self, sock: MemorySocket) -> None:
         self._socket = sock
-        self.fileno = sock.fileno
-        self.read = sock.recv
-        self.read_into = sock.recv_into
-        self.write = sock.send
-        self.write_gathered = sock.sendmsg
+        self.fileno: Callable[[], int] = sock.fileno
+        self.read: Callable[[int], bytes] = sock.recv
+        self.read_into: Callable[[memoryview], int] = sock.recv_into
+        self.write: Callable[[Buffer], int] = sock.send
+        self.write_gathered: Callable[[list[Buffer]], int] = sock.sendmsg
 
     def send_file(self, file_range: FileRange, /) -> int:
         count = min(file_range.count, _FILE_COPY_BYTES)

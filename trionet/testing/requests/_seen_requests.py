@@ -17,7 +17,7 @@ from typing import Final, Self
 import attrs
 import trio
 
-from ..._util._printable import printable
+from ..._util._text import printable
 from ...broker.api._call import Call
 from ...protocol._wire import Message
 from ..internals._broker_internals import BrokerInternals, InLoop, NodeInternals

@@ -47,7 +47,7 @@ def test_opened_file_has_what_was_written_under_its_name(directory: Directory) -
     assert b"content" == directory.open("a").read_at(0, 100)
 
 
-def test_removed_file_stays_readable_while_somebody_holds_it(directory: Directory) -> None:
+def test_removed_file_stays_readable_while_it_is_held(directory: Directory) -> None:
     file = directory.create("a.log")
     file.write_at(0, [b"kept"])
     directory.remove("a.log")
@@ -123,7 +123,7 @@ def test_removing_a_missing_file_is_no_error(directory: Directory) -> None:
 
 
 @pytest.mark.parametrize("method", ["read", "size", "sync_file", "open", "modified_ms"])
-def test_missing_files_are_told(directory: Directory, method: str) -> None:
+def test_missing_files_are_reported(directory: Directory, method: str) -> None:
     with pytest.raises(FileNotFoundError):
         getattr(directory, method)("missing")
 
@@ -223,7 +223,7 @@ def test_second_lock_of_a_folder_is_refused_until_the_first_is_released(
     FolderDirectory(folder.path).lock().release()
 
 
-def test_memory_is_nobody_elses() -> None:
+def test_memory_is_not_shared() -> None:
     memory = MemoryDirectory()
 
     memory.lock().release()

@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def file(path: Path) -> Iterator[LogFile]:
-    """A file on a slow file system that tells what is in the cache; nothing of it is."""
+    """A file on a slow file system that reports what is in the cache; nothing of it is."""
     path.write_bytes(b"x" * SIZE)
     drop_from_cache(path)
     with slow_disk():
@@ -78,8 +78,8 @@ def test_memory_is_always_cached() -> None:
     assert is_range_cached(file, 0, 10)
 
 
-def test_file_system_that_cannot_tell_is_asked_once() -> None:
-    # A file of RAM refuses RWF_NOWAIT, as tmpfs does on older kernels, or answers at once.
+def test_file_system_that_cannot_report_it_is_asked_once() -> None:
+    # A file of RAM refuses RWF_NOWAIT, as tmpfs does on older kernels, or responds at once.
     file = MemoryDirectory().create("file")
     file.write_at(0, [b"x" * 10])
     file.in_memory = False

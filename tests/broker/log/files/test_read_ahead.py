@@ -1,4 +1,4 @@
-"""What the kernel is told of before the logs of a folder are opened."""
+"""What the kernel learns of before the logs of a folder are opened."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def partition(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_it_is_told_of_the_newest_segment_and_of_all_other_files(
+def test_it_is_reported_of_the_newest_segment_and_of_all_other_files(
     tmp_path: Path, told: list[str]
 ) -> None:
     old, new = f"{7:020}", f"{8:020}"
@@ -64,7 +64,7 @@ def test_it_is_told_of_the_newest_segment_and_of_all_other_files(
     assert sorted([*newest, *others, f"t-1/{old}.log"]) == sorted(told)
 
 
-def test_nothing_is_told_of_what_is_in_the_page_cache(tmp_path: Path, told: list[str]) -> None:
+def test_nothing_is_reported_of_what_is_in_the_page_cache(tmp_path: Path, told: list[str]) -> None:
     for folder in ("t-0", "t-1"):
         (partition(tmp_path / folder) / PARTITION_FILE).read_bytes()
 

@@ -32,7 +32,7 @@ async def reopened(folder: LogFolder) -> None:
     await folder.open_all(lambda _: CONFIG, NOW)
 
 
-async def test_clean_stop_is_told_by_a_file_that_the_next_start_removes(
+async def test_clean_stop_is_recorded_in_a_file_that_the_next_start_removes(
     directory: Directory,
 ) -> None:
     async with open_log_folder(directory, node_id=1) as folder:

@@ -1,4 +1,4 @@
-"""What earlier releases could leave on a disk: an append that failed behind what was written.
+"""What earlier releases could leave on a disk: an append that failed after what was written.
 
 Its bytes stayed in the file, and its first index entry had a position and no offset, so that all
 that followed had the offset of one batch and the position of another. After a graceful stop nothing
@@ -65,7 +65,7 @@ def test_refused_batches_at_the_end_are_cut_off(directory: Directory, claimed: i
 
 
 @pytest.mark.parametrize("cut", [0, 1, 20, len(ONE)])
-def test_what_refused_batches_leave_behind_later_ones_is_cut_off(
+def test_what_refused_batches_leave_after_later_ones_is_cut_off(
     directory: Directory, cut: int
 ) -> None:
     torn = refused(50, 30)[cut:]
@@ -88,7 +88,7 @@ def test_an_empty_segment_that_took_refused_batches_alone_is_empty_again(
 
 
 def test_a_batch_that_claims_too_much_stays_where_records_follow_it(directory: Directory) -> None:
-    # An earlier release has acknowledged it, and what lies behind it, too.
+    # An earlier release has acknowledged it, and what lies after it, too.
     first = next(placed([changed(ONE, count=1000, last_offset_delta=999)]))
     good = next(placed([ONE], 1000))
     directory.write(f"{FIRST}.log", 0, first + good + good[:20])
@@ -116,7 +116,7 @@ def test_entries_with_the_positions_of_others_are_made_again(
     check_agreement(log)
 
 
-def test_refused_bytes_behind_a_rolled_segment_are_not_served(
+def test_refused_bytes_after_a_rolled_segment_are_not_served(
     directory: Directory, caplog: pytest.LogCaptureFixture
 ) -> None:
     torn = refused(5, 40, claimed=3)[10:]

@@ -149,7 +149,7 @@ async def test_a_loss_is_reported_once(
     assert [] == losses(caplog)
 
 
-async def test_bytes_behind_a_cut_count_although_they_are_not_in_the_file(
+async def test_bytes_after_a_cut_count_although_they_are_not_in_the_file(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
     big = LogConfig(segment_bytes=10**6)
@@ -167,7 +167,7 @@ async def test_bytes_behind_a_cut_count_although_they_are_not_in_the_file(
         assert 400 == opened.logs["orders", 0].end_offset
 
 
-async def test_a_folder_that_is_gone_is_reported_and_its_log_goes_on_behind(
+async def test_a_folder_that_is_gone_is_reported_and_its_log_goes_on_after_it(
     folder: FolderDirectory, partition: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shutil.rmtree(partition)
@@ -241,7 +241,7 @@ async def test_damage_that_a_scan_finds_is_not_cut_off_if_no_loss_is_allowed(
     assert data == path.read_bytes()
 
 
-async def test_segments_behind_one_that_is_damaged_stay(
+async def test_segments_after_one_that_is_damaged_stay(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
     partition = await written(folder, is_clean=False)

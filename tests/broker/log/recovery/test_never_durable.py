@@ -1,4 +1,4 @@
-"""What was never known to be on the disk may go: that is no loss, and is told all the same."""
+"""What was never known to be on the disk may go: that is no loss, and is reported all the same."""
 
 from __future__ import annotations
 

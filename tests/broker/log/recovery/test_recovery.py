@@ -144,7 +144,7 @@ def test_garbled_byte_ends_the_log_at_its_batch(at: int, flip: int) -> None:
 
 @settings(max_examples=200)
 @given(st.integers(0, len(FILE)), st.binary(min_size=1, max_size=300))
-def test_any_rest_behind_a_cut_never_makes_up_records(at: int, rest: bytes) -> None:
+def test_any_rest_after_a_cut_never_makes_up_records(at: int, rest: bytes) -> None:
     directory = MemoryDirectory()
     directory.write(FIRST, 0, FILE[:at] + rest)
     log = reopen(directory)
@@ -187,7 +187,7 @@ def test_damage_anywhere_leaves_a_prefix_that_can_be_continued(
     assert whole == without_epochs(stored(log))
 
 
-def test_segments_behind_the_damage_are_removed(
+def test_segments_after_the_damage_are_removed(
     directory: Directory, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = LogConfig(segment_bytes=2 * len(ONE))

@@ -78,7 +78,7 @@ def test_first_batch_that_does_not_fit_is_left_out_otherwise(log: Log) -> None:
     assert size == len(log.read(1, size, min_one_message=False).records)
 
 
-def test_nothing_behind_the_limit_is_given(log: Log) -> None:
+def test_nothing_beyond_the_limit_is_returned(log: Log) -> None:
     first, second = len(batch(3, b"x" * 7)), len(batch(1, b"x" * 9))
 
     assert first + second == len(log.read(0, 10_000, up_to=4).records)
@@ -94,7 +94,7 @@ def test_limit_above_the_end_is_the_end(log: Log) -> None:
 
 @st.composite
 def logs(draw: st.DrawFn) -> tuple[Log, list[tuple[int, bytes]]]:
-    """A log, and its batches with the offset behind each."""
+    """A log, and its batches with the offset after each."""
     config = LogConfig(
         segment_bytes=draw(st.sampled_from([300, 1000, 10**9])),
         index_interval_bytes=draw(st.sampled_from([1, 200, 4096])),
@@ -191,7 +191,7 @@ async def test_only_the_segments_used_last_keep_their_file_open(tmp_path: Path) 
     assert open_logs() == log_files
 
 
-def test_bytes_that_are_no_batch_are_told(folder: FolderDirectory) -> None:
+def test_bytes_that_are_no_batch_are_reported(folder: FolderDirectory) -> None:
     log = Log.open(folder, now_ms=NOW)
     for _ in range(500):
         log.append(ONE, NOW)

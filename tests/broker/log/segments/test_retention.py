@@ -48,7 +48,7 @@ def test_age_of_the_newest_record_decides(
     assert expected == log.retention_due(now_ms)
 
 
-def test_young_segment_protects_the_older_ones_behind_it(directory: Directory) -> None:
+def test_young_segment_protects_the_older_ones_after_it(directory: Directory) -> None:
     log = Log.open(directory, config(retention_ms=500), now_ms=NOW)
     for timestamp in (1000, 9000, 1000, 9000):
         log.append(batch(2, timestamp=timestamp), NOW)

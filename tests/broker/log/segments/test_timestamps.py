@@ -51,7 +51,7 @@ def test_records_below_the_start_are_not_found(log: Log) -> None:
     assert OffsetAndTimestamp(2, 30) == log.offset_for_timestamp(0)
 
 
-def test_records_behind_the_limit_are_not_found(log: Log) -> None:
+def test_records_beyond_the_limit_are_not_found(log: Log) -> None:
     assert OffsetAndTimestamp(4, 50) == log.offset_for_timestamp(31, up_to=5)
     assert log.offset_for_timestamp(31, up_to=4) is None
 
@@ -113,7 +113,7 @@ def test_stamped_records_have_the_brokers_time(directory: Directory) -> None:
     assert OffsetAndTimestamp(3, 700) == log.max_timestamp_offset()
 
 
-def test_batch_nobody_can_decode_is_found_as_a_whole(directory: Directory) -> None:
+def test_batch_that_cannot_be_decoded_is_found_as_a_whole(directory: Directory) -> None:
     log = Log.open(directory, now_ms=NOW)
     log.append(timed_batch(1, 2), NOW)
     header = read_header(timed_batch(3, 4))

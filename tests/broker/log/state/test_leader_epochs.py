@@ -1,4 +1,4 @@
-"""Leader epochs of a log: where each began, what a consumer is told, and what a stop makes of them.
+"""Leader epochs of a log: where each began, what a consumer learns, and what a stop makes of them.
 
 The cases of OffsetForLeaderEpoch are those of Kafka's LeaderEpochFileCache.
 """
@@ -90,7 +90,7 @@ def test_a_log_that_starts_later_forgets_the_epochs_below(
     ("end_offset", "left"),
     [(20, [(0, 5), (1, 10)]), (21, [(0, 5), (1, 10), (2, 20)]), (5, [])],
 )
-def test_a_log_that_ends_earlier_forgets_the_epochs_behind(
+def test_a_log_that_ends_earlier_forgets_later_epochs(
     end_offset: int, left: list[tuple[int, int]]
 ) -> None:
     known = epochs((0, 5), (1, 10), (2, 20))
@@ -270,7 +270,7 @@ async def test_deleted_records_take_their_epochs_with_them(directory: Directory)
     assert (0, 6) == log.end_of_epoch(0)
 
 
-def test_a_client_with_another_epoch_is_told_which_way_it_is_wrong(tmp_path: Path) -> None:
+def test_a_client_with_another_epoch_learns_which_way_it_is_wrong(tmp_path: Path) -> None:
     log = Log.open(FolderDirectory(tmp_path), now_ms=NOW)
     log.leader_epoch = 5
     codes = []

@@ -1,4 +1,4 @@
-"""Asking until there is an answer: nodes that answer as a test says, in virtual time."""
+"""Asking until there is a response: nodes that respond as a test says, in virtual time."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_what_has_moved_is_asked_for_again_and_the_rest_is_not(
     assert "Metadata" in node.names()[node.names().index("CreateTopics") :]
 
 
-async def test_lost_answer_is_asked_for_again(
+async def test_lost_response_is_asked_for_again(
     admin: Admin, node: ScriptedNode, autojump_clock: MockClock
 ) -> None:
     node.replies["CreateTopics"] = one_by_one(lambda _: Hangup(), created)
@@ -83,7 +83,7 @@ async def test_lost_answer_is_asked_for_again(
     assert 2 == node.names().count("CreateTopics")
 
 
-async def test_item_that_the_answer_leaves_out_is_an_error(
+async def test_item_that_the_response_leaves_out_is_an_error(
     admin: Admin, node: ScriptedNode, autojump_clock: MockClock
 ) -> None:
     node.replies["CreateTopics"] = lambda seen: CreateTopicsResponse(
@@ -96,7 +96,7 @@ async def test_item_that_the_answer_leaves_out_is_an_error(
     assert "UNKNOWN_SERVER_ERROR" == code_of(results["a"])
 
 
-async def test_call_that_no_broker_answers_ends_in_time_and_says_what_was_wrong(
+async def test_call_without_a_response_ends_in_time_and_says_what_was_wrong(
     admin: Admin, node: ScriptedNode, autojump_clock: MockClock
 ) -> None:
     node.replies["CreateTopics"] = lambda _: Hangup()
@@ -109,7 +109,7 @@ async def test_call_that_no_broker_answers_ends_in_time_and_says_what_was_wrong(
     assert 60.0 == pytest.approx(trio.current_time() - began_at)
 
 
-async def test_what_one_broker_has_answered_stays_when_the_time_of_another_is_up(
+async def test_the_response_of_one_broker_stays_when_the_time_of_another_is_up(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
     async with two_nodes(network) as (first, second):
@@ -142,7 +142,7 @@ async def test_broker_that_has_just_come_is_asked_with_the_others(
             assert ["g", "h"] == sorted(await admin.list_groups())
 
 
-async def test_single_answer_that_does_not_come_ends_in_time_too(
+async def test_single_response_that_does_not_come_ends_in_time_too(
     admin: Admin, node: ScriptedNode, autojump_clock: MockClock
 ) -> None:
     node.replies["DescribeCluster"] = lambda _: Hangup()
@@ -153,7 +153,7 @@ async def test_single_answer_that_does_not_come_ends_in_time_too(
     assert isinstance(raised.value.__cause__, trionet.DisconnectedError)
 
 
-async def test_cluster_that_nobody_serves_is_not_waited_for_longer(
+async def test_cluster_without_brokers_is_not_waited_for_longer(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
     async with trionet.open_admin(
@@ -187,7 +187,7 @@ async def test_attempts_are_counted(
     assert 3 == node.names().count("CreateTopics")
 
 
-async def test_error_that_does_not_pass_is_told_at_once(
+async def test_error_that_does_not_pass_is_reported_at_once(
     admin: Admin, node: ScriptedNode, autojump_clock: MockClock
 ) -> None:
     node.replies["DescribeCluster"] = lambda _: DescribeClusterResponse(
@@ -285,7 +285,7 @@ async def test_who_is_asked_again_is_asked_about_the_same(
     ]
 
 
-async def test_group_that_the_answer_leaves_out_is_looked_for_again(
+async def test_group_that_the_response_leaves_out_is_looked_for_again(
     admin: Admin, node: ScriptedNode, autojump_clock: MockClock
 ) -> None:
     node.replies["FindCoordinator"] = one_by_one(
@@ -391,7 +391,7 @@ async def test_api_that_no_broker_has_is_an_error_at_once(
         await admin.delete_groups(["g"])
 
 
-async def test_call_about_nothing_asks_nobody_and_can_be_cancelled(
+async def test_call_about_nothing_asks_no_broker_and_can_be_cancelled(
     admin: Admin, node: ScriptedNode, autojump_clock: MockClock
 ) -> None:
     with trio.testing.assert_checkpoints():

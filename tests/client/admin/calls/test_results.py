@@ -10,7 +10,7 @@ from trionet.protocol import error_codes
 ERROR = api_error(error_codes.TOPIC_ALREADY_EXISTS, "topic b")
 
 
-def test_values_and_errors_are_told_apart() -> None:
+def test_values_and_errors_are_distinguished() -> None:
     results: Results[str, int] = Results(a=1, b=ERROR)
 
     assert {"b": ERROR} == results.errors

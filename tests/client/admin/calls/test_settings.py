@@ -39,7 +39,7 @@ def test_without_anything_the_settings_are_kafkas() -> None:
     )
 
 
-def test_whoever_lets_a_request_take_longer_lets_a_call_take_as_long(
+def test_a_longer_request_timeout_allows_a_call_as_long(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert 90.0 == admin_settings(None, {"request_timeout_ms": 90_000}).api_seconds

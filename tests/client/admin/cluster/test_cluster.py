@@ -21,7 +21,7 @@ async def test_cluster_is_described() -> None:
         assert found.brokers == await admin.nodes()
 
 
-async def test_what_the_caller_may_do_is_told_on_request(admin: Admin) -> None:
+async def test_what_the_caller_may_do_is_reported_on_request(admin: Admin) -> None:
     found = await admin.describe_cluster(include_operations=True)
 
     assert found.operations is not None

@@ -40,7 +40,7 @@ async def test_settings_are_changed_and_the_others_stay(admin: Admin) -> None:
     assert not retention.is_default
 
 
-async def test_keys_synonyms_and_documentation_are_told_on_request(admin: Admin) -> None:
+async def test_keys_synonyms_and_documentation_are_listed_on_request(admin: Admin) -> None:
     found = (
         await admin.describe_configs(
             [BROKER],

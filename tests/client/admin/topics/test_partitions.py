@@ -83,7 +83,7 @@ async def test_broker_without_remote_storage_has_no_such_offset(
     assert found[A0].offset is None
 
 
-async def test_spec_that_nobody_knows_is_refused(admin: Admin) -> None:
+async def test_unknown_spec_is_refused(admin: Admin) -> None:
     with pytest.raises(ValueError, match="-7"):
         await admin.list_offsets({A0: -7})
 

@@ -29,7 +29,7 @@ async def test_topics_are_described_by_name_and_by_id(admin: Admin) -> None:
     assert ("b", made["b"].id) == (b.name, b.id)
 
 
-async def test_what_the_caller_may_do_is_told_on_request(admin: Admin) -> None:
+async def test_what_the_caller_may_do_is_reported_on_request(admin: Admin) -> None:
     await admin.create_topics(["a"])
 
     found = (await admin.describe_topics(["a"], include_operations=True)).checked()
@@ -48,7 +48,7 @@ async def test_unknown_id_is_an_error_of_its_own(admin: Admin) -> None:
     assert "UNKNOWN_TOPIC_ID" == code_of(found[made["a"].id])
 
 
-async def test_many_partitions_come_in_several_answers(
+async def test_many_partitions_come_in_several_responses(
     admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_topics, "PARTITIONS_PER_RESPONSE", 2)

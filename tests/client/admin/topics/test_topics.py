@@ -8,7 +8,7 @@ from trionet import Admin
 from trionet.client.admin import NewPartitions, NewTopic
 
 
-async def test_topics_are_made_and_their_errors_are_told_one_by_one(admin: Admin) -> None:
+async def test_topics_are_made_and_their_errors_are_reported_one_by_one(admin: Admin) -> None:
     results = await admin.create_topics(
         [
             "plain",

@@ -16,7 +16,7 @@ def partition(index: int, *replicas: int) -> PartitionMetadata:
     return PartitionMetadata(index=index, leader=replicas[0], replicas=replicas)
 
 
-def test_assignors_are_told_where_the_replicas_stand() -> None:
+def test_assignors_learn_where_the_replicas_are() -> None:
     cluster = Cluster(
         nodes={1: Node(1, "h", 1, "a"), 2: Node(2, "h", 2, "b"), 3: Node(3, "h", 3)},
         topics={

@@ -29,7 +29,7 @@ def owning(generation: int, *partitions: int) -> MemberSubscription:
     return MemberSubscription(["t0"], None, held, generation)
 
 
-def test_what_is_to_move_is_given_to_nobody_until_its_owner_has_given_it_up() -> None:
+def test_what_is_to_move_is_assigned_to_no_member_until_its_owner_has_given_it_up() -> None:
     partitions = topics(t0=4)
     members = {"a": owning(1, 0, 1, 2, 3), "b": owning(-1)}
 
@@ -40,7 +40,7 @@ def test_what_is_to_move_is_given_to_nobody_until_its_owner_has_given_it_up() ->
     assert {"a": ["t0-0", "t0-1"], "b": ["t0-2", "t0-3"]} == texts(second)
 
 
-def test_what_nobody_has_is_given_at_once() -> None:
+def test_what_no_member_owns_is_assigned_at_once() -> None:
     members = {"a": owning(1, 0, 1), "b": owning(-1)}
 
     assert {"a": ["t0-0", "t0-1"], "b": ["t0-2", "t0-3"]} == texts(
@@ -56,7 +56,7 @@ def test_owner_keeps_what_one_of_an_older_generation_claims_as_well() -> None:
     )
 
 
-def test_disputed_partition_is_given_to_nobody_until_both_gave_it_up() -> None:
+def test_disputed_partition_is_assigned_to_no_member_until_both_gave_it_up() -> None:
     members = {"a": owning(1, 0, 1), "b": owning(1, 1, 2)}
     partitions = topics(t0=3)
 

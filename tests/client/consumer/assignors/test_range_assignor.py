@@ -144,7 +144,7 @@ def test_every_topic_is_shared_out_evenly_whatever_the_racks(
         assert max(counts, default=0) - min(counts, default=0) <= 1
 
 
-def test_answer_is_sorted_partitions() -> None:
+def test_response_is_sorted_partitions() -> None:
     found = RangeAssignor().assign(topics(t0=2), {"a": MemberSubscription(["t0"])})
 
     assert {"a": [TopicPartition("t0", 0), TopicPartition("t0", 1)]} == found

@@ -50,7 +50,7 @@ def test_static_members_come_first() -> None:
     assert {"m2": ["t0-0"], "m1": ["t0-1"]} == assign({"t0": 2}, members)
 
 
-def test_topics_that_nobody_knows_or_wants_are_nobodys() -> None:
+def test_unknown_or_unwanted_topics_are_not_assigned() -> None:
     members = {"a": MemberSubscription(["gone"]), "b": MemberSubscription(["t0"])}
 
     assert {"a": [], "b": ["t0-0"]} == assign({"t0": 1, "t1": 1}, members)

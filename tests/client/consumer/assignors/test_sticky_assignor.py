@@ -166,7 +166,7 @@ def test_far_partitions_move_to_those_who_are_near() -> None:
     assert {"m1": ["t0-0", "t0-2"], "m2": ["t0-1"]} == texts(after)
 
 
-def test_far_partitions_stay_where_nobody_is_near() -> None:
+def test_far_partitions_stay_where_no_consumer_is_near() -> None:
     partitions = {"t0": {0: frozenset("z"), 1: frozenset("z"), 2: frozenset("a")}}
     members = {"m1": at("a"), "m2": at("b"), "m3": at("a")}
     before = {f"m{n}": [TopicPartition("t0", 2 - n % 3)] for n in (1, 2, 3)}

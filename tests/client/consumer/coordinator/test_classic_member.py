@@ -116,7 +116,7 @@ def test_a_refusal_that_passes_is_tried_again(code: int, verdict: Verdict) -> No
         codes.GROUP_MAX_SIZE_REACHED,
     ],
 )
-def test_a_refusal_that_stays_is_told(code: int) -> None:
+def test_a_refusal_that_stays_is_reported(code: int) -> None:
     member = ClassicMember(SETTINGS)
     member.join_request([])
     with pytest.raises(ApiError, match="group readers") as caught:
@@ -156,7 +156,7 @@ def test_another_assignor_than_that_of_the_group_is_refused() -> None:
         member.handle_sync(SyncGroupResponse(protocol_name="sticky"))
 
 
-def test_a_heartbeat_tells_of_a_rebalance() -> None:
+def test_a_heartbeat_reports_a_rebalance() -> None:
     member = stable()
     answer = HeartbeatResponse(error_code=codes.REBALANCE_IN_PROGRESS)
 
@@ -165,7 +165,7 @@ def test_a_heartbeat_tells_of_a_rebalance() -> None:
     assert MemberState.STABLE == member.state
 
 
-def test_an_answer_to_a_former_self_changes_nothing() -> None:
+def test_a_response_to_a_former_self_changes_nothing() -> None:
     member = stable()
     answer = HeartbeatResponse(error_code=codes.UNKNOWN_MEMBER_ID)
 
@@ -184,7 +184,7 @@ def test_who_is_not_known_any_more_joins_anew() -> None:
     assert MemberState.UNJOINED == member.state
 
 
-def test_a_heartbeat_tells_that_another_has_the_instance_id() -> None:
+def test_a_heartbeat_reports_that_another_has_the_instance_id() -> None:
     settings = attrs.evolve(SETTINGS, instance_id="one")
     member = stable(settings)
     with pytest.raises(FencedInstanceIdError, match="'one'"):

@@ -95,7 +95,7 @@ async def test_a_record_whose_handling_was_cancelled_is_not_committed(
     assert [] == kit.group("readers").members
 
 
-async def test_the_user_is_told_that_partitions_are_given_up_at_the_end(
+async def test_the_user_hears_that_partitions_are_given_up_at_the_end(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
 ) -> None:
     async with open_member(broker, network) as member:

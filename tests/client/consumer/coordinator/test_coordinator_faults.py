@@ -94,7 +94,7 @@ async def test_what_stays_refused_is_raised_where_the_user_asks(
 
 
 @pytest.mark.parametrize("error", ["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"])
-async def test_who_was_thrown_out_is_told_of_the_loss_and_joins_anew(
+async def test_a_member_that_was_thrown_out_hears_of_the_loss_and_joins_anew(
     autojump_clock: MockClock,
     network: MemoryNetwork,
     broker: Broker,

@@ -66,7 +66,7 @@ async def test_a_committed_offset_keeps_its_metadata_while_nothing_is_read(
         assert {T0: OffsetAndMetadata(7, "note")} == await member.coordinator.committed([T0])
 
 
-async def test_who_seeks_when_told_of_partitions_goes_on_there(
+async def test_a_seek_in_the_rebalance_callback_counts(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
 ) -> None:
     async with open_member(broker, network) as member:
@@ -223,7 +223,7 @@ async def test_a_commit_is_tried_again_on_another_connection(
         assert {("t", 0): 1} == committed(kit)
 
 
-async def test_what_stays_refused_is_told(
+async def test_what_stays_refused_is_reported(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
 ) -> None:
     async with open_member(broker, network) as member:

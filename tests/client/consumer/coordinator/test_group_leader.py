@@ -81,7 +81,7 @@ def test_no_assignor_or_the_same_twice_is_refused() -> None:
         rebalance_protocol((RangeAssignor(), RangeAssignor()))
 
 
-def test_a_member_that_nobody_understands_wants_nothing() -> None:
+def test_a_member_with_a_malformed_subscription_wants_nothing() -> None:
     found = subscriptions_of([JoinGroupResponseMember(member_id="m", metadata=b"\x00")])
 
     assert () == found["m"].topics

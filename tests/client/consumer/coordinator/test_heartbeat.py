@@ -23,7 +23,7 @@ def test_one_that_failed_is_due_after_its_wait() -> None:
     assert math.isclose(0.1, heartbeat.due_in(103.0))
 
 
-def test_a_session_lasts_from_the_last_answer() -> None:
+def test_a_session_lasts_from_the_last_response() -> None:
     heartbeat = Heartbeat(3.0, 45.0)
     heartbeat.begin(100.0)
     heartbeat.sent(103.0)

@@ -62,7 +62,7 @@ async def test_a_task_that_has_ended_is_named_still(
     assert "end blocked the event loop for 3.0 s: " in caplog.text
 
 
-async def test_many_who_watch_are_told_once(
+async def test_many_watchers_hear_of_it_once(
     mock_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     with watching_loop(5.0), watching_loop(1.0):
@@ -71,7 +71,7 @@ async def test_many_who_watch_are_told_once(
     assert 1 == len(caplog.records)
 
 
-async def test_nobody_watches_behind_the_block(
+async def test_nothing_watches_after_the_block(
     mock_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     with watching_loop(1.0):
@@ -83,7 +83,7 @@ async def test_nobody_watches_behind_the_block(
     assert 1 == len(caplog.records)
 
 
-async def test_who_does_not_want_to_know_is_not_told(
+async def test_a_member_that_does_not_ask_gets_no_reason(
     mock_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     with watching_loop(math.inf):

@@ -42,7 +42,7 @@ async def test_the_coordinator_is_looked_for_while_metadata_are_under_way(
     assert polled_at == kit.requests("Metadata")[0].time_ms
 
 
-async def test_a_leader_asks_for_committed_offsets_right_behind_its_sync(
+async def test_a_leader_asks_for_committed_offsets_right_after_its_sync(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
 ) -> None:
     async with open_member(broker, network) as member:

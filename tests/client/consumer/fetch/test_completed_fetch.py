@@ -97,7 +97,7 @@ def test_records_before_the_position_are_left_out(start: int) -> None:
     assert list(range(start, 7)) == offsets(fetched(sent(0, 3) + sent(3, 4), start))
 
 
-def test_position_behind_all_records_of_a_compacted_batch() -> None:
+def test_position_after_all_records_of_a_compacted_batch() -> None:
     """Compaction keeps the last offset of a batch whose last record is gone (KAFKA-5443)."""
     fetch = fetched(sent(0, 2, last_offset_delta=9), 5)
 
@@ -142,7 +142,7 @@ def test_what_is_before_a_batch_of_an_impossible_length_is_handed_out() -> None:
 def test_a_header_of_impossible_numbers_is_an_error_where_nothing_is_checked(
     field: str, value: int
 ) -> None:
-    """An offset has one behind it, and a batch no fewer than no records."""
+    """An offset has one after it, and a batch no fewer than no records."""
     broken = bytearray(sent(3, 2))
     if field == "count":
         broken[57:61] = struct.pack(">i", value)
@@ -243,7 +243,7 @@ def test_several_aborted_transactions_of_a_producer() -> None:
     assert [2] == offsets(fetched(records, settings=COMMITTED, aborted=aborted))
 
 
-def test_position_goes_on_behind_what_nobody_sees() -> None:
+def test_position_goes_on_after_what_no_consumer_sees() -> None:
     records = in_transaction(0, 2, 7) + marker(2, 7, is_commit=False)
     aborted = [AbortedTransaction(producer_id=7, first_offset=0)]
     fetch = fetched(records, settings=COMMITTED, aborted=aborted)
@@ -259,7 +259,7 @@ def flip(records: bytes, at: int) -> bytes:
     return records[:at] + bytes([records[at] ^ 1]) + records[at + 1 :]
 
 
-def test_bad_checksum_is_an_error_again_and_again_behind_what_can_be_read() -> None:
+def test_bad_checksum_is_an_error_again_and_again_after_what_can_be_read() -> None:
     good = sent(0, 2)
     fetch = fetched(good + flip(sent(2, 2), -2 % len(sent(2, 2))))
     chunk = fetch.next_chunk(ANY)
@@ -287,7 +287,7 @@ def test_checksums_need_not_be_looked_at() -> None:
         lambda _: b"x",
     ],
 )
-def test_answer_without_one_whole_batch_is_an_error(spoil: Callable[[bytes], bytes]) -> None:
+def test_response_without_one_whole_batch_is_an_error(spoil: Callable[[bytes], bytes]) -> None:
     """Or the consumer would ask for the same again and again."""
     with pytest.raises(CorruptRecordError, match="t-0 at offset 0"):
         fetched(spoil(sent(0, 1)))

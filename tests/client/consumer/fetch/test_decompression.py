@@ -103,7 +103,7 @@ async def test_what_was_decoded_before_a_large_batch_is_not_kept_waiting() -> No
     assert [SPARSE] == await values(fetch)
 
 
-async def test_a_large_batch_that_is_corrupt_is_told_of() -> None:
+async def test_a_large_batch_that_is_corrupt_is_reported() -> None:
     """Its checksum is right: whoever wrote it did so wrongly."""
     good = batch(NOISE * 2, codec=GZIP)
     bad = batch(NOISE * 2, base_offset=1, codec=GZIP)

@@ -66,7 +66,7 @@ def test_first_request_asks_for_all_and_for_a_session() -> None:
     assert [IDS["a"], IDS["b"]] == [each.topic_id for each in request.topics]
 
 
-def test_next_requests_tell_changes_alone() -> None:
+def test_next_requests_name_changes_alone() -> None:
     session = opened(A0, A1, B0)
     request = filled(session, {**wanted(0, A0, B0), **wanted(9, B0)})
 
@@ -110,7 +110,7 @@ def test_node_that_opens_no_session_is_asked_for_all_each_time() -> None:
         assert session.handle_response(answer(0, A0)) is not None
 
 
-def test_node_may_close_a_session_in_its_answer() -> None:
+def test_node_may_close_a_session_in_its_response() -> None:
     session = opened(A0, A1)
     filled(session, wanted(1, A0, A1))
     assert session.handle_response(answer(0, A0)) is not None
@@ -149,7 +149,7 @@ def test_after_a_lost_connection_the_old_session_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("names", [(A0,), (A0, A1, B0), ()])
-def test_answer_to_a_full_fetch_is_about_exactly_what_was_asked(
+def test_response_to_a_full_fetch_is_about_exactly_what_was_asked(
     names: tuple[TopicPartition, ...],
 ) -> None:
     session = FetchSession(1)
@@ -159,7 +159,7 @@ def test_answer_to_a_full_fetch_is_about_exactly_what_was_asked(
     assert 0 == filled(session, wanted(0, A0, A1)).session_epoch
 
 
-def test_incremental_answer_may_leave_out_but_not_add() -> None:
+def test_incremental_response_may_leave_out_but_not_add() -> None:
     session = opened(A0, A1)
     filled(session, wanted(1, A0, A1))
     assert {} == session.handle_response(answer(7))

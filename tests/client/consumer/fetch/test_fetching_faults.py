@@ -226,7 +226,7 @@ async def test_each_further_refusal_of_an_epoch_makes_the_wait_longer(
     assert grow(logs.epoch_times)
 
 
-async def test_refusal_is_told_once_and_the_consumer_goes_on(
+async def test_refusal_is_reported_once_and_the_consumer_goes_on(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
     logs = Logs(network)
@@ -240,7 +240,7 @@ async def test_refusal_is_told_once_and_the_consumer_goes_on(
         assert [b"a"] == await values(consumer, 1)
 
 
-async def test_refusal_that_nobody_was_told_of_is_not_asked_for_again(
+async def test_refusal_that_was_not_reported_is_not_asked_for_again(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
     logs = Logs(network)

@@ -127,7 +127,7 @@ async def test_each_further_request_finds_it_again_after_a_longer_wait(
         assert 0 == consumer.position(T0)
 
 
-async def test_what_is_behind_it_is_read_after_a_seek(
+async def test_what_is_after_it_is_read_after_a_seek(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
     async with (

@@ -46,7 +46,7 @@ async def test_records_are_shown_before_they_are_handed_out_and_offsets_when_com
     ]
 
 
-async def test_what_they_raise_is_told_in_the_log_and_stops_nothing(
+async def test_what_they_raise_is_logged_and_stops_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fail(seen: object) -> None:

@@ -127,7 +127,7 @@ def test_one_that_was_served_is_fetched_last(subscriptions: SubscriptionState) -
     assert [A1, B0, A0] == list(subscriptions.partitions)
 
 
-def test_every_change_is_told(subscriptions: SubscriptionState) -> None:
+def test_every_change_is_reported(subscriptions: SubscriptionState) -> None:
     told: list[int] = []
     subscriptions.on_change = lambda: told.append(1)
     subscriptions.assign([A0])

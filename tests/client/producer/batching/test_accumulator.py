@@ -302,7 +302,7 @@ def test_what_was_taken_back_stays_away_when_the_batch_is_split() -> None:
     assert list(range(5)) == [each.result().offset for each in kept]
 
 
-def test_a_record_of_nobody_here_is_not_taken_back() -> None:
+def test_a_record_of_no_producer_here_is_not_taken_back() -> None:
     theirs = append(accumulator(ONE), b"x")
     records = accumulator(ONE)
 
@@ -367,7 +367,7 @@ def test_aborting_all_fails_what_was_sent_and_what_was_not() -> None:
     assert not records.queues.has_incomplete
     assert not records.queues.has_undrained
     assert records.pool.bytes_max == records.pool.available
-    # Its answer comes late, and changes nothing.
+    # Its response comes late, and changes nothing.
     assert not batch.complete(0)
     records.queues.deallocate(batch)
     assert records.pool.bytes_max == records.pool.available

@@ -68,7 +68,7 @@ def test_the_next_look_is_when_the_first_linger_ends() -> None:
     assert math.inf == records.queues.ready(THREE, 1.011).next_check_at
 
 
-def test_a_topic_without_a_leader_is_told_of() -> None:
+def test_a_topic_without_a_leader_is_reported() -> None:
     lost = cluster(-1, 1)
     records = accumulator(lost)
     add(records, 0)
@@ -463,11 +463,11 @@ def test_one_partition_is_asked_for_without_a_look_at_the_others() -> None:
     assert (2, 1.0) == records.queues.next_of(T2, 1.0)
 
 
-# Behind one that the leader has refused.
+# After one that the leader has refused.
 
 
 def test_the_next_look_is_when_the_one_may_go_that_is_tried_next() -> None:
-    """One out of order waits for those behind it: their wait counts, not its own."""
+    """One out of order waits for those after it: their wait counts, not its own."""
     state = TransactionManager()
     state.take_id(7, 0)
     records = accumulator(ONE, state)

@@ -43,7 +43,7 @@ async def test_what_is_left_is_for_those_who_wait(
     ]
 
 
-async def test_batch_that_is_filled_takes_records_though_somebody_waits(
+async def test_batch_that_is_filled_takes_records_though_another_task_waits(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     """It has its memory already."""

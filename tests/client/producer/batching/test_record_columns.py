@@ -130,7 +130,7 @@ def test_a_partition_may_be_said_for_all() -> None:
     assert {T1} == {each.outcome.topic_partition for each in deliveries}
 
 
-def test_what_finds_no_room_is_told() -> None:
+def test_what_finds_no_room_is_reported() -> None:
     records = accumulator(ONE, buffer_bytes=3000)
     given = columns(100)
     end, deliveries = added(records, given)

@@ -111,7 +111,7 @@ def test_without_acknowledgement_there_is_no_offset() -> None:
 
 
 def test_what_is_decided_stays() -> None:
-    """D11, D12: a late answer changes nothing, whatever it says."""
+    """D11, D12: a late response changes nothing, whatever it says."""
     records = accumulator(ONE)
     delivery = append(records)
     [batch] = drained(records, ONE, 0.0)

@@ -26,7 +26,7 @@ ONE_EACH = attrs.evolve(AT_ONCE, batch_bytes=0)
 PLAIN = attrs.evolve(AT_ONCE, idempotence=False)
 
 
-async def test_delivery_timeout_ends_a_batch_in_flight_and_its_late_answer_changes_nothing(
+async def test_delivery_timeout_ends_a_batch_in_flight_and_its_late_response_changes_nothing(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     """D11: it is not sent again either."""
@@ -59,7 +59,7 @@ async def test_delivery_timeout_ends_a_batch_in_flight_and_its_late_answer_chang
     assert [[b"0"], [b"a"]] == [each.values for each in leaders.batches]
 
 
-async def test_delivery_timeout_tells_the_last_error(
+async def test_delivery_timeout_reports_the_last_error(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     """D11, K14: a batch that waits to be sent again expires, too."""
@@ -106,7 +106,7 @@ async def test_who_hears_of_an_expiry_may_send_to_the_same_partition_at_once(
 ) -> None:
     """D6, D12, D14: the memory of what expired is free again when its request is over, not before.
 
-    The buffer has room for two batches: one is under way without an answer, one waits behind it.
+    The buffer has room for two batches: one is under way without a response, one waits behind it.
     """
     settings = attrs.evolve(
         AT_ONCE,
@@ -139,7 +139,7 @@ async def test_who_hears_of_an_expiry_may_send_to_the_same_partition_at_once(
         assert [2, 3] == [each.result().offset for each in both]
 
 
-async def test_with_guaranteed_order_an_expired_batch_holds_up_the_next_until_its_answer(
+async def test_with_guaranteed_order_an_expired_batch_holds_up_the_next_until_its_response(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     """D13: or the first might be written after the second."""
@@ -198,7 +198,7 @@ async def test_producer_with_nothing_to_do_does_not_spin(
     assert 0 < steps.count < 1000
 
 
-async def test_expiry_is_told_once_however_long_its_request_stays(
+async def test_expiry_is_reported_once_however_long_its_request_stays(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     """D11: also while others expire after it."""

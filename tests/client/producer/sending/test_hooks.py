@@ -51,7 +51,7 @@ def broken(record: ProducerRecord) -> ProducerRecord:
 
 
 @pytest.mark.parametrize("hook", [elsewhere, broken])
-async def test_a_function_that_fails_is_told_in_the_log_and_the_record_is_sent(
+async def test_a_function_that_fails_is_logged_and_the_record_is_sent(
     hook: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with trionet.open_broker() as broker:
@@ -68,7 +68,7 @@ async def test_a_function_that_fails_is_told_in_the_log_and_the_record_is_sent(
     assert "on_send failed; sending the record unchanged" in caplog.messages
 
 
-async def test_what_becomes_of_each_batch_is_told_once() -> None:
+async def test_what_becomes_of_each_batch_is_reported_once() -> None:
     told: list[Acknowledgement] = []
     async with (
         trionet.open_broker(message_max_bytes=2000) as broker,
@@ -85,7 +85,7 @@ async def test_what_becomes_of_each_batch_is_told_once() -> None:
     assert str(refused.error) == str(raised.value)
 
 
-async def test_what_is_given_up_is_told_too(
+async def test_what_is_given_up_is_reported_too(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     told: list[Acknowledgement] = []
@@ -106,7 +106,7 @@ async def test_what_is_given_up_is_told_too(
     assert [trionet.DeliveryAbortedError] == [type(each.error) for each in told]
 
 
-async def test_an_error_of_who_is_told_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_of_a_callback_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     def fail(told: Acknowledgement) -> None:
         raise RuntimeError(told.topic)
 

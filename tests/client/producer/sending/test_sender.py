@@ -1,4 +1,4 @@
-"""What becomes of records, against leaders that answer as a test says, in virtual time."""
+"""What becomes of records, against leaders that respond as a test says, in virtual time."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ PLAIN = attrs.evolve(AT_ONCE, idempotence=False)
 T0 = ("t", 0)
 
 
-async def test_record_is_sent_and_its_offset_is_told(
+async def test_record_is_sent_and_its_offset_is_reported(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
-    """D1: one request is in flight until the answer is there."""
+    """D1: one request is in flight until the response is there."""
     async with (
         leaders.listening(),
         open_producer(leaders.address, AT_ONCE, network=network) as producer,
@@ -63,7 +63,7 @@ async def test_lost_connection_is_made_again_and_the_batch_sent_again(
     assert [b"a"] == leaders.values()
 
 
-async def test_with_one_in_flight_a_partition_is_muted_until_the_answer(
+async def test_with_one_in_flight_a_partition_is_muted_until_the_response(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     """D5, K15: nor is the second sent to a new leader while the first is under way."""
@@ -125,7 +125,7 @@ async def test_retry_waits_for_its_backoff(
         assert 0.1 * 2**number * 0.8 <= wait <= 0.1 * 2**number * 1.2 + 0.001
 
 
-async def test_new_leader_that_an_answer_names_is_sent_to_at_once(
+async def test_new_leader_that_a_response_names_is_sent_to_at_once(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     """D18: without a wait, and without waiting for metadata (KIP-951)."""
@@ -158,7 +158,7 @@ def with_endpoint(answer: ProduceResponse) -> ProduceResponse:
     return answer
 
 
-async def test_new_leader_that_nobody_names_is_found_by_metadata(
+async def test_new_leader_that_no_response_names_is_found_by_metadata(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     """D18: after the wait."""
@@ -175,7 +175,7 @@ async def test_new_leader_that_nobody_names_is_found_by_metadata(
     assert [1, 2] == [leaders.batches[0].node, leaders.batches[-1].node]
 
 
-async def test_what_was_wrong_with_single_records_is_told_to_these(
+async def test_what_was_wrong_with_single_records_is_reported_to_these(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     """D19: and the others hear that they were in bad company (KIP-467)."""
@@ -247,7 +247,7 @@ async def test_idle_topic_leaves_the_metadata_and_comes_back(
     autojump_clock: MockClock,
     network: MemoryNetwork,
 ) -> None:
-    """D7: with the first answer after the idle time, and with the next record."""
+    """D7: with the first response after the idle time, and with the next record."""
     leaders = Leaders(network, topics={"t": 1, "u": 1})
     settings = attrs.evolve(AT_ONCE, metadata_idle_seconds=400.0)
     async with (
@@ -267,7 +267,7 @@ async def test_idle_topic_leaves_the_metadata_and_comes_back(
     assert [b"a", b"c"] == leaders.values()
 
 
-async def test_throttle_times_of_answers_are_counted(
+async def test_throttle_times_of_responses_are_counted(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     """D2: those of Produce alone, and a node that asked for silence gets nothing meanwhile."""

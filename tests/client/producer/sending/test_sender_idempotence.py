@@ -47,7 +47,7 @@ async def test_five_in_flight_stay_in_order_whichever_is_lost(
 
 
 @pytest.mark.parametrize("lost", range(5))
-async def test_batches_whose_answers_are_lost_are_not_written_twice(
+async def test_batches_whose_responses_are_lost_are_not_written_twice(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, lost: int
 ) -> None:
     """D20: the leader has them, and says where they are."""

@@ -23,7 +23,7 @@ async def send_many(producer: Producer, count: int = ENOUGH) -> None:
         await producer.send("t", b"x")
 
 
-async def test_answer_is_read_by_the_task_that_waits_for_it(
+async def test_response_is_read_by_the_task_that_waits_for_it(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     readers: list[trio.lowlevel.Task] = []
@@ -54,7 +54,7 @@ class Steps(trio.abc.Instrument):
         self.of_sender += task.name.endswith("Sender.run")
 
 
-async def test_task_that_makes_the_turns_waits_once_for_each_answer(
+async def test_task_that_makes_the_turns_waits_once_for_each_response(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     async with (
@@ -170,7 +170,7 @@ async def test_turns_go_on_when_who_made_them_is_cancelled(
             assert delivery.is_done
 
 
-async def test_many_who_wait_for_answers_all_get_theirs(
+async def test_many_tasks_that_wait_for_responses_all_get_theirs(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     async with (

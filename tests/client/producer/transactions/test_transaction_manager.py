@@ -308,7 +308,7 @@ def test_leader_that_knows_none_of_them_gets_them_in_a_new_epoch() -> None:
     sent(state, second)
 
 
-def test_refused_batch_that_expires_leaves_the_others_to_tell() -> None:
+def test_refused_batch_that_expires_leaves_the_others_to_report() -> None:
     """D20, D21: what was given up before one that was written leaves no gap."""
     state = idempotence(T0)
     first, second = Batch(), Batch()
@@ -359,7 +359,7 @@ def test_given_up_batch_whose_successor_was_written_leaves_no_gap() -> None:
     assert (0, 3) == waiting.number
 
 
-def test_given_up_batch_that_nobody_followed_begins_a_new_epoch() -> None:
+def test_given_up_batch_without_a_successor_begins_a_new_epoch() -> None:
     """D21: it may be there or not, and only a new epoch is taken in either case."""
     state = idempotence()
     expired = Batch(record_count=4)
@@ -475,7 +475,7 @@ def test_worn_out_epoch_needs_a_new_id() -> None:
     sent(state, waiting)
 
 
-def test_end_of_a_producer_is_told_once() -> None:
+def test_end_of_a_producer_is_reported_once() -> None:
     state = idempotence()
     first, second = TrionetError("a"), TrionetError("b")
     state.fail(first)

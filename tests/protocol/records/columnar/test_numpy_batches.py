@@ -115,7 +115,7 @@ def test_a_record_that_is_wrong_is_found_among_many_batches() -> None:
     assert 8 < kept < 75
 
 
-def test_a_count_of_one_record_more_is_refused_whatever_stands_behind_the_batch() -> None:
+def test_a_count_of_one_record_more_is_refused_whatever_follows_the_batch() -> None:
     rows: list[NewRecord] = [(NOW, None, b"value", ())] * 2
     batches = [encode_batch(rows, base_offset=each) for each in range(3 * LANES_MIN)]
     header = read_header(batches[5])

@@ -23,7 +23,7 @@ def zigzag(number: int) -> bytes:
 
 
 def laid_out(pieces: list[bytes]) -> tuple[bytes, Numbers, Numbers]:
-    """All in a row with a byte behind them, where each begins and where it ends."""
+    """All in a row with a byte after them, where each begins and where it ends."""
     ends: Numbers = np.cumsum([len(each) for each in pieces])
     starts: Numbers = np.concatenate([[0], ends[:-1]])
     return b"".join(pieces) + b"\xff", starts, ends
@@ -49,7 +49,7 @@ def test_a_place_outside_is_an_error() -> None:
         varints(np.frombuffer(b"\2\2\2", np.uint8), np.array([0, 3]))
 
 
-def test_behind_every_length_of_one_or_two_bytes() -> None:
+def test_after_every_length_of_one_or_two_bytes() -> None:
     lengths = range(8192)
     data, starts, ends = laid_out([zigzag(each) + bytes(each) for each in lengths])
 
@@ -59,7 +59,9 @@ def test_behind_every_length_of_one_or_two_bytes() -> None:
 
 
 @pytest.mark.parametrize("length", [-1, -64, -65, -8192, 8192, 2**31, -(2**31)])
-def test_a_length_that_is_negative_or_has_three_bytes_is_told_and_stayed_at(length: int) -> None:
+def test_a_length_that_is_negative_or_has_three_bytes_is_reported_and_stayed_at(
+    length: int,
+) -> None:
     data, starts, _ = laid_out([zigzag(1) + b"a", zigzag(length)])
 
     assert not Spans(np.frombuffer(data, np.uint8)).skip(starts)

@@ -321,7 +321,7 @@ def test_snappy_blocks_of_other_sizes_are_read(block_bytes: int) -> None:
     assert body == decompress(SNAPPY, b"".join(parts), MEGABYTE)
 
 
-def test_gzip_that_goes_on_behind_its_end_is_refused() -> None:
+def test_gzip_that_goes_on_after_its_end_is_refused() -> None:
     with pytest.raises(WireFormatError, match="followed by other data"):
         decompress(GZIP, zlib.compress(TEXT, wbits=31) + b"more", MEGABYTE)
 

@@ -31,7 +31,7 @@ def test_the_right_checksum_is_that_of_lz4_itself(has_size: bool) -> None:
     assert with_standard_checksum(with_legacy_checksum(memoryview(frame))) == frame
 
 
-def test_the_old_checksum_covers_the_magic_number_too_and_nobody_else_takes_it() -> None:
+def test_the_old_checksum_covers_the_magic_number_too_and_no_other_version_takes_it() -> None:
     frame = compress(LZ4, TEXT)
     old = with_legacy_checksum(frame)
 

@@ -39,7 +39,7 @@ sizes = st.one_of(
 
 @st.composite
 def bodies(draw: st.DrawFn) -> bytes:
-    """Random bytes, repetitions of a pattern, or one behind the other, many times."""
+    """Random bytes, repetitions of a pattern, or one after the other, many times."""
     size, rng = draw(sizes), random.Random(draw(st.integers(0, 1 << 32)))
     kind = draw(st.sampled_from(("random", "repetitive", "mixed")))
     if kind == "random":

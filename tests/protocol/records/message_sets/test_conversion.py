@@ -234,7 +234,7 @@ def test_several_batches_become_one_set() -> None:
 
 
 @each_codec
-def test_timestamps_of_the_log_are_told_as_such(codec: int) -> None:
+def test_timestamps_of_the_log_are_reported_as_such(codec: int) -> None:
     batch = stored(b"a", b"b", codec=codec, timestamp_type=1)
 
     converted = down(batch)
@@ -337,7 +337,7 @@ def test_the_first_message_is_whole_for_who_relies_on_it(codec: int) -> None:
     st.sampled_from(CODECS),
     st.integers(1, 2000),
 )
-def test_reading_on_behind_what_came_reads_everything_once(
+def test_reading_on_after_what_came_reads_everything_once(
     lots: list[list[tuple[int, bytes | None, bytes | None]]], codec: int, limit: int
 ) -> None:
     data = b""

@@ -208,7 +208,7 @@ def test_a_set_cut_anywhere_ends_with_its_last_whole_message(magic: int, codec: 
 
 
 def test_reading_ends_before_a_batch() -> None:
-    """A log that is older than batches holds both, one behind the other."""
+    """A log that is older than batches holds both, one after the other."""
     messages = encode_message_set(SAMPLE, magic=0) + encode_message_set(SAMPLE, magic=1)
     data = messages + encode_batch([(NOW, None, b"a", ())])
 

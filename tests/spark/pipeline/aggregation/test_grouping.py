@@ -37,7 +37,7 @@ def test_sums_and_maxima_are_those_of_each_group(keys: list[tuple[int, str]]) ->
         assert np.max(of_group, axis=0).tolist() == groups.maxima(values)[number].tolist()
 
 
-def test_more_kinds_of_keys_than_numbers_can_tell_apart_at_once() -> None:
+def test_more_kinds_of_keys_than_numbers_can_distinguish_at_once() -> None:
     wide = np.arange(5) << 28
     columns = [wide, wide[::-1].copy(), wide, wide]
 

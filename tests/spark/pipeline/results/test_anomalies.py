@@ -48,7 +48,7 @@ def steady(minutes: int, rate: float = 100.0) -> dict[int, float]:
     return {window: rate + window % 2 for window in range(minutes)}
 
 
-def test_a_rate_far_from_the_median_of_the_hour_before_is_told() -> None:
+def test_a_rate_far_from_the_median_of_the_hour_before_is_reported() -> None:
     [row] = found(rows("shop", steady(30) | {30: 250.0}), range(31), 30)
 
     assert (30, "shop", "requests_per_s", 250.0) == (
@@ -61,11 +61,11 @@ def test_a_rate_far_from_the_median_of_the_hour_before_is_told() -> None:
     assert row["score"] == pytest.approx((250 - 100.5) / row["spread"])
 
 
-def test_a_rate_that_is_usual_is_not_told() -> None:
+def test_a_rate_that_is_usual_is_not_reported() -> None:
     assert [] == found(rows("shop", steady(31)), range(31), 30)
 
 
-def test_a_client_that_has_gone_silent_is_told() -> None:
+def test_a_client_that_has_gone_silent_is_reported() -> None:
     read = rows("gone", steady(30)) + rows("shop", steady(31))
 
     [row] = found(read, range(31), 30)
@@ -95,7 +95,7 @@ def test_each_minute_of_many_is_judged_by_those_before_it() -> None:
     assert [39] == [row["window"] for row in found(read, range(40), 21)]
 
 
-def test_a_share_of_errors_and_a_slow_percentile_are_told() -> None:
+def test_a_share_of_errors_and_a_slow_percentile_are_reported() -> None:
     read = rows("shop", steady(30))
     read += rows("shop", {30: 100.0}, error_share=0.5, total_p99_us=90_000.0)
 

@@ -174,7 +174,7 @@ def _text(window: int) -> str:
 
 
 @pytest.mark.spark
-def test_a_micro_batch_that_is_killed_behind_a_step_is_repeated(rig: Rig) -> None:
+def test_a_micro_batch_that_is_killed_after_a_step_is_repeated(rig: Rig) -> None:
     records = traffic(seed=3, count=1500, seconds=11 * 60 + 50)
     parts = [rig.records(records[:900]), rig.records(records[900:])]
     undisturbed = attrs.evolve(rig, folder=rig.folder.with_name("undisturbed"))
@@ -193,7 +193,7 @@ def test_a_micro_batch_that_is_killed_behind_a_step_is_repeated(rig: Rig) -> Non
 
 
 @pytest.mark.spark
-def test_what_a_job_of_spark_had_not_finished_is_not_told_with_what_comes_after_it(
+def test_what_a_job_of_spark_had_not_finished_is_not_reported_with_what_comes_after_it(
     rig: Rig,
 ) -> None:
     """Hadoop's FileOutputCommitter takes for its own whatever is in its folder."""
@@ -216,7 +216,7 @@ def test_what_a_job_of_spark_had_not_finished_is_not_told_with_what_comes_after_
 
 
 @pytest.mark.spark
-def test_a_job_goes_on_after_a_pause_though_what_it_told_before_is_deleted(rig: Rig) -> None:
+def test_a_job_goes_on_after_a_pause_though_what_it_reported_before_is_deleted(rig: Rig) -> None:
     first = [request(60 * minute) for minute in range(12)]
     later = [request(5400 + 60 * minute) for minute in range(12)]
     batches = rig.batches()

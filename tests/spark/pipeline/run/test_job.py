@@ -98,7 +98,7 @@ def run(spark: SparkSession, settings: JobSettings) -> tuple[BatchProcessor, int
     return batches, json.loads(progress.sources[0].endOffset)[LOG]["0"]
 
 
-def test_the_requests_of_a_broker_are_told_by_the_minute_also_by_a_job_that_is_started_again(
+def test_the_requests_of_a_broker_are_reported_by_the_minute_also_by_a_job_that_is_started_again(
     spark: SparkSession, broker: ThreadedBroker, tmp_path: Path
 ) -> None:
     spark.dataSource.register(TrionetDataSource)

@@ -44,7 +44,7 @@ except (SparkError, ConnectionError) as error:
         ("none", "ConnectionRefusedError: of somebody else"),
     ],
 )
-def test_that_its_jvm_has_ended_is_told_with_how(number: str, told: str) -> None:
+def test_that_its_jvm_has_ended_is_reported_with_how(number: str, told: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, number], capture_output=True, text=True, check=True
     )

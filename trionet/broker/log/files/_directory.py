@@ -310,7 +310,7 @@ class FolderDirectory:
     is_durable = True
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.path.abspath(os.fspath(path))
+        self.path: str = os.path.abspath(os.fspath(path))
         os.makedirs(self.path, exist_ok=True)
 
     def names(self) -> list[str]:

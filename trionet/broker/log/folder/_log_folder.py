@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 
 import trio
 
-from ...._util._single_error import raise_single_error
+from ...._util._raising import raise_single_error
 from ....errors import ApiError
 from ....net._network import SYSTEM
 from .._log import Log

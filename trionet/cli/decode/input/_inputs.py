@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from trionet._util._printable import printable
+from trionet._util._text import printable
 from trionet.errors import ConfigError
 
 from ._hex_dumps import TextFormError
@@ -22,7 +22,7 @@ STANDARD_INPUT: Final = "-"
 #: Most bytes of a text (hex or base64), which is held in memory, unlike raw bytes.
 TEXT_BYTES_MAX: Final = 256 * 1024 * 1024
 
-#: Bytes examined to tell text from raw bytes.
+#: Bytes examined to distinguish text from raw bytes.
 _EXAMINED_BYTES: Final = 512
 #: Shorter arguments that are not hex are taken for names of missing files.
 _BASE64_LENGTH_MIN: Final = 12

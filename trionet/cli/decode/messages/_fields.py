@@ -22,7 +22,7 @@ class _Unencodable:
     """A value that no field can encode, not even a boolean."""
 
     def __bool__(self) -> bool:
-        raise TypeError("has no truth value")
+        raise TypeError("cannot be used as a boolean")
 
 
 _UNENCODABLE: Final = _Unencodable()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from trionet._util._printable import printable, quoted
+from trionet._util._text import printable, quoted
 
 from ..messages._tree import PROBLEM, Blob, Entry, Meant, Tree
 from ._documents import text_of, truncate

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from ...._util._single_error import raise_single_error
+from ...._util._raising import raise_single_error
 from ....errors import ApiError, CallTimedOutError, DisconnectedError, TrionetError
 from ....protocol import error_codes
 from ....protocol._wire import Message

@@ -109,9 +109,14 @@ class ClusterCalls(AdminCalls):
     async def unregister_broker(self, broker_id: int) -> None:
         """Remove a broker that is permanently gone from the cluster's metadata.
 
+        Args:
+            broker_id: the id that the broker had.
+
         Raises:
             ApiError: such as BROKER_ID_NOT_REGISTERED.
             TrionetError: the request failed.
+
+        Cancellation: the broker may have been removed.
         """
 
         def done(response: UnregisterBrokerResponse) -> None:

@@ -338,6 +338,9 @@ class TransactionCalls(AdminCalls):
     async def terminate(self, transactional_id: str) -> FencedProducer:
         """Abort the open transaction of a transactional id, fencing its producer (KIP-939).
 
+        Args:
+            transactional_id: the ``transactional.id`` of the producer.
+
         Raises:
             ApiError: the broker rejected the request.
             TrionetError: the request failed.

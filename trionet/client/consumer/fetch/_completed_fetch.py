@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
-from ...._util._raising import raise_from
+from ...._util._compiling import raise_from
 from ....errors import CorruptRecordError, WireFormatError
 from ....protocol.messages.fetch import AbortedTransaction
 from ....protocol.records._batch import MAGIC, BatchHeader, check_crc, iter_batches

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import trio
 
-from ...._util._single_error import raise_single_error
+from ...._util._raising import raise_single_error
 from ....errors import CallTimedOutError, DisconnectedError, TrionetError
 from ....protocol import error_codes
 from ....protocol.messages.list_offsets import ListOffsetsResponse

@@ -31,6 +31,7 @@ from ..delivery._produce_request_result import ProduceRequestResult
 from ._accumulator_settings import AccumulatorSettings
 from ._batch import ProducerBatch, record_size_max
 from ._batch_queues import BatchQueues, Sequencing
+from ._buffer_pool import BufferPool
 from ._partition_queue import PartitionQueue
 from ._partitioner import partition_of
 from ._record_columns import RecordColumns
@@ -58,7 +59,7 @@ class RecordAccumulator:
     ) -> None:
         self.queues: BatchQueues = BatchQueues(settings, rng, sequencing)
         # These two are read for each record: one attribute less than through the queues.
-        self.pool = self.queues.pool
+        self.pool: BufferPool = self.queues.pool
         self._topics = self.queues.topics
         self.is_closed: bool = False
         self._settings = settings

@@ -78,7 +78,8 @@ class SenderCounters:
         self.batches_split = 0
         self.queue_us: int = 0
         self.longest_queue_us: RollingMaximum = RollingMaximum()
-        self.requests_sent = self.responses_received = 0
+        self.requests_sent: int = 0
+        self.responses_received: int = 0
         self.latency_us: int = 0
         self.longest_latency_us: RollingMaximum = RollingMaximum()
         self.throttle_ms: int = 0

@@ -40,6 +40,7 @@ from ..transactions._init_producer_id import InitProducerIdHandler
 from ..transactions._transaction_manager import TransactionManager
 from ._baton import Baton
 from ._completion import Completion
+from ._counters import SenderCounters
 from ._produce_requests import produce_request
 from ._producer_metadata import ProducerMetadata
 
@@ -76,7 +77,7 @@ class Sender:
     ) -> None:
         self.error: Exception | None = None
         self._was_raised = False
-        self.counters = completion.counters
+        self.counters: SenderCounters = completion.counters
         self._client = client
         self._queues = queues
         self._completion = completion

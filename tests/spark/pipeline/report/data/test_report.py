@@ -105,7 +105,7 @@ def test_nothing_in_the_range_is_an_error_that_says_what_there_is(
         make_report(spark, folder, another_day, NOBODY_ELSE, 10, NOW)
 
 
-def test_filters_that_let_nobody_through_are_an_error(spark: SparkSession, folder: str) -> None:
+def test_filters_that_let_nothing_through_are_an_error(spark: SparkSession, folder: str) -> None:
     with pytest.raises(ConfigError, match="matches the filters"):
         make_report(spark, folder, EVERYTHING, Filters({}, ["nobody"]), 10, NOW)
 
@@ -115,7 +115,7 @@ def test_a_folder_without_results_is_an_error(spark: SparkSession, tmp_path: Pat
         make_report(spark, str(tmp_path / "nowhere"), EVERYTHING, NOBODY_ELSE, 10, NOW)
 
 
-def test_tables_of_somebody_else_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_tables_of_another_program_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
     write_results(tmp_path, windows=[{"window": minute(0), "planes": 3}])
 
     with pytest.raises(ConfigError, match="column records is missing"):

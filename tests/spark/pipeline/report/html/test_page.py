@@ -117,7 +117,7 @@ def test_a_page_has_the_tables_too() -> None:
     assert "1,025" in PAGE.texts
 
 
-def test_more_apis_than_colours_are_told_together() -> None:
+def test_more_apis_than_colours_are_reported_together() -> None:
     rows = [requests(minute(0), [5] * (20 - key), api=(key, f"Api{key}")) for key in range(12)]
 
     found = Reader(page(report_of({"requests": rows}), 10, NOW))

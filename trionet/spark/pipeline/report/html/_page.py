@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from ....._util._printable import printable
+from ....._util._text import printable
 from ..data._figures import Anomaly, Report
 from ..data._time_range import format_time
 from ..text._quantities import count, duration, rate

@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from ....._util._printable import printable
+from ....._util._text import printable
 from ..data._figures import SHARES, Anomaly, Api, Close, Error, Quota, Report, Talker
 from ..data._folding import error_name
 from ..data._time_range import format_time

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ....._util._printable import printable
+from ....._util._text import printable
 from ..data._figures import Report
 from ._quantities import duration
 from ._sections import PARTS, Section, overview, sections

@@ -1,4 +1,4 @@
-"""Text of others on a terminal: nothing that it might obey or hide."""
+"""Counts, and untrusted text on a terminal: nothing that it might obey or hide."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet._util._printable import printable, quoted
+from trionet._util._text import counted, printable, quoted
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0 records"), (1, "1 record"), (2, "2 records"), (1234, "1,234 records")],
+)
+def test_one_is_not_many(number: int, text: str) -> None:
+    assert text == counted(number, "record")
 
 
 @given(st.text())

@@ -1,10 +1,20 @@
-"""Escapes untrusted text so that it is safe to show on a terminal."""
+"""Formats text for messages and terminals: counts, and untrusted text with escapes."""
 
 from __future__ import annotations
 
 from typing import Final
 
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def counted(number: int, noun: str) -> str:
+    """Format a count with its noun: ``1 record``, ``2,000 records``.
+
+    Args:
+        number: the count.
+        noun: the singular, whose plural is formed with an s.
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def quoted(text: str) -> str:

@@ -1,0 +1,77 @@
+"""How modules of trionet are imported: public names on first use, and source instead of extensions.
+
+Loaded first of all, so it imports nothing by itself that costs time.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from importlib.machinery import ModuleSpec
+
+
+def lazy_exports(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package whose names are loaded on first use.
+
+    Importing the package then costs nothing, however much its names need (PEP 562). Type checkers
+    read the imports that the package has below ``TYPE_CHECKING`` instead.
+
+    Args:
+        package: the package's ``__name__``.
+        homes: for each public name, its module below the package, such as ``"wire._framing"``.
+    """
+
+    def load(name: str) -> object:
+        from importlib import import_module
+
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(import_module(f"{package}.{home}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return load, names
+
+
+def prefer_source() -> None:
+    """Import the source of every module from now on, even if a compiled one is installed.
+
+    This is ``TRIONET_PURE=1``: for debuggers, tracers and profilers, which cannot see into compiled
+    code, and to find out whether a bug is specific to it.
+    """
+    sys.meta_path.insert(0, _SourceFinder())
+
+
+class _SourceFinder:
+    """Finds the source of the modules that :class:`PathFinder` finds as extension modules."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, _target: object = None
+    ) -> ModuleSpec | None:
+        if not name.startswith("trionet."):
+            return None
+
+        from importlib.machinery import (
+            SOURCE_SUFFIXES,
+            ExtensionFileLoader,
+            FileFinder,
+            PathFinder,
+            SourceFileLoader,
+        )
+        from pathlib import Path
+
+        spec = PathFinder.find_spec(name, path)
+        if spec is None or not isinstance(spec.loader, ExtensionFileLoader):
+            return None  # the other finders find it
+        folder = str(Path(spec.loader.path).parent)
+        return FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES)).find_spec(name)

@@ -1,0 +1,128 @@
+"""Rates and histories of a broker's counters, from one snapshot to the next; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from ._api_times import ApiTimes
+from ._history import History, Rate
+from ._rows import ApiRow, CloseReasonRow, ProcessorRow, row_factory
+from ._snapshot import BrokerSnapshot
+
+#: The rates of a processor, and the counters that they are computed from.
+_PROCESSOR_RATES = (
+    ("request", "requests"),
+    ("response", "responses"),
+    ("bytes_received", "bytes_received"),
+    ("bytes_sent", "bytes_sent"),
+)
+_processor = row_factory(ProcessorRow)
+
+
+class BrokerRates:
+    """What can be computed only where two snapshots of one broker meet.
+
+    Call :meth:`begin` with each snapshot first, then whatever is needed from it, once each.
+    """
+
+    def __init__(self) -> None:
+        self._apis: dict[str, ApiTimes] = {}
+        self._processors: dict[int, History] = {}
+        self._rates: dict[object, Rate] = {}
+        # When the broker was read last, and its uptime then.
+        self._seen: tuple[float | None, float | None] = (None, None)
+
+    def begin(self, at: float, uptime: float | None) -> None:
+        """Drop the counters of a broker that was restarted: new ones may exceed old ones by now.
+
+        Its clock changes, too: each trio loop counts from an arbitrary moment.
+
+        Args:
+            at: the broker's clock in the new snapshot, in seconds.
+            uptime: the broker's, in seconds, if it reports it.
+        """
+        before_at, before_uptime = self._seen
+        self._seen = at, uptime
+        if before_at is None or uptime is None or before_uptime is None:
+            return
+        if at < before_at or uptime < before_uptime or at - uptime > before_at:
+            for kept in (self._rates, self._apis, self._processors):
+                kept.clear()
+
+    def rate(self, of: object, at: float, count: float) -> float | None:
+        """Return the rate of a counter per second; None if there is no earlier count.
+
+        Args:
+            of: identifies the counter.
+            at: the broker's clock, in seconds.
+            count: its value.
+        """
+        rate = self._rates.get(of)
+        if rate is None:
+            rate = self._rates[of] = Rate()
+        return rate.update(at, count)
+
+    def apis(self, snapshot: BrokerSnapshot) -> dict[str, ApiRow] | None:
+        """Return request counts and times by API name; None if the broker is too old to have them.
+
+        Raises:
+            MALFORMED: they are in an unknown format.
+        """
+        if "apis" not in snapshot.about:
+            return None
+        rows = {}
+        for values in snapshot.about["apis"]:
+            name = values["name"]
+            times = self._apis.setdefault(name, ApiTimes(name))
+            rows[name] = times.update(snapshot.at, values)
+        return rows
+
+    def processors(self, snapshot: BrokerSnapshot) -> dict[int, ProcessorRow]:
+        """Return the network processors by number.
+
+        Raises:
+            MALFORMED: they are in an unknown format.
+        """
+        rows, at = {}, snapshot.at
+        for values in snapshot.about.get("processors", ()):
+            id = values["id"]
+            history = self._processors.setdefault(id, History())
+            rates = {
+                f"{rate}_rate": self.rate(("processor", id, count), at, values[count])
+                for rate, count in _PROCESSOR_RATES
+            }
+            if rates["request_rate"] is not None:
+                history.add(at, rates["request_rate"])
+            rows[id] = _processor({**values, **rates, "history": history})
+        return rows
+
+    def close_reasons(self, snapshot: BrokerSnapshot) -> dict[str, CloseReasonRow]:
+        """Return how many connections were closed, by the name of the reason.
+
+        Raises:
+            MALFORMED: they are in an unknown format.
+        """
+        return {
+            reason: CloseReasonRow(reason, count, self.rate(("closed", reason), snapshot.at, count))
+            for reason, count in snapshot.about.get("closed", {}).items()
+        }
+
+    # While the broker cannot be read, counts stay as they are, and rates are unknown.
+
+    def unknown_apis(self, rows: Mapping[str, ApiRow]) -> dict[str, ApiRow]:
+        """Return the rows without rates, and end their histories."""
+        # A broker that came back with a list in another format leaves rows without a history.
+        return {
+            name: (self._apis.get(name) or ApiTimes(name)).mark_unknown(row)
+            for name, row in rows.items()
+        }
+
+    def unknown_processors(self, rows: Mapping[int, ProcessorRow]) -> dict[int, ProcessorRow]:
+        """Return the rows without rates, and end their histories."""
+        for history in self._processors.values():
+            history.mark_unknown()
+        unknown: dict[str, Any] = {f"{rate}_rate": None for rate, _ in _PROCESSOR_RATES}
+        return {id: attrs.evolve(row, **unknown) for id, row in rows.items()}
