@@ -19,10 +19,9 @@ import trio
 from .._util import _wall_clock as wall_clock
 from .tls._tls_transport import TlsTransport
 from .wire import _connecting as connecting
-from .wire import _readiness
 from .wire._connecting import Address, ListeningSocket, Socket
 from .wire._endpoint import Endpoint, bind
-from .wire._readiness import Readiness, ReadinessKind
+from .wire._readiness import Readiness, ReadinessKind, open_readiness
 from .wire._transport import PlaintextTransport, TransportLayer
 
 
@@ -86,9 +85,11 @@ class SystemNetwork:
     now_ms: staticmethod[[], int] = staticmethod(wall_clock.now_ms)
     listen = staticmethod(bind)
     wait_acceptable = staticmethod(trio.lowlevel.wait_readable)
-    open_readiness = staticmethod(_readiness.open_readiness)
     resolve = staticmethod(connecting.resolve)
     open_socket = staticmethod(connecting.open_socket)
+
+    def open_readiness(self, kind: ReadinessKind | None) -> AbstractAsyncContextManager[Readiness]:
+        return open_readiness(kind)
 
     def transport(
         self,

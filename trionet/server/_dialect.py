@@ -12,7 +12,7 @@ from ..net.wire._framing import SIZE_BYTES, Decoder, Frame, FrameDecoder
 from ..net.wire._head_decoder import HeadDecoder, ReadHead
 from ..net.wire._transmission import Chunk
 
-# A payload up to this size is copied after its head, which takes 1 µs, so that the frame is a single
+# A payload up to this size is copied after its head, which takes 1 µs, so that the frame is one
 # buffer. A larger payload is written without copying it.
 JOINED_BYTES_MAX: Final = 16 * 1024
 

@@ -78,9 +78,9 @@ def run(data: bytes) -> None:
         for piece in pieces:
             feed(decoder, piece, in_place=options >= 128)
             arrived += len(piece)
-            held = len(decoder._rest) + len(decoder._body or b"")
+            held = len(decoder._head) + len(decoder._payload or b"")
             assert held <= room(arrived), (held, arrived)
-            assert len(decoder._rest) < HEAD_BYTES_MAX
+            assert len(decoder._head) < HEAD_BYTES_MAX
 
     found = decoded(decoder)
     assert found == expected(b"".join(pieces), read_head, tail, limit)
