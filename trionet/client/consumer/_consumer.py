@@ -333,7 +333,7 @@ class Consumer:
 
     def statistics(self) -> ClientStatistics:
         """A snapshot of what this consumer did and holds, by Kafka's names."""
-        return self._client.statistics()
+        return self._client.metrics.statistics(self._clock())
 
     def connection_problem(self) -> str:
         """Why a broker cannot be reached; empty if no problem is known.

@@ -163,8 +163,9 @@ class Fetcher:
             elif self._client.ready(node):
                 self._fetch(node, partitions)
             else:
-                seconds = min(seconds, self._client.poll_delay(node) or math.inf)
-                self._errors.add_if_final(self._client.authentication_error(node))
+                connection = self._client.connection(node)
+                seconds = min(seconds, connection.poll_delay(now) or math.inf)
+                self._errors.add_if_final(connection.authentication_error)
         return seconds
 
     def _plan(

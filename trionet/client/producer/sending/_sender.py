@@ -184,7 +184,7 @@ class Sender:
                     self.send_now(now)
                     return
             else:
-                delay = self._client.poll_delay(node)
+                delay = self._client.connection(node).poll_delay(now)
                 # Without a delay it is connecting: a poll reports the result.
                 at = now + delay if delay > 0 else math.inf
         self._run_by(min(at, self._completion.expiry_of_new(now)))
@@ -240,7 +240,7 @@ class Sender:
 
     def statistics(self) -> ClientStatistics:
         """See :meth:`.Producer.statistics`."""
-        return self._client.statistics()
+        return self._client.metrics.statistics(self._clock())
 
     def connection_problem(self) -> str:
         """See :meth:`.Producer.connection_problem`."""
@@ -286,7 +286,7 @@ class Sender:
             self._queues.update_node_latency(node_id, now, can_drain=is_ready)
             if is_ready:
                 nodes[node_id] = node
-            elif (delay := self._client.poll_delay(node)) > 0:
+            elif (delay := self._client.connection(node).poll_delay(now)) > 0:
                 next_at = min(next_at, now + delay)
         return nodes, next_at
 
