@@ -84,7 +84,7 @@ async def observe(tests: Sequence[str], mutant: Mutant | None, *, stops_at_first
             **os.environ,
             "PYTHONPATH": os.pathsep.join([name, str(ROOT / "tests"), str(ROOT / ".ci")]),
             "TRIONET_PURE": "1",
-            MODULE: mutant.module if mutant is not None else "trionet.net.selector",
+            MODULE: mutant.module if mutant is not None else "trionet.net._selector",
             FILE: str(file),
             REPORT: str(folder / "report.json"),
         }

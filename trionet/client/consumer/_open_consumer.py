@@ -183,7 +183,7 @@ class _Parts:
         workers = reset, validation, self._fetcher
         coordinator = self._coordinator
         find_offsets = (
-            self._begin_without_group if coordinator is None else coordinator.find_offsets_soon
+            self._begin_without_group if coordinator is None else coordinator.positions.find_soon
         )
         return NetworkTask(client, subscriptions, errors, workers, find_offsets)
 

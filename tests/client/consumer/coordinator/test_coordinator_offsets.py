@@ -150,7 +150,7 @@ async def test_who_assigns_partitions_by_hand_may_commit_for_the_group(
 ) -> None:
     async with open_member(broker, network, topics=()) as member:
         member.subscription.assign([T0])
-        member.coordinator.find_offsets_soon()
+        member.coordinator.positions.find_soon()
         await member.read(lambda: not member.subscription.initializing())
         read_to(member, T0, 9)
         await member.coordinator.commit()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import trio
@@ -34,7 +34,6 @@ class OffsetPrefetch:
         offsets: fetches them.
         member: provides the generation.
         subscription: the partitions that are assigned already.
-        on_expected: called when :meth:`fetch_expected` has something to do.
 
     Attributes:
         expected: the partitions to fetch offsets of.
@@ -45,12 +44,10 @@ class OffsetPrefetch:
         offsets: CommittedOffsets,
         member: ClassicMember,
         subscription: SubscriptionState,
-        on_expected: Callable[[], object],
     ) -> None:
         self._offsets = offsets
         self._member = member
         self._subscription = subscription
-        self._on_expected = on_expected
         self._generation = Generation()
         self._found: Offsets | ApiError = {}
         self.expected: frozenset[TopicPartition] = frozenset()
@@ -60,8 +57,6 @@ class OffsetPrefetch:
         self._found = {}
         self.expected = frozenset(decode_assignment(assignment)) - self._subscription.assigned
         self._generation = self._member.generation
-        if self.expected:
-            self._on_expected()
 
     async def fetch_expected(self) -> None:
         """Fetch the offsets of the expected partitions; errors are kept for :meth:`fetch`."""
