@@ -126,11 +126,11 @@ def test_partitions_take_turns() -> None:
     assert 1 == len(where(records.queues.drain(known, [2], 1000, 0.0)[2]))
 
     fill()
-    records.queues.mute(T1)
+    records.queues.topics.mute(T1)
 
     assert [T0, T2] == where(records.queues.drain(known, [1], 10**6, 0.0)[1])
 
-    records.queues.unmute(T1)
+    records.queues.topics.unmute(T1)
 
     assert [T1] == where(records.queues.drain(known, [1], 1000, 0.0)[1])
     assert {T0, T1, T2} == set(where(records.queues.drain(known, [1], 10**6, 0.0)[1]))
@@ -170,12 +170,12 @@ def test_a_muted_partition_waits() -> None:
     """K15: neither ready nor drained, until it is unmuted."""
     records = accumulator(ONE, linger_seconds=0.0)
     add(records, 0)
-    records.queues.mute(T0)
+    records.queues.topics.mute(T0)
 
     assert set() == records.queues.ready(ONE, 1.0).nodes
     assert [] == drained(records, ONE, 1.0)
 
-    records.queues.unmute(T0)
+    records.queues.topics.unmute(T0)
 
     assert {1} == records.queues.ready(ONE, 1.0).nodes
     assert [T0] == where(drained(records, ONE, 1.0))
@@ -282,7 +282,7 @@ def test_a_batch_expires_so_long_after_its_beginning(*, is_muted: bool, seconds:
     add(records, 0, b"old", 1.0)
     add(records, 0, b"x" * 2000, 1.5)
     if is_muted:
-        records.queues.mute(T0)
+        records.queues.topics.mute(T0)
 
     assert 1.0 + seconds == records.queues.next_expiry
     assert [] == records.queues.expired(0.999 + seconds)
@@ -455,10 +455,10 @@ def test_one_partition_is_asked_for_without_a_look_at_the_others() -> None:
     assert (2, 1.01) == records.queues.next_of(T2, 1.0)
     assert (NO_LEADER, math.inf) == records.queues.next_of(T0, 1.0)
 
-    records.queues.mute(T2)
+    records.queues.topics.mute(T2)
     assert (NO_LEADER, math.inf) == records.queues.next_of(T2, 1.0)
 
-    records.queues.unmute(T2)
+    records.queues.topics.unmute(T2)
     records.close()
     assert (2, 1.0) == records.queues.next_of(T2, 1.0)
 

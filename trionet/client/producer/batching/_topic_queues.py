@@ -109,6 +109,18 @@ class ProducerTopics:
             return None
         return topic.queues[partition.partition]
 
+    def mute(self, partition: TopicPartition) -> None:
+        """Send nothing to a partition until it is unmuted (``max.in.flight`` of 1)."""
+        queue = self.queue(partition)
+        if queue is not None:
+            queue.is_muted = True
+
+    def unmute(self, partition: TopicPartition) -> None:
+        """Allow a partition to be sent to again."""
+        queue = self.queue(partition)
+        if queue is not None:
+            queue.is_muted = False
+
     # Records without a key.
 
     def choose(self, topic: TopicQueues) -> PartitionQueue:

@@ -175,7 +175,7 @@ class Sender:
             return
         if at <= now:
             is_ready = self._client.ready(node)
-            self._queues.update_node_latency(leader, now, can_drain=is_ready)
+            self._queues.topics.update_node_latency(leader, now, can_drain=is_ready)
             if is_ready:
                 at = self._prepare(now)
                 if self.error is None:
@@ -255,7 +255,7 @@ class Sender:
             return math.inf
         self._completion.expire(now)
         self._topics.expire(now)
-        self._queues.update(self._client.metadata.cluster)
+        self._queues.topics.update(self._client.metadata.cluster)
         next_at = math.inf
         while self._queues.has_undrained:
             nodes, next_at = self._ready_nodes(now)
@@ -283,7 +283,7 @@ class Sender:
         for node_id in check.nodes:
             node = cluster.nodes[node_id]
             is_ready = self._client.ready(node)
-            self._queues.update_node_latency(node_id, now, can_drain=is_ready)
+            self._queues.topics.update_node_latency(node_id, now, can_drain=is_ready)
             if is_ready:
                 nodes[node_id] = node
             elif (delay := self._client.connection(node).poll_delay(now)) > 0:
