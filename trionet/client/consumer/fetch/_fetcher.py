@@ -40,7 +40,7 @@ from ..records._hooks import ConsumerHooks
 from ..state._partition_state import FetchPosition, PartitionState
 from ..state._pending_errors import PendingErrors
 from ..state._subscription_state import SubscriptionState
-from ._completed_fetch import CompletedFetch
+from ._completed_fetch import CompletedFetch, FetchSettings
 from ._counters import FetchCounters
 from ._decompression import Decompression
 from ._fetch_buffer import FetchBuffer
@@ -51,7 +51,6 @@ from ._fetch_session import (
     RequestedPartition,
     RequestedPartitions,
 )
-from ._fetch_settings import FetchSettings
 
 logger = logging.getLogger("trionet.client.consumer")
 
