@@ -43,7 +43,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
         self.now = 0.0
         self.cluster = CLUSTERS[0]
         self.records = accumulator(
-            self.cluster, batch_bytes=400, buffer_bytes=BUFFER_BYTES, delivery_seconds=5.0
+            self.cluster, batch_bytes=400, buffer_bytes=BUFFER_BYTES, delivery_timeout_seconds=5.0
         )
         self.deliveries: dict[bytes, Delivery] = {}
         self.withdrawn: set[bytes] = set()

@@ -275,7 +275,7 @@ def test_batches_with_numbers_are_sent_again_in_their_order() -> None:
 @pytest.mark.parametrize("seconds", [1.0, 2**31 / 1000])
 def test_a_batch_expires_so_long_after_its_beginning(*, is_muted: bool, seconds: float) -> None:
     """K14: muted or not, also with the longest ``delivery.timeout.ms``."""
-    records = accumulator(ONE, delivery_seconds=seconds)
+    records = accumulator(ONE, delivery_timeout_seconds=seconds)
 
     assert math.inf == records.queues.next_expiry
 
@@ -298,7 +298,7 @@ def test_a_batch_expires_so_long_after_its_beginning(*, is_muted: bool, seconds:
 
 def test_a_batch_expires_while_it_waits_to_be_sent_again() -> None:
     """K14: what counts is its beginning, not its last attempt."""
-    records = accumulator(ONE, delivery_seconds=1.0)
+    records = accumulator(ONE, delivery_timeout_seconds=1.0)
     add(records, 0)
     [batch] = drained(records, ONE, 0.9)
     records.queues.reenqueue(batch, 0.95)
@@ -309,7 +309,7 @@ def test_a_batch_expires_while_it_waits_to_be_sent_again() -> None:
 
 
 def test_records_that_come_after_an_expiry_begin_a_new_batch() -> None:
-    records = accumulator(ONE, delivery_seconds=1.0)
+    records = accumulator(ONE, delivery_timeout_seconds=1.0)
     _ = records.append(TOPIC, None, 1000, None, b"old", (), 0.0)
     [batch] = records.queues.expired(1.0)
     _ = records.append(TOPIC, None, 1000, None, b"new", (), 1.0)
@@ -319,7 +319,7 @@ def test_records_that_come_after_an_expiry_begin_a_new_batch() -> None:
 
 
 def test_batches_of_several_partitions_expire_at_once() -> None:
-    records = accumulator(THREE, delivery_seconds=1.0)
+    records = accumulator(THREE, delivery_timeout_seconds=1.0)
     for partition in range(3):
         add(records, partition)
 
@@ -332,7 +332,7 @@ def test_batches_of_several_partitions_expire_at_once() -> None:
 
 def test_a_batch_that_is_too_large_goes_in_parts() -> None:
     """K16: in their order, outside the pool, and the deliveries follow them."""
-    records = accumulator(ONE, batch_bytes=10_000, delivery_seconds=50.0)
+    records = accumulator(ONE, batch_bytes=10_000, delivery_timeout_seconds=50.0)
     deliveries = [append(records, 0, b"%03d" % number + b"x" * 97) for number in range(60)]
     later = append(records, 0, b"x" * 9000)
     [batch] = drained(records, ONE, 3.0)
@@ -398,7 +398,7 @@ def test_parts_are_split_again_until_each_has_one_record() -> None:
 
 
 def test_parts_expire_with_what_they_come_from() -> None:
-    records = accumulator(ONE, batch_bytes=10_000, delivery_seconds=1.0)
+    records = accumulator(ONE, batch_bytes=10_000, delivery_timeout_seconds=1.0)
     deliveries = [append(records, 0, b"%d" % number) for number in range(4)]
     [batch] = drained(records, ONE, 0.5)
     parts = records.queues.split_and_reenqueue(batch, 0.6)

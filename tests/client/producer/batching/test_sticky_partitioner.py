@@ -105,7 +105,7 @@ def test_a_partition_without_a_leader_is_left_out() -> None:
 
 def test_a_partition_whose_node_takes_nothing_is_left_out() -> None:
     """K17, D8: for longer than ``partitioner.availability.timeout.ms``, until it takes some."""
-    records = accumulator(FOUR, availability_seconds=1.0)
+    records = accumulator(FOUR, availability_timeout_seconds=1.0)
     records.queues.topics.update_node_latency(1, 0.0, can_drain=True)
     records.queues.topics.update_node_latency(2, 0.0, can_drain=True)
     records.queues.topics.update_node_latency(1, 1.0, can_drain=False)

@@ -83,7 +83,7 @@ class BatchQueues:
             rng,
             settings.batch_bytes,
             is_adaptive=settings.is_adaptive,
-            availability_seconds=settings.availability_seconds,
+            availability_timeout_seconds=settings.availability_timeout_seconds,
         )
         self._undrained: dict[PartitionQueue, None] = {}
         self._incomplete: dict[ProducerBatch, None] = {}
@@ -240,7 +240,7 @@ class BatchQueues:
     def expired(self, now: float) -> list[ProducerBatch]:
         """Remove the queued batches that have exceeded ``delivery.timeout.ms``, muted or not."""
         # The same sum as in next_expiry: if rounding made them differ, the sender would spin.
-        seconds = self._settings.delivery_seconds
+        seconds = self._settings.delivery_timeout_seconds
         batches = [
             batch
             for queue in self._undrained
@@ -270,7 +270,7 @@ class BatchQueues:
         oldest = math.inf
         for queue in self._undrained:  # runs with each record: a generator takes longer
             oldest = min(oldest, queue.batches[0].created_at)
-        return oldest + self._settings.delivery_seconds
+        return oldest + self._settings.delivery_timeout_seconds
 
     def deallocate(self, batch: ProducerBatch) -> None:
         """Free the memory of a batch whose request is complete; a second call does nothing.
