@@ -228,13 +228,19 @@ async def test_record_in_hand_is_not_finished() -> None:
         subscriptions = consumer._subscriptions
         await append(writer, b"a", b"b")
         await take(consumer, 1)
-        assert [0] == [each.offset for each in subscriptions.finished_positions().values()]
+        assert [0] == [
+            each.offset for each in subscriptions.assignment.finished_positions().values()
+        ]
         await take(consumer, 1)
-        assert [1] == [each.offset for each in subscriptions.finished_positions().values()]
+        assert [1] == [
+            each.offset for each in subscriptions.assignment.finished_positions().values()
+        ]
         with trio.move_on_after(0.01):
             await anext(consumer)
 
-        assert [2] == [each.offset for each in subscriptions.finished_positions().values()]
+        assert [2] == [
+            each.offset for each in subscriptions.assignment.finished_positions().values()
+        ]
 
 
 # Batches.
@@ -257,11 +263,15 @@ async def test_batch_in_hand_is_not_finished() -> None:
         await produce(writer, "t", batch(b"a", b"b", b"c", b"d", b"e"))
         await consumer.next_batch()
         assert 3 == consumer.position(T0)
-        assert [0] == [each.offset for each in subscriptions.finished_positions().values()]
+        assert [0] == [
+            each.offset for each in subscriptions.assignment.finished_positions().values()
+        ]
         await take(consumer, 1)
         assert 4 == consumer.position(T0)
 
-        assert [3] == [each.offset for each in subscriptions.finished_positions().values()]
+        assert [3] == [
+            each.offset for each in subscriptions.assignment.finished_positions().values()
+        ]
 
 
 async def test_batches_and_records_follow_each_other() -> None:

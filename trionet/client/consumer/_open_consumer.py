@@ -198,8 +198,8 @@ class _Parts:
         ).collect
 
     def _begin_without_group(self) -> None:
-        for each in self._subscriptions.initializing():
-            self._subscriptions.request_reset(each)
+        for each in self._subscriptions.assignment.initializing():
+            self._subscriptions.assignment.request_reset(each)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -244,4 +244,4 @@ def test_only_a_producer_creates_deliveries() -> None:
     delivery = append(records)
 
     with pytest.raises(TypeError, match="returned by the methods of a producer"):
-        Delivery(None, delivery.outcome, 0, 0)
+        _ = Delivery(None, delivery.outcome, 0, 0)

@@ -221,7 +221,9 @@ class ConsumerCoordinator:
                 await self._run_tasks()
         except* Exception as group:  # boundary: raised by each further request for a record
             self._failure = group.exceptions[0]
-            self._subscription.mark_revocation_pending(self._subscription.assigned)
+            self._subscription.assignment.mark_revocation_pending(
+                self._subscription.assignment.partitions
+            )
             self._notify()
 
     async def _run_tasks(self) -> None:
@@ -271,7 +273,7 @@ class ConsumerCoordinator:
         """
         self._is_leaving = True
         if is_normal:
-            for state in self._subscription.partitions.values():
+            for state in self._subscription.assignment.states.values():
                 state.finish()
             try:
                 with trio.move_on_after(self._settings.close_timeout_seconds) as limit:
@@ -312,8 +314,8 @@ class ConsumerCoordinator:
             await self._commits.commit_finished()
         if not self._subscription.is_group_managed:
             return
-        assigned = self._subscription.assigned
-        self._subscription.mark_revocation_pending(assigned)
+        assigned = self._subscription.assignment.partitions
+        self._subscription.assignment.mark_revocation_pending(assigned)
         is_over = True
         try:
             await self._give_up_all(assigned)

@@ -64,10 +64,10 @@ class InitialPositions:
             self._wanted = trio.Event()
             self._connect_to_leaders(self._prefetch.expected)
             await self._prefetch.fetch_expected()
-            if wanted := self._subscription.initializing():
+            if wanted := self._subscription.assignment.initializing():
                 self._connect_to_leaders(wanted)
                 try:
-                    states = {each: self._subscription.partitions[each] for each in wanted}
+                    states = {each: self._subscription.assignment.states[each] for each in wanted}
                     self._begin_at(states, await self._prefetch.fetch(wanted))
                 except TrionetError as error:
                     self._wanted.set()
@@ -87,14 +87,14 @@ class InitialPositions:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | None],
     ) -> None:
         for partition, committed in offsets.items():
-            state = self._subscription.state(partition)
+            state = self._subscription.assignment.state(partition)
             if state is not asked[partition] or state.state is not FetchState.INITIALIZING:
                 # It was given up while the request was in flight, or the user called seek().
                 continue
             if committed is None:
-                self._subscription.request_reset(partition)
+                self._subscription.assignment.request_reset(partition)
                 continue
             epoch = NO_EPOCH if committed.leader_epoch is None else committed.leader_epoch
             position = FetchPosition(committed.offset, epoch)
-            self._subscription.seek(partition, position, is_valid=epoch == NO_EPOCH)
+            self._subscription.assignment.seek(partition, position, is_valid=epoch == NO_EPOCH)
             self._commits.begin_at(partition)

@@ -55,7 +55,9 @@ class OffsetPrefetch:
     def expect(self, assignment: bytes) -> None:
         """Prefetch for this assignment, which this member is about to get as the leader."""
         self._found = {}
-        self.expected = frozenset(decode_assignment(assignment)) - self._subscription.assigned
+        self.expected = (
+            frozenset(decode_assignment(assignment)) - self._subscription.assignment.partitions
+        )
         self._generation = self._member.generation
 
     async def fetch_expected(self) -> None:

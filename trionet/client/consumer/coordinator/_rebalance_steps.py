@@ -80,7 +80,9 @@ class RebalanceSteps:
     def protocols(self) -> list[tuple[str, bytes]]:
         """What to put into JoinGroup: the subscription, for each assignor."""
         self._joined_topics = self._subscription.topics
-        return self._assignment.protocols(self._joined_topics, self._subscription.assigned)
+        return self._assignment.protocols(
+            self._joined_topics, self._subscription.assignment.partitions
+        )
 
     async def take(self) -> None:
         """Take the first step.
@@ -110,7 +112,7 @@ class RebalanceSteps:
 
     def prepare(self) -> None:
         """Queue the steps before joining (Kafka: onJoinPrepare)."""
-        assigned = self._subscription.assigned
+        assigned = self._subscription.assignment.partitions
         if self._member.has_lost_generation:
             if assigned:
                 self._log_rejoin("partitions were lost to other members", logging.WARNING)
@@ -146,7 +148,7 @@ class RebalanceSteps:
         if not self._subscription.fits_subscription(given):
             self._member.request_rejoin("the subscription has changed during the rebalance")
             return
-        before = self._subscription.assigned
+        before = self._subscription.assignment.partitions
         given_up = before - frozenset(given)
         added = frozenset(given) - before
         if given_up:
@@ -161,10 +163,10 @@ class RebalanceSteps:
     def _steps_to_give_up(self, given_up: frozenset[TopicPartition]) -> list[Step]:
         if not given_up:
             return []
-        self._subscription.mark_revocation_pending(given_up)
+        self._subscription.assignment.mark_revocation_pending(given_up)
         return [
             lambda: self._listeners.given_up(given_up, are_lost=False),
-            self._assign_step(self._subscription.assigned - given_up),
+            self._assign_step(self._subscription.assignment.partitions - given_up),
         ]
 
     def _assign_step(self, partitions: Iterable[TopicPartition]) -> Step:

@@ -175,7 +175,7 @@ class Fetcher:
         alone: dict[Node, TopicPartition] = {}
         full: set[int] = set()
         seconds = math.inf
-        for name, state in self._subscriptions.partitions.items():
+        for name, state in self._subscriptions.assignment.states.items():
             if not state.is_fetchable or self._errors.has(name, state):
                 continue
             if state.retry_at > now:
@@ -302,7 +302,7 @@ class Fetcher:
         ends = self._buffer.ends()
         for name, data in found.items():
             each = asked[name]
-            if not each.is_current or self._subscriptions.state(name) is not each.state:
+            if not each.is_current or self._subscriptions.assignment.state(name) is not each.state:
                 continue
             before = ends[name][1] if name in ends else each.state.position
             if before is None or before.offset != each.position.offset:
@@ -350,7 +350,9 @@ class Fetcher:
             endpoints = body.node_endpoints
             nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in endpoints]
             self._client.metadata.update_leaders(leaders, nodes)
-            self._subscriptions.validate_positions_of_new_leaders(self._client.metadata.cluster)
+            self._subscriptions.assignment.validate_positions_of_new_leaders(
+                self._client.metadata.cluster
+            )
 
     def _fetched(
         self, name: TopicPartition, asked: PendingFetch, data: PartitionData, now: float
@@ -379,7 +381,7 @@ class Fetcher:
             self._errors.add_partition(name, state, error)
         else:
             self._buffer.add(fetch)
-            self._subscriptions.move_to_end(name)
+            self._subscriptions.assignment.move_to_end(name)
 
     def _handle_error(
         self, name: TopicPartition, asked: PendingFetch, data: PartitionData, now: float
