@@ -34,8 +34,8 @@ class ProducerSettings:
         idempotence: exactly one copy of each record, in order (``enable.idempotence``).
         adaptive_partitioning: records without a key prefer brokers that are quick
             (``partitioner.adaptive.partitioning.enable``).
-        partitioner_availability_timeout_seconds: skip a broker that has accepted nothing for this long
-            (``partitioner.availability.timeout.ms``); 0 for never.
+        partitioner_availability_timeout_seconds: skip a broker that has accepted nothing for this
+            long (``partitioner.availability.timeout.ms``); 0 for never.
         partitioner_ignores_keys: choose partitions as if there were no keys
             (``partitioner.ignore.keys``).
         metadata_idle_seconds: drop the metadata of a topic that was not used for this long

@@ -384,7 +384,8 @@ class _Attempts:
         if not isinstance(error, ApiError):
             what = self._nodes.problem() or what
         failure = CallTimedOutError(
-            f"no success within default.api.timeout.ms ({self._settings.api_timeout_seconds:g} s): {what}"
+            "no success within default.api.timeout.ms"
+            f" ({self._settings.api_timeout_seconds:g} s): {what}"
         )
         failure.__cause__ = error
         return failure

@@ -33,7 +33,8 @@ class AdminSettings:
     Attributes:
         client: settings of the NetworkClient.
         controllers: controllers to use instead of brokers (``bootstrap.controllers``, KIP-919).
-        api_timeout_seconds: the timeout of a call, including its retries (``default.api.timeout.ms``).
+        api_timeout_seconds: the timeout of a call, including its retries
+            (``default.api.timeout.ms``).
         retries: the maximum number of retries (``retries``).
         retry: the backoff between retries (``retry.backoff.ms``, ``retry.backoff.max.ms``).
         unknown_topic_seconds: how long to retry after UNKNOWN_TOPIC_OR_PARTITION, since not all

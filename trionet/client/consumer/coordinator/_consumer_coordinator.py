@@ -34,10 +34,9 @@ from ._group_assignment import GroupAssignment
 from ._group_leader import GroupLeader
 from ._group_settings import GroupSettings
 from ._heartbeat import PollInterval
-from ._initial_positions import InitialPositions
+from ._initial_positions import InitialPositions, OffsetPrefetch
 from ._loop_watchdog import watching_loop
 from ._membership import Membership
-from ._offset_prefetch import OffsetPrefetch
 from ._rebalance_callbacks import RebalanceCallbacks, RebalanceListenerInvoker
 from ._rebalance_steps import RebalanceSteps
 

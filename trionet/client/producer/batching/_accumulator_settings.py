@@ -26,8 +26,8 @@ class AccumulatorSettings:
         level: see :func:`._codecs.compress` (``compression.gzip.level`` and its like).
         is_adaptive: records without a key prefer partitions with short queues
             (``partitioner.adaptive.partitioning.enable``, KIP-794).
-        availability_timeout_seconds: skip partitions whose leader has not accepted anything for this long;
-            0 for no limit (``partitioner.availability.timeout.ms``).
+        availability_timeout_seconds: skip partitions whose leader has accepted nothing for this
+            long; 0 for no limit (``partitioner.availability.timeout.ms``).
         ignores_keys: choose the partition of records with a key as if they had none
             (``partitioner.ignore.keys``).
     """

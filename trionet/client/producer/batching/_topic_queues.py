@@ -48,8 +48,8 @@ class ProducerTopics:
         rng: chooses partitions.
         batch_bytes: what a partition gets before another one is chosen (``batch.size``).
         is_adaptive: whether the choice prefers short queues.
-        availability_timeout_seconds: how long a node may accept nothing and still be chosen; 0 for no
-            limit.
+        availability_timeout_seconds: how long a node may accept nothing and still be chosen; 0 for
+            no limit.
     """
 
     __slots__ = (
