@@ -13,7 +13,7 @@ from cancellations.run import PROGRAMS, run
 from sim.planted import planted
 from trionet import ConsumerRecord
 from trionet.client.consumer.records._record_loop import RecordLoop
-from trionet.client.consumer.state._subscription_state import SubscriptionState
+from trionet.client.consumer.state._assigned_partitions import AssignedPartitions
 from trionet.client.producer.batching._batch_queues import BatchQueues
 
 NAMES = list(PROGRAMS)
@@ -67,7 +67,7 @@ def lose_a_record(next_record: Any) -> Any:
 
 
 def commit_what_is_in_hand(_: Any) -> Any:
-    return SubscriptionState.positions
+    return AssignedPartitions.positions
 
 
 def forget_deliveries(_: Any) -> Any:
@@ -79,7 +79,7 @@ PLANTED: list[tuple[str, type, str, Callable[[Any], Any], str]] = [
     ("consuming.records", RecordLoop, "wait", lose_a_record, "is next"),
     (
         "grouping.live",
-        SubscriptionState,
+        AssignedPartitions,
         "finished_positions",
         commit_what_is_in_hand,
         "committed",

@@ -47,7 +47,7 @@ def accumulator(
     made = RecordAccumulator(
         AccumulatorSettings(**{**defaults, **settings}), random.Random(seed), sequencing
     )
-    made.queues.update(known)
+    made.queues.topics.update(known)
     return made
 
 

@@ -68,7 +68,7 @@ class GroupMember:
     @property
     def has(self) -> list[int]:
         """The numbers of its partitions."""
-        return numbers(self.subscription.assigned)
+        return numbers(self.subscription.assignment.partitions)
 
     async def ask(self) -> None:
         """Ask for a record, once, and do not wait for it."""

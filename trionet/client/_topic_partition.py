@@ -1,7 +1,8 @@
-"""The names of a partition and of a position in it: TopicPartition and OffsetAndMetadata."""
+"""Partitions and positions in them: TopicPartition and OffsetAndMetadata."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -33,3 +34,11 @@ class OffsetAndMetadata(NamedTuple):
     offset: int
     metadata: str = ""
     leader_epoch: int | None = None
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Group the numbers of partitions by topic, in the order given."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        found.setdefault(topic, []).append(partition)
+    return found

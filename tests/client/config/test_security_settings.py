@@ -199,7 +199,7 @@ def test_tokens_of_a_server_are_asked_for_as_either_kafka_has_it() -> None:
         client_id="me",
         client_secret="open sesame",
         scope="kafka",
-        read_seconds=0.005,
+        read_timeout_seconds=0.005,
     )
     assert isinstance(new, SaslClientSettings)
     assert expected == new.token_endpoint

@@ -9,9 +9,9 @@ from trionet.client._backoff import ExponentialBackoff
 from trionet.client.connections._connection_states import (
     PATIENCE_SECONDS,
     ClusterConnectionStates,
-    ConnectionState,
     ConnectionTimes,
 )
+from trionet.client.connections._node_connection_state import ConnectionState
 from trionet.errors import AuthenticationError, LocalProtocolError
 from trionet.net.wire._connecting import Address
 
@@ -38,53 +38,50 @@ def become_ready(states: ClusterConnectionStates, node_id: int, now: float = 0.0
 
 def test_way_of_a_connection(states: ClusterConnectionStates) -> None:
     """C1."""
-    assert states.can_connect(A, 0)
-    assert 0 == states.connection_delay(A, 0)
-    assert states.state(A) is None
+    assert states.of(A).can_connect(0)
+    assert 0 == states.of(A).connection_delay(0)
+    assert states.of(A).state is None
 
     states.connecting(A, HOST, 0)
 
-    assert states.is_connecting(A)
-    assert not states.can_connect(A, 0)
-    assert not states.is_ready(A, 0)
-    assert not states.is_backing_off(A, 0)
-    assert 8.0 <= states.connection_delay(A, 0) <= 12.0  # what the setup may take
-    assert states.connection_delay(A, 5) == pytest.approx(states.connection_delay(A, 0) - 5)
+    assert states.of(A).state is ConnectionState.CONNECTING
+    assert not states.of(A).can_connect(0)
+    assert not states.of(A).is_ready(0)
+    assert 8.0 <= states.of(A).connection_delay(0) <= 12.0  # what the setup may take
+    assert states.of(A).connection_delay(5) == pytest.approx(states.of(A).connection_delay(0) - 5)
 
     states.checking_api_versions(A)
     states.ready(A)
 
-    assert states.is_ready(A, 0)
-    assert states.has_ready_nodes(0)
-    assert not states.can_connect(A, 0)
-    assert not states.is_disconnected(A)
-    assert math.inf == states.connection_delay(A, 0)
+    assert states.of(A).is_ready(0)
+    assert not states.of(A).can_connect(0)
+    assert not states.of(A).is_disconnected
+    assert math.inf == states.of(A).connection_delay(0)
 
     states.disconnected(A, 1.0)
 
-    assert states.is_disconnected(A)
-    assert states.is_backing_off(A, 1.0)
-    assert not states.can_connect(A, 1.0)
-    assert not states.has_ready_nodes(1.0)
-    assert not states.is_backing_off(A, 1.012)
-    assert states.can_connect(A, 1.012)
-    assert 0 == states.connection_delay(A, 1.012)
+    assert states.of(A).is_disconnected
+    assert states.of(A).connection_delay(1.0) > 0
+    assert not states.of(A).can_connect(1.0)
+    assert not states.of(A).is_ready(1.0)
+    assert states.of(A).can_connect(1.012)
+    assert 0 == states.of(A).connection_delay(1.012)
 
 
 def test_each_node_waits_for_itself(states: ClusterConnectionStates) -> None:
     """C2."""
     become_ready(states, A)
-    assert states.has_ready_nodes(0)
     states.connecting(B, HOST, 0)
-    assert states.has_ready_nodes(0)
+    assert states.of(A).is_ready(0)
     states.ready(B)
     states.disconnected(A, 1.0)
-    assert states.has_ready_nodes(1.0)
+    assert states.of(B).is_ready(1.0)
     states.disconnected(B, 1.005)
 
-    assert not states.has_ready_nodes(1.006)
-    assert states.can_connect(A, 1.012)
-    assert states.is_backing_off(B, 1.012)
+    assert not states.of(B).is_ready(1.006)
+    assert states.of(A).can_connect(1.012)
+    assert not states.of(B).can_connect(1.012)
+    assert states.of(B).connection_delay(1.012) > 0
 
 
 def test_failed_authentication_is_kept_until_one_succeeds(states: ClusterConnectionStates) -> None:
@@ -95,17 +92,17 @@ def test_failed_authentication_is_kept_until_one_succeeds(states: ClusterConnect
 
     states.authentication_failed(A, error, 1.0)
 
-    assert ConnectionState.AUTHENTICATION_FAILED is states.state(A)
-    assert error is states.authentication_error(A)
-    assert states.is_disconnected(A)
-    assert states.is_backing_off(A, 1.0)
-    assert not states.can_connect(A, 1.0)
-    assert states.can_connect(A, 1.1)
+    assert ConnectionState.AUTHENTICATION_FAILED is states.of(A).state
+    assert error is states.of(A).authentication_error
+    assert states.of(A).is_disconnected
+    assert states.of(A).connection_delay(1.0) > 0
+    assert not states.of(A).can_connect(1.0)
+    assert states.of(A).can_connect(1.1)
 
     states.connecting(A, HOST, 1.1)
     states.ready(A)
 
-    assert states.authentication_error(A) is None
+    assert states.of(A).authentication_error is None
 
 
 def test_removed_node_is_unknown(states: ClusterConnectionStates) -> None:
@@ -114,9 +111,8 @@ def test_removed_node_is_unknown(states: ClusterConnectionStates) -> None:
     states.disconnected(A, 0)
     states.remove(A)
 
-    assert states.can_connect(A, 0)
-    assert not states.is_backing_off(A, 0)
-    assert 0 == states.connection_delay(A, 0)
+    assert states.of(A).can_connect(0)
+    assert 0 == states.of(A).connection_delay(0)
 
 
 def test_removed_node_does_not_connect_any_more(states: ClusterConnectionStates) -> None:
@@ -132,7 +128,7 @@ def test_wait_never_goes_beyond_its_limit(states: ClusterConnectionStates) -> No
     for _ in range(100):
         states.connecting(A, HOST, now)
         states.disconnected(A, now)
-        wait = states.connection_delay(A, now)
+        wait = states.of(A).connection_delay(now)
 
         assert wait <= 1.0 + 1e-9
         now += wait + 1
@@ -150,12 +146,12 @@ def test_wait_doubles_with_each_failure_in_a_row(
         states.disconnected(A, failure)
 
         expected = min(0.010 * 2**failure, 1.0)
-        assert expected * 0.8 <= states.connection_delay(A, failure) <= expected * 1.2
+        assert expected * 0.8 <= states.of(A).connection_delay(failure) <= expected * 1.2
 
     become_ready(states, A, 100.0)
     states.disconnected(A, 100.0)
 
-    assert 0.008 <= states.connection_delay(A, 100.0) <= 0.012
+    assert 0.008 <= states.of(A).connection_delay(100.0) <= 0.012
 
 
 def test_throttled_node_is_not_ready(states: ClusterConnectionStates) -> None:
@@ -164,13 +160,11 @@ def test_throttled_node_is_not_ready(states: ClusterConnectionStates) -> None:
 
     states.throttle(A, 0.100)
 
-    assert not states.is_ready(A, 0)
-    assert not states.has_ready_nodes(0)
-    assert 0.100 == states.throttle_delay(A, 0)
-    assert 0.050 == states.throttle_delay(A, 0.050) == states.poll_delay(A, 0.050)
-    assert states.is_ready(A, 0.100)
-    assert 0 == states.throttle_delay(A, 0.100)
-    assert states.connection_delay(A, 0.100) == states.poll_delay(A, 0.100)
+    assert not states.of(A).is_ready(0)
+    assert 0.100 == states.of(A).poll_delay(0)
+    assert 0.050 == states.of(A).poll_delay(0.050)
+    assert states.of(A).is_ready(0.100)
+    assert math.inf == states.of(A).connection_delay(0.100) == states.of(A).poll_delay(0.100)
 
 
 def test_end_of_throttling_never_moves_back(states: ClusterConnectionStates) -> None:
@@ -179,7 +173,7 @@ def test_end_of_throttling_never_moves_back(states: ClusterConnectionStates) -> 
     states.throttle(A, 0.200)
     states.throttle(A, 0.100)
 
-    assert 0.200 == states.throttle_delay(A, 0)
+    assert 0.200 == states.of(A).poll_delay(0)
 
 
 def test_new_connection_keeps_the_silence_that_the_broker_asked_for(
@@ -190,8 +184,8 @@ def test_new_connection_keeps_the_silence_that_the_broker_asked_for(
     states.disconnected(A, 1.0)
     become_ready(states, A, 2.0)
 
-    assert not states.is_ready(A, 99.0)
-    assert states.is_ready(A, 100.0)
+    assert not states.of(A).is_ready(99.0)
+    assert states.of(A).is_ready(100.0)
 
 
 def test_addresses_are_kept_for_the_next_attempt(states: ClusterConnectionStates) -> None:
@@ -229,18 +223,18 @@ def test_new_host_name_has_addresses_of_its_own(states: ClusterConnectionStates)
 
 def test_preparing(states: ClusterConnectionStates) -> None:
     """C10."""
-    assert not states.is_preparing(A)
+    assert not states.of(A).is_preparing
     states.connecting(A, HOST, 0)
-    assert states.is_preparing(A)
+    assert states.of(A).is_preparing
     states.checking_api_versions(A)
-    assert states.is_preparing(A)
+    assert states.of(A).is_preparing
     states.disconnected(A, 0)
-    assert not states.is_preparing(A)
+    assert not states.of(A).is_preparing
 
 
 def setup_seconds(states: ClusterConnectionStates, now: float) -> float:
     states.connecting(A, HOST, now)
-    return states.connection_delay(A, now)
+    return states.of(A).connection_delay(now)
 
 
 def test_setup_may_take_twice_as_long_after_each_that_failed(
@@ -285,13 +279,13 @@ def test_slow_connections_are_taken_once_an_attempt(states: ClusterConnectionSta
 
     assert [] == states.take_newly_slow(PATIENCE_SECONDS - 0.1)
     assert [A] == states.take_newly_slow(PATIENCE_SECONDS)
-    assert states.is_slow(A)
-    assert not states.is_slow(B)
+    assert states.of(A).is_slow
+    assert not states.of(B).is_slow
     assert PATIENCE_SECONDS + 1 == states.next_slow_at
     assert [B] == states.take_newly_slow(PATIENCE_SECONDS + 5)
     assert math.inf == states.next_slow_at
     states.disconnected(A, 10)
-    assert not states.is_slow(A)
+    assert not states.of(A).is_slow
     states.connecting(A, HOST, 11)
     assert [A] == states.take_newly_slow(11 + PATIENCE_SECONDS)
 
@@ -305,7 +299,7 @@ def test_asking_for_versions_may_be_slow_and_a_ready_connection_is_not(
 
     assert [A] == states.take_newly_slow(PATIENCE_SECONDS)
     states.ready(A)
-    assert not states.is_slow(A)
+    assert not states.of(A).is_slow
 
 
 def test_node_that_was_never_tried_cannot_become_ready(states: ClusterConnectionStates) -> None:
@@ -323,11 +317,11 @@ def test_nodes_that_left_the_cluster_are_forgotten_when_there_is_no_connection(
     states.disconnected(C, 1.0)
 
     states.forget_departed({A, B}, {7})
-    assert [None, ConnectionState.CONNECTING] == [states.state(A), states.state(B)]
-    assert ConnectionState.DISCONNECTED is states.state(C), "it was never a part of the cluster"
+    assert [None, ConnectionState.CONNECTING] == [states.of(A).state, states.of(B).state]
+    assert ConnectionState.DISCONNECTED is states.of(C).state, "it was never a part of the cluster"
     states.disconnected(B, 2.0)
     states.forget_departed({7}, {7})
-    assert states.state(B) is None
+    assert states.of(B).state is None
 
 
 def test_a_node_that_comes_back_in_time_is_not_forgotten(states: ClusterConnectionStates) -> None:
@@ -337,4 +331,4 @@ def test_a_node_that_comes_back_in_time_is_not_forgotten(states: ClusterConnecti
     states.disconnected(A, 1.0)
     states.forget_departed({A, B}, {A, B})
 
-    assert ConnectionState.DISCONNECTED is states.state(A)
+    assert ConnectionState.DISCONNECTED is states.of(A).state

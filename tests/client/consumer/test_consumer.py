@@ -17,7 +17,7 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
-from trionet.client.consumer.fetch._fetch_settings import FetchSettings
+from trionet.client.consumer.fetch._completed_fetch import FetchSettings
 from trionet.client.consumer.records._record import ConsumerRecord
 from trionet.client.consumer.state._reset_strategy import EARLIEST, NONE, ResetStrategy
 from trionet.errors import CallTimedOutError, NoOffsetForPartitionError, OffsetOutOfRangeError
@@ -228,13 +228,19 @@ async def test_record_in_hand_is_not_finished() -> None:
         subscriptions = consumer._subscriptions
         await append(writer, b"a", b"b")
         await take(consumer, 1)
-        assert [0] == [each.offset for each in subscriptions.finished_positions().values()]
+        assert [0] == [
+            each.offset for each in subscriptions.assignment.finished_positions().values()
+        ]
         await take(consumer, 1)
-        assert [1] == [each.offset for each in subscriptions.finished_positions().values()]
+        assert [1] == [
+            each.offset for each in subscriptions.assignment.finished_positions().values()
+        ]
         with trio.move_on_after(0.01):
             await anext(consumer)
 
-        assert [2] == [each.offset for each in subscriptions.finished_positions().values()]
+        assert [2] == [
+            each.offset for each in subscriptions.assignment.finished_positions().values()
+        ]
 
 
 # Batches.
@@ -257,11 +263,15 @@ async def test_batch_in_hand_is_not_finished() -> None:
         await produce(writer, "t", batch(b"a", b"b", b"c", b"d", b"e"))
         await consumer.next_batch()
         assert 3 == consumer.position(T0)
-        assert [0] == [each.offset for each in subscriptions.finished_positions().values()]
+        assert [0] == [
+            each.offset for each in subscriptions.assignment.finished_positions().values()
+        ]
         await take(consumer, 1)
         assert 4 == consumer.position(T0)
 
-        assert [3] == [each.offset for each in subscriptions.finished_positions().values()]
+        assert [3] == [
+            each.offset for each in subscriptions.assignment.finished_positions().values()
+        ]
 
 
 async def test_batches_and_records_follow_each_other() -> None:

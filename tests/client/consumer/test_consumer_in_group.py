@@ -15,7 +15,7 @@ from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.coordinator._group_settings import GroupSettings
-from trionet.client.consumer.fetch._fetch_settings import FetchSettings
+from trionet.client.consumer.fetch._completed_fetch import FetchSettings
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.errors import ConfigError
 

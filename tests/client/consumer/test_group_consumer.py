@@ -19,7 +19,7 @@ from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.assignors import CooperativeStickyAssignor
 from trionet.client.consumer.coordinator._group_settings import GroupSettings
-from trionet.client.consumer.fetch._fetch_settings import FetchSettings
+from trionet.client.consumer.fetch._completed_fetch import FetchSettings
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.testing import control
 

@@ -17,7 +17,7 @@ from support.network_clients import (
 )
 from support.scripted_node import Answer, Hangup, ScriptedNode, Seen
 from trionet import __version__
-from trionet.client.connections._connection_states import ConnectionState
+from trionet.client.connections._node_connection_state import ConnectionState
 from trionet.client.network._open_client import open_network_client
 from trionet.errors import UnsupportedVersionError
 from trionet.protocol import api_keys, error_codes
@@ -87,7 +87,7 @@ async def test_older_broker_is_asked_again_in_a_version_it_knows(
     async with open_network_client("10.0.0.9:9092", network=network) as client:
         await trio.lowlevel.checkpoint()
         client._client._states.connecting(-1, "10.0.0.9", 0.0)  # nobody else connects meanwhile
-        while client._client._states.state(NODE.id) is not ConnectionState.READY:
+        while client._client._states.of(NODE.id).state is not ConnectionState.READY:
             client.ready(NODE)
             await client.poll()
 

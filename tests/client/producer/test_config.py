@@ -45,7 +45,7 @@ def test_without_anything_the_settings_are_the_defaults() -> None:
         ({"buffer_memory": 7}, "buffer_bytes", 7),
         ({"max_block_ms": 1500}, "max_block_seconds", 1.5),
         ({"max_request_size": 7}, "request_bytes_max", 7),
-        ({"delivery_timeout_ms": 31_000}, "delivery_seconds", 31.0),
+        ({"delivery_timeout_ms": 31_000}, "delivery_timeout_seconds", 31.0),
         ({"retries": 7}, "retries", 7),
         ({"compression_type": "zstd"}, "compression", "zstd"),
         ({"compression_type": "zstd"}, "compression_level", None),
@@ -55,7 +55,11 @@ def test_without_anything_the_settings_are_the_defaults() -> None:
         ({"compression_type": "snappy"}, "compression_level", None),
         ({"enable_idempotence": False}, "idempotence", False),
         ({"partitioner_adaptive_partitioning_enable": False}, "adaptive_partitioning", False),
-        ({"partitioner_availability_timeout_ms": 7}, "partitioner_availability_seconds", 0.007),
+        (
+            {"partitioner_availability_timeout_ms": 7},
+            "partitioner_availability_timeout_seconds",
+            0.007,
+        ),
         ({"partitioner_ignore_keys": True}, "partitioner_ignores_keys", True),
         ({"metadata_max_idle_ms": 5000}, "metadata_idle_seconds", 5.0),
     ],
@@ -126,7 +130,7 @@ def test_a_delivery_has_to_last_for_one_attempt() -> None:
         "delivery.timeout.ms = 30000 is not allowed; allowed: linger.ms + request.timeout.ms, which"
         " are 30005, or more"
     ) == error(delivery_timeout_ms=30_000)
-    assert 30.005 == settings(delivery_timeout_ms=30_005).delivery_seconds
+    assert 30.005 == settings(delivery_timeout_ms=30_005).delivery_timeout_seconds
 
 
 def test_a_default_of_the_delivery_follows_what_one_attempt_may_take(
@@ -136,7 +140,7 @@ def test_a_default_of_the_delivery_follows_what_one_attempt_may_take(
 
     actual = settings(request_timeout_ms=200_000)
 
-    assert 200.005 == actual.delivery_seconds
+    assert 200.005 == actual.delivery_timeout_seconds
     assert ["delivery.timeout.ms is 200005: linger.ms + request.timeout.ms"] == caplog.messages
 
 

@@ -9,6 +9,7 @@ from support.leaks import nothing_left_behind
 from trionet import (
     ApiError,
     MetadataTimeoutError,
+    Producer,
     RecordTooLargeError,
     open_broker,
     open_producer,
@@ -38,6 +39,18 @@ async def test_end_of_the_block_leaves_no_delivery_undecided() -> None:
 
             assert not any(each.is_done for each in deliveries)
         assert list(range(1, 11)) == [each.result().offset for each in deliveries]
+
+
+async def test_the_method_of_the_class_sends_as_the_compiled_one_of_the_producer_does() -> None:
+    async with open_broker() as broker, open_producer(broker.bootstrap_servers) as producer:
+        await producer.send("t", b"")
+        deliveries = [
+            producer.send_nowait("t", b"v", key=b"k", partition=0, timestamp=7),
+            Producer.send_nowait(producer, "t", b"v", key=b"k", partition=0, timestamp=7),
+        ]
+        await producer.flush()
+
+        assert [("t", 0, 1, 7), ("t", 0, 2, 7)] == [each.result() for each in deliveries]
 
 
 async def test_flush_sends_what_lingers() -> None:

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast, final
 
+import trio
+
 from ...protocol._wire import Message
 from .._node import Node
 from ..metrics._statistics import ClientStatistics
@@ -132,7 +134,7 @@ class Admin:
 
     def statistics(self) -> ClientStatistics:
         """Return the client's current metrics by Kafka's names."""
-        return self._calls.client.statistics()
+        return self._calls.client.metrics.statistics(trio.current_time())
 
     async def nodes(self) -> dict[int, Node]:
         """Return the known brokers by id.

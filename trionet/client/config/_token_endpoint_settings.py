@@ -58,8 +58,10 @@ def token_endpoint(config: ClientConfig, options: Mapping[str, str]) -> TokenEnd
             for key, value in options.items()
             if key.startswith(_EXTENSION)
         },
-        connect_seconds=config.seconds(connect) if connect in config.given else LOGIN_SECONDS,
-        read_seconds=config.seconds(read) if read in config.given else LOGIN_SECONDS,
+        connect_timeout_seconds=config.seconds(connect)
+        if connect in config.given
+        else LOGIN_SECONDS,
+        read_timeout_seconds=config.seconds(read) if read in config.given else LOGIN_SECONDS,
         retry=ExponentialBackoff(
             config.seconds("sasl.login.retry.backoff.ms"),
             config.seconds("sasl.login.retry.backoff.max.ms"),

@@ -34,18 +34,19 @@ def least_loaded(
     connectable: list[Node] = []
     slow: list[Node] = []
     for node in nodes:
+        connection = states.of(node.id)
         if can_send(node.id, now):
             sendable.append(node)
-        elif states.is_slow(node.id):
+        elif connection.is_slow:
             slow.append(node)
-        elif states.is_preparing(node.id):
+        elif connection.is_preparing:
             preparing.append(node)
-        elif states.can_connect(node.id, now):
+        elif connection.can_connect(now):
             connectable.append(node)
     if sendable:
         return min(sendable, key=in_flight_count)
     if preparing:
         return preparing[0]
     if connectable:
-        return min(connectable, key=lambda node: states.last_attempt_at(node.id))
+        return min(connectable, key=lambda node: states.of(node.id).changed_at)
     return slow[0] if slow else None

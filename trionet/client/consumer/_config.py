@@ -24,7 +24,7 @@ from .assignors import (
     StickyAssignor,
 )
 from .coordinator._group_settings import GroupSettings
-from .fetch._fetch_settings import FetchSettings
+from .fetch._completed_fetch import FetchSettings
 from .state._reset_strategy import ResetStrategy
 
 #: The size of a response beside its records (librdkafka assumes the same).

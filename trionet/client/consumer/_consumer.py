@@ -111,7 +111,7 @@ class Consumer:
         self._loop = RecordLoop(self._next_chunk)
         self._in_hand = None
         self._is_reading = self._is_closed = False
-        subscriptions.on_change = self._changed
+        subscriptions.assignment.on_change = self._changed
         return self
 
     # Subscription and assignment.
@@ -193,7 +193,7 @@ class Consumer:
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are read."""
-        return self._subscriptions.assigned
+        return self._subscriptions.assignment.partitions
 
     @property
     def subscription(self) -> frozenset[str]:
@@ -210,7 +210,7 @@ class Consumer:
             ValueError: one is not assigned, as for all calls that take partitions.
         """
         for each in partitions:
-            self._subscriptions.pause(each)
+            self._subscriptions.assignment.pause(each)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Hand out records of these again.
@@ -222,12 +222,12 @@ class Consumer:
             ValueError: one is not assigned.
         """
         for each in partitions:
-            self._subscriptions.resume(each)
+            self._subscriptions.assignment.resume(each)
 
     @property
     def paused(self) -> frozenset[TopicPartition]:
         """The partitions that are paused."""
-        return self._subscriptions.paused
+        return self._subscriptions.assignment.paused
 
     # The group.
 
@@ -311,7 +311,7 @@ class Consumer:
             ValueError: the offset is out of range, or the partition is not assigned.
         """
         position = FetchPosition(checked_offset(offset), checked_epoch(leader_epoch))
-        self._subscriptions.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
+        self._subscriptions.assignment.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Continue at the first existing record; of all assigned partitions if none is named.
@@ -340,8 +340,8 @@ class Consumer:
         self._reset(partitions, LATEST)
 
     def _reset(self, partitions: tuple[TopicPartition, ...], strategy: ResetStrategy) -> None:
-        for each in partitions or tuple(self._subscriptions.partitions):
-            self._subscriptions.request_reset(each, strategy)
+        for each in partitions or tuple(self._subscriptions.assignment.states):
+            self._subscriptions.assignment.request_reset(each, strategy)
 
     def position(self, partition: TopicPartition) -> int | None:
         """The offset of the next record to be handed out; None while it is not known.
@@ -352,7 +352,7 @@ class Consumer:
         Raises:
             ValueError: the partition is not assigned.
         """
-        position = self._subscriptions.position(partition)
+        position = self._subscriptions.assignment.position(partition)
         return None if position is None else position.offset
 
     def lag(self, partition: TopicPartition) -> int | None:
@@ -366,8 +366,8 @@ class Consumer:
         Raises:
             ValueError: the partition is not assigned.
         """
-        position = self._subscriptions.position(partition)
-        state = self._subscriptions.partitions[partition]
+        position = self._subscriptions.assignment.position(partition)
+        state = self._subscriptions.assignment.states[partition]
         end = state.high_watermark
         if self._settings.fetch.is_read_committed:
             end = state.last_stable_offset
@@ -375,7 +375,7 @@ class Consumer:
 
     def statistics(self) -> ClientStatistics:
         """A snapshot of what this consumer did and holds, by Kafka's names."""
-        return self._client.statistics()
+        return self._client.metrics.statistics(self._clock())
 
     def connection_problem(self) -> str:
         """Why a broker cannot be reached; empty if no problem is known.
@@ -524,7 +524,7 @@ class Consumer:
                 chunk = await self._wait_for_chunk()
             else:
                 chunk = await self._wait_for_first_chunk()
-        self._in_hand = self._subscriptions.partitions[chunk.name]
+        self._in_hand = self._subscriptions.assignment.states[chunk.name]
         self._loop.checkpoint_at = self._clock() + CHECKPOINT_SECONDS
         return chunk
 

@@ -73,10 +73,10 @@ class ConsumerMetrics:
         by_topic: dict[Labels, TopicCounters] = {(name,): each for name, each in topics.items()}
         yield from self._consumed.families({WHOLE: whole, **by_topic}, now)
         yield from self._fetches.families(whole, now)
-        yield from self._positions.families(self._subscriptions.partitions)
+        yield from self._positions.families(self._subscriptions.assignment.states)
         for api in self._member:
             yield from api.families(now)
-        yield gauges(self._assigned, {(): len(self._subscriptions.partitions)})
+        yield gauges(self._assigned, {(): len(self._subscriptions.assignment.states)})
         if self._asked_at is not None:
             ago = now - self._asked_at()
             yield gauges(self._last_poll, {(): ago if math.isfinite(ago) else -1})

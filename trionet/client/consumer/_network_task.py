@@ -65,9 +65,9 @@ class NetworkTask:
     def _work(self, now: float) -> float:
         """Send what is due. Returns the seconds until something is due, if nothing happens."""
         self._check_metadata()
-        if not self._subscriptions.partitions:
+        if not self._subscriptions.assignment.states:
             return math.inf
-        if self._subscriptions.initializing():
+        if self._subscriptions.assignment.initializing():
             self._find_offsets()
         return min((each.send(now) for each in self._workers), default=math.inf)
 
@@ -83,4 +83,4 @@ class NetworkTask:
         for topic in metadata.cluster.topics.values():
             if topic.error_code in _FINAL:
                 self._errors.add(api_error(topic.error_code, f"topic {topic.name}"))
-        self._subscriptions.validate_positions_of_new_leaders(metadata.cluster)
+        self._subscriptions.assignment.validate_positions_of_new_leaders(metadata.cluster)

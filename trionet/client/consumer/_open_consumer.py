@@ -183,7 +183,7 @@ class _Parts:
         workers = reset, validation, self._fetcher
         coordinator = self._coordinator
         find_offsets = (
-            self._begin_without_group if coordinator is None else coordinator.find_offsets_soon
+            self._begin_without_group if coordinator is None else coordinator.positions.find_soon
         )
         return NetworkTask(client, subscriptions, errors, workers, find_offsets)
 
@@ -198,8 +198,8 @@ class _Parts:
         ).collect
 
     def _begin_without_group(self) -> None:
-        for each in self._subscriptions.initializing():
-            self._subscriptions.request_reset(each)
+        for each in self._subscriptions.assignment.initializing():
+            self._subscriptions.assignment.request_reset(each)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

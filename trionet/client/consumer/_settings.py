@@ -6,7 +6,7 @@ import attrs
 
 from ..network._settings import ClientSettings, RequestSettings
 from .coordinator._group_settings import GroupSettings
-from .fetch._fetch_settings import FetchSettings
+from .fetch._completed_fetch import FetchSettings
 from .state._reset_strategy import LATEST, ResetStrategy
 
 #: The most requests in flight to one node (Kafka: ConsumerNetworkClient has 100).

@@ -41,7 +41,7 @@ async def until_any_ready(client: KafkaClient) -> Node:
         seconds = math.inf
         if node is None:
             nodes = client.metadata.cluster.nodes.values()
-            busy = [each for each in nodes if client.poll_delay(each) == math.inf]
+            busy = [each for each in nodes if client.connection(each).poll_delay(now) == math.inf]
             if busy:  # only a poll can make these usable, not time
                 return min(busy, key=client.in_flight_count)
             seconds = max(_RECHECK_SECONDS, client.next_usable_delay(now))
@@ -50,5 +50,6 @@ async def until_any_ready(client: KafkaClient) -> Node:
 
 
 def _authentication_errors(client: KafkaClient) -> list[AuthenticationError]:
-    found = map(client.authentication_error, client.metadata.cluster.nodes.values())
+    nodes = client.metadata.cluster.nodes.values()
+    found = [client.connection(each).authentication_error for each in nodes]
     return [each for each in found if each is not None]

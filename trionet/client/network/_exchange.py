@@ -3,22 +3,9 @@
 This is the inner half of a turn of :class:`.KafkaClient` (Kafka: NetworkClient.handleCompletedSends
 and its siblings). Nothing here waits.
 
-**The problem.** A request has exactly one outcome, and its outcome comes from one of six places:
-its response, a response that does not decode, a lost connection, a timeout, a version that the node
-lacks, the end of the client. Outcomes have to be handed out in order, and callbacks may call the
-client again.
-
-**The choice.** Whatever ends a request calls ``_complete``, which only appends. Callbacks run when
-everything of a poll has been handled (:meth:`Exchange.run_callbacks`), so they never see a state
-between two steps. The client's own requests (metadata, versions) are completed at once instead:
-their outcome decides what the rest of the poll does.
-
-**What was refused.** Callbacks in the moment of the outcome: a callback that sends could be handled
-before the disconnection that the same poll reported. A future per request: producers and consumers
-need no task per request, and would pay for an event each.
-
-**When to think again.** If polls bring so many outcomes that the first callback waits noticeably
-for the last response to be decoded.
+Whatever ends a user's request adds to the :class:`.Outcomes`, which are handed out at the end of
+the poll. The client's own requests (metadata, versions) are completed at once instead: their
+outcome decides what the rest of the poll does.
 """
 
 # Compiled by mypyc.
@@ -26,7 +13,6 @@ for the last response to be decoded.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any, Final
 
 from ...errors import (
@@ -47,29 +33,23 @@ from ...protocol import api_keys, error_codes
 from ...protocol._codec import ApiVersionCodec
 from ...protocol._wire import Message
 from .._node import Node
-from ..connections._connection_errors import Stage, cause_of_end, no_response, stage_of
-from ..connections._connection_states import (
-    PATIENCE_SECONDS,
-    ClusterConnectionStates,
-    ConnectionState,
-)
+from ..connections._connection_errors import Stage, cause_of_end, no_response
+from ..connections._connection_states import PATIENCE_SECONDS, ClusterConnectionStates
 from ..connections._connections import RESPONSE_LIMIT, Connections
 from ..connections._reachability import Reachability
 from ..metadata._cluster import Cluster
 from ..metadata._metadata_updater import MetadataUpdater
 from ..metrics._counters import ClientCounters
-from ..requests._api_versions import NodeApiVersions
 from ..requests._encoding import decode_response, encode_request
 from ..requests._in_flight import InFlightRequest, InFlightRequests
 from ..requests._response import ClientResponse, PendingResponse
 from ..requests._throttling import throttle_seconds
-from ..requests._version_discovery import VersionDiscovery
 from ..security._sasl_client_authenticator import RESERVED_IDS
+from ._connection_setup import ConnectionSetup
+from ._outcomes import Callback, Outcomes, outcome_of
 from ._settings import RequestSettings
 
 logger = logging.getLogger("trionet.client")
-
-Callback = Callable[[ClientResponse], None]
 
 # Higher ids are reserved for SASL (Kafka: SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID).
 CORRELATION_ID_MAX = RESERVED_IDS[0] - 1
@@ -79,9 +59,6 @@ _DESCRIPTIONS: Final = frozenset({api_keys.METADATA, api_keys.DESCRIBE_CLUSTER})
 
 class Exchange:
     """The requests in flight on a client's connections, and their outcomes.
-
-    More than 25 methods, most of them private and a few lines long: one for each thing that can end
-    a request or a connection, since each of them has to leave the same shared state consistent.
 
     Args:
         selector: the client's own selector.
@@ -93,7 +70,8 @@ class Exchange:
 
     Attributes:
         in_flight: the requests without a response.
-        versions: the API versions of each connected node.
+        outcomes: the outcomes that no poll has returned yet.
+        setup: how far new connections have got, and the API versions of connected nodes.
         reachability: which nodes have been reached, and why others cannot be.
     """
 
@@ -108,16 +86,14 @@ class Exchange:
     ) -> None:
         self.in_flight = InFlightRequests(settings.in_flight_max)
         self._counters = counters
-        self.versions: dict[int, NodeApiVersions] = {}
+        self.outcomes = Outcomes()
+        self.setup = ConnectionSetup(states, discovers_versions=settings.discover_versions)
         self.reachability = Reachability(are_advertised=updater.is_automatic)
         self._selector = selector
         self._connections = connections
         self._states = states
         self._updater = updater
         self._settings = settings
-        self._discovery = VersionDiscovery()
-        self._unconfirmed: set[int] = set()
-        self._completed: list[tuple[Callback | None, ClientResponse]] = []
         self._last_correlation_id = -1
 
     # Requests.
@@ -187,28 +163,11 @@ class Exchange:
         response = ClientResponse(
             node_id=node_id, correlation_id=correlation_id, request=body, error=error
         )
-        self._completed.append((callback, response))
+        self.outcomes.add(callback, response)
         self._selector.wakeup()
         return correlation_id
 
-    # Outcomes.
-
-    @property
-    def has_completed(self) -> bool:
-        """Whether there are outcomes for :meth:`run_callbacks`."""
-        return bool(self._completed)
-
-    def run_callbacks(self) -> list[ClientResponse]:
-        """Run the callbacks of completed requests, in order, and return the outcomes."""
-        completed, self._completed = self._completed, []
-        for callback, response in completed:
-            if callback is None:
-                continue
-            try:
-                callback(response)
-            except Exception:  # boundary: one callback
-                logger.exception("the callback of a request to node %d failed", response.node_id)
-        return [response for _, response in completed]
+    # Events.
 
     def handle_poll(self, result: PollResult, now: float) -> None:
         """Handle the result of a selector's poll, in Kafka's order (NetworkClient.poll).
@@ -227,7 +186,7 @@ class Exchange:
         for node, cause in self._connections.take_failed().values():
             self._connection_failed(node, cause, now)
         for channel in result.connected:
-            self._discovery.connected(channel.attachment)
+            self.setup.connected(channel.attachment)
         self._discover(now)
         self._expire(now)
 
@@ -257,8 +216,10 @@ class Exchange:
             self._close_invalid(node_id, str(error), now)
             return
         self.in_flight.complete_next(node_id)
-        if self._unconfirmed and request.codec.api_key != api_keys.API_VERSIONS:
-            self._mark_usable(node_id)
+        unconfirmed = self.setup.unconfirmed
+        if node_id in unconfirmed and request.codec.api_key != api_keys.API_VERSIONS:
+            unconfirmed.discard(node_id)
+            self.reachability.reached(self._connections.node(node_id))
         seconds = throttle_seconds(request.codec, body)
         self._counters.response_received(
             node_id, request.codec.api_key, len(received), now - request.sent_at, seconds
@@ -278,13 +239,13 @@ class Exchange:
         if request.is_internal:
             self._complete_own(request, now, body, error)
             return
-        self._completed.append((request.callback, _outcome(request, now, body, error)))
+        self.outcomes.add(request.callback, outcome_of(request, now, body, error))
 
     def _complete_own(
         self, request: InFlightRequest, now: float, body: Any, error: TrionetError | None
     ) -> None:
         if request.callback is not None:
-            request.callback(_outcome(request, now, body, error))
+            request.callback(outcome_of(request, now, body, error))
         elif request.codec.api_key in _DESCRIPTIONS:
             if error is None:
                 before = self._updater.metadata.cluster
@@ -298,7 +259,10 @@ class Exchange:
             else:
                 self._updater.handle_failure(now, error)
         elif error is None:
-            self._learn_versions(request, body, now)
+            node_id = request.node_id
+            if not self.setup.handle_versions(node_id, request.codec.version, body):
+                name = error_codes.name_of(body.error_code)
+                self._close_invalid(node_id, f"ApiVersions failed: {name}", now)
 
     def _adopt_connection(self, asked: Node | None, cluster: Cluster) -> None:
         """Keep a bootstrap server's connection for the broker that advertises the same address.
@@ -307,11 +271,11 @@ class Exchange:
         and leave the first one idle.
         """
         node = None if asked is None else cluster.node_at(asked.host, asked.port)
-        if asked is None or node is None or self._states.state(node.id) is not None:
+        if asked is None or node is None or self._states.of(node.id).state is not None:
             return
         if self._connections.channel(asked.id) is None or self._states.is_awaited(asked.id):
             return
-        self.versions[node.id] = self.versions.pop(asked.id)
+        self.setup.rename(asked.id, node.id)
         self.in_flight.rename(asked.id, node.id)
         self._states.rename(asked.id, node.id)
         self._connections.rename(asked.id, node.id)
@@ -321,51 +285,29 @@ class Exchange:
     def _close_unneeded(self, bootstrap: Cluster, now: float) -> None:
         """Give up attempts to other bootstrap servers once one of them has responded."""
         for node_id in bootstrap.nodes:
-            if self._states.is_preparing(node_id) and not self._states.is_awaited(node_id):
+            if self._states.of(node_id).is_preparing and not self._states.is_awaited(node_id):
                 self.drop(node_id, now)
-
-    # Versions.
 
     def _discover(self, now: float) -> None:
         """Send ApiVersions on new connections as soon as they are ready (KAFKA-13388)."""
-        for node_id in self._discovery.due:
+        for node_id in self.setup.due:
             channel = self._connections.channel(node_id)
             if channel is None or not channel.is_ready or channel.send is not None:
                 continue
-            if self._settings.discover_versions:
-                codec, request = self._discovery.request(node_id)
-                self._states.checking_api_versions(node_id)
-                self.send_own(node_id, codec, request, now)
-            else:
-                self._discovery.forget(node_id)
-                self._become_ready(node_id, NodeApiVersions())
-
-    def _learn_versions(self, request: InFlightRequest, body: Any, now: float) -> None:
-        node_id = request.node_id
-        if not self._discovery.handle_response(node_id, request.codec.version, body):
-            name = error_codes.name_of(body.error_code)
-            self._close_invalid(node_id, f"ApiVersions failed: {name}", now)
-        elif not body.error_code:
-            self._become_ready(node_id, NodeApiVersions(body))
-
-    def _become_ready(self, node_id: int, versions: NodeApiVersions) -> None:
-        self.versions[node_id] = versions
-        self._states.ready(node_id)
-        self._unconfirmed.add(node_id)
-
-    def _mark_usable(self, node_id: int) -> None:
-        """Note that a node responded to more than ApiVersions: the connection is fully usable."""
-        if node_id in self._unconfirmed:
-            self._unconfirmed.discard(node_id)
-            self.reachability.reached(self._connections.node(node_id))
+            request = self.setup.next_request(node_id)
+            if request is not None:
+                codec, body = request
+                self.send_own(node_id, codec, body, now)
 
     # Lost connections and timeouts.
 
-    def _stage(self, node_id: int, channel: Channel | None) -> Stage:
-        """How far a connection has got, if it ended now."""
-        is_checking = self._states.state(node_id) is ConnectionState.CHECKING_API_VERSIONS
-        is_unconfirmed = node_id in self._unconfirmed and self.in_flight.count(node_id) > 0
-        return stage_of(channel, is_checking=is_checking, is_unconfirmed=is_unconfirmed)
+    def next_timeout(self) -> float:
+        """When the next request or connect times out, or a connection becomes slow."""
+        return min(
+            self.in_flight.next_expiry(),
+            self._states.next_connect_timeout(),
+            self._states.next_slow_at,
+        )
 
     def _expire(self, now: float) -> None:
         """Log slow connections, and end connects and requests that have timed out."""
@@ -374,7 +316,7 @@ class Exchange:
             self.reachability.failed(node, self._no_response(node_id, PATIENCE_SECONDS))
         for node_id in self._states.timed_out_connects(now):
             node = self._connections.node(node_id)
-            seconds = min(PATIENCE_SECONDS, self._states.setup_seconds(node_id))
+            seconds = min(PATIENCE_SECONDS, self._states.of(node_id).setup_seconds)
             cause = self._no_response(node_id, round(seconds, 1))
             self.reachability.failed(node, cause)
             self.give_up(node_id, DisconnectedError(f"could not connect to {node}: {cause}"), now)
@@ -382,14 +324,18 @@ class Exchange:
             node = self._connections.node(node_id)
             request = self.in_flight.oldest(node_id)
             cause = f"no response to {request.codec.name} within {request.timeout_seconds:g} s"
-            if node_id in self._unconfirmed:
+            if node_id in self.setup.unconfirmed:
                 self.reachability.failed(node, cause)
             late = RequestTimedOutError(f"{node}: {cause} (request.timeout.ms)")
             self.give_up(node_id, late, now)
 
     def _no_response(self, node_id: int, seconds: float) -> str:
-        stage = self._stage(node_id, self._connections.channel(node_id))
-        return no_response(stage, seconds)
+        channel = self._connections.channel(node_id)
+        return no_response(self._stage(node_id, channel), seconds)
+
+    def _stage(self, node_id: int, channel: Channel | None) -> Stage:
+        has_requests = self.in_flight.count(node_id) > 0
+        return self.setup.stage(node_id, channel, has_requests=has_requests)
 
     def _close_invalid(self, node_id: int, why: str, now: float) -> None:
         """Close a connection whose peer violated the protocol."""
@@ -453,20 +399,15 @@ class Exchange:
             self._states.authentication_failed(node_id, error, now)
         else:
             self._states.disconnected(node_id, now, error)
-        self._forget(node_id)
+        self.setup.forget(node_id)
         for request in self.in_flight.clear(node_id):
             self._complete(request, now, error=error)
         self._updater.connection_lost(error, now)
 
-    def _forget(self, node_id: int) -> None:
-        self._discovery.forget(node_id)
-        self._unconfirmed.discard(node_id)
-        self.versions.pop(node_id, None)
-
     def drop(self, node_id: int, now: float) -> None:
         """Forget a node and its requests in flight, without running callbacks."""
         self._connections.close(node_id, CloseReason.LOCAL_CLOSE)
-        self._forget(node_id)
+        self.setup.forget(node_id)
         self._states.remove(node_id)
         for request in self.in_flight.clear(node_id):
             error = DisconnectedError(f"node {node_id}: the client closed the connection")
@@ -480,16 +421,3 @@ class Exchange:
         for request in list(self.in_flight):
             self._complete(request, now, error=error)
         self.in_flight = InFlightRequests(self._settings.in_flight_max)
-
-
-def _outcome(
-    request: InFlightRequest, now: float, body: Any, error: TrionetError | None
-) -> ClientResponse:
-    return ClientResponse(
-        node_id=request.node_id,
-        correlation_id=request.correlation_id,
-        request=request.body,
-        body=body,
-        error=error,
-        latency_seconds=now - request.sent_at,
-    )

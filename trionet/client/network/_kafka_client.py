@@ -41,39 +41,37 @@ import trio
 
 from ..._util._raising import again
 from ...errors import (
-    AuthenticationError,
     DisconnectedError,
     LocalProtocolError,
-    TrionetError,
     UnsupportedVersionError,
 )
 from ...net._selector import Selector
 from ...net.wire._close_reason import CloseReason
-from ...protocol._codec import ApiVersionCodec, api_key_of
 from ...protocol._wire import Message
 from .._api_errors import LASTING
 from .._node import Node
 from ..connections._connection_states import ClusterConnectionStates
 from ..connections._connections import Connections
 from ..connections._least_loaded import least_loaded
+from ..connections._node_connection_state import ConnectionState, NodeConnectionState
 from ..connections._reachability import Reachability
 from ..metadata._metadata import Metadata
 from ..metadata._metadata_updater import MetadataUpdater
 from ..metrics._client_metrics import ClientMetrics
-from ..metrics._statistics import ClientStatistics
 from ..metrics._telemetry import Telemetry
 from ..requests._api_versions import NodeApiVersions
 from ..requests._in_flight import InFlightRequest
 from ..requests._response import ClientResponse, PendingResponse
-from ._exchange import Callback, Exchange
+from ._exchange import Exchange
+from ._outcomes import Callback
 from ._settings import RequestSettings
 
 
 class KafkaClient:
     """The compiled part of :class:`.NetworkClient`, which documents the methods.
 
-    Created by :func:`.open_kafka_client`. More than 25 methods, as Kafka's interface of that name
-    with the queries of NetworkClient: each is one row of what a client may ask about its nodes.
+    Created by :func:`.open_kafka_client`. What it knows of the connection to a node is in
+    :meth:`connection`, for which NetworkClient has one method per question.
 
     Args:
         selector: the client's own selector; the opener runs its alarm.
@@ -86,6 +84,7 @@ class KafkaClient:
         telemetry: pushes the metrics to brokers that ask for them; None if that is disabled.
 
     Attributes:
+        metadata: the client's view of the cluster.
         metrics: the client's metrics.
         reachability: which nodes have been reached, and why others cannot be.
         telemetry: as given.
@@ -102,6 +101,7 @@ class KafkaClient:
         metrics: ClientMetrics,
         telemetry: Telemetry | None = None,
     ) -> None:
+        self.metadata: Metadata = updater.metadata
         self.metrics = metrics
         self.telemetry = telemetry
         self._selector = selector
@@ -122,10 +122,6 @@ class KafkaClient:
         self._poll_ends_at = -math.inf  # while no poll is in progress
         self._is_polling = self._is_closed = False
 
-    @property
-    def metadata(self) -> Metadata:
-        return self._updater.metadata
-
     # Connections.
 
     def ready(self, node: Node) -> bool:
@@ -140,7 +136,7 @@ class KafkaClient:
         return not self._updater.is_due(now) and self.can_send(node.id, now)
 
     def can_send(self, node_id: int, now: float) -> bool:
-        if not self._states.is_ready(node_id, now):
+        if not self._states.of(node_id).is_ready(now):
             return False
         if not self._exchange.in_flight.can_send_more(node_id):
             return False
@@ -149,43 +145,30 @@ class KafkaClient:
         return channel is not None and channel.is_ready and channel.send is None
 
     def begin_connect(self, node: Node, now: float) -> bool:
-        if not self._states.can_connect(node.id, now):
+        if not self._states.of(node.id).can_connect(now):
             return False
         self._connections.connect(node, self._states.connecting(node.id, node.host, now))
         if now < self._poll_ends_at:  # it must not sleep past this attempt's setup timeout
             self._selector.wakeup()
         return True
 
-    def connection_failed(self, node: Node) -> bool:
-        return self._states.is_disconnected(node.id)
-
-    def connection_delay(self, node: Node) -> float:
-        return self._states.connection_delay(node.id, self._clock())
-
-    def poll_delay(self, node: Node) -> float:
-        return self._states.poll_delay(node.id, self._clock())
-
-    def authentication_error(self, node: Node) -> AuthenticationError | None:
-        return self._states.authentication_error(node.id)
-
-    def connection_error(self, node: Node) -> TrionetError | None:
-        return self._states.error(node.id)
+    def connection(self, node: Node) -> NodeConnectionState:
+        """What is known of the connection to a node; to be read only."""
+        return self._states.of(node.id)
 
     def connection_problem(self) -> str:
         return self.reachability.problem(self.metadata.cluster)
 
     def versions(self, node: Node) -> NodeApiVersions | None:
-        return self._exchange.versions.get(node.id)
+        return self._exchange.setup.versions.get(node.id)
 
     def in_flight_count(self, node: Node | None = None) -> int:
         in_flight = self._exchange.in_flight
         return len(in_flight) if node is None else in_flight.count(node.id)
 
-    def statistics(self) -> ClientStatistics:
-        return self.metrics.statistics(self._clock())
-
     def disconnect(self, node: Node) -> None:
-        if self._states.state(node.id) is None or self._states.is_disconnected(node.id):
+        connection = self.connection(node)
+        if connection.state is None or connection.is_disconnected:
             return
         error = DisconnectedError(f"{node}: the client closed the connection")
         self._exchange.give_up(node.id, error, self._clock())
@@ -198,7 +181,8 @@ class KafkaClient:
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
         nodes = list(self.metadata.cluster.nodes.values())
         start = self._rng.randrange(len(nodes)) if nodes else 0
-        has_ready = any(map(self._states.is_established, self.metadata.cluster.nodes))
+        ready = ConnectionState.READY  # throttled or not
+        has_ready = any(self.connection(each).state is ready for each in nodes)
         node = least_loaded(
             nodes[start:] + nodes[:start],
             self._states,
@@ -210,7 +194,7 @@ class KafkaClient:
 
     def next_usable_delay(self, now: float) -> float:
         nodes = self.metadata.cluster.nodes
-        return min((self._states.poll_delay(node_id, now) for node_id in nodes), default=0.0)
+        return min((self._states.of(node_id).poll_delay(now) for node_id in nodes), default=0.0)
 
     # Requests.
 
@@ -230,7 +214,7 @@ class KafkaClient:
             raise LocalProtocolError(f"{node} is not ready for a request; call ready() before")
         exchange = self._exchange
         try:
-            codec = self._codec(node.id, body, version_min, version_max)
+            codec = exchange.setup.codec(node.id, body, version_min, version_max)
         except UnsupportedVersionError as error:
             return exchange.fail(node.id, body, callback, error)
         request = InFlightRequest(
@@ -257,14 +241,8 @@ class KafkaClient:
         callback: Callback | None = None,
     ) -> None:
         """Send an internal request; raises UnsupportedVersionError as :meth:`request` does."""
-        codec = self._codec(node.id, body, version_min, None)
+        codec = self._exchange.setup.codec(node.id, body, version_min, None)
         self._exchange.send_own(node.id, codec, body, now, callback)
-
-    def _codec(
-        self, node_id: int, body: Message, version_min: int, version_max: int | None
-    ) -> ApiVersionCodec:
-        versions = self._exchange.versions[node_id]
-        return versions.codec(api_key_of(body), version_min=version_min, version_max=version_max)
 
     async def request(
         self,
@@ -298,9 +276,10 @@ class KafkaClient:
         was_tried = False
         try:
             while not self.ready(node):
-                has_failed = self.connection_failed(node)
+                connection = self.connection(node)
+                has_failed = connection.is_disconnected
                 if has_failed and was_tried:
-                    raise again(self._states.error(node.id) or DisconnectedError(str(node)))
+                    raise again(connection.error or DisconnectedError(str(node)))
                 was_tried = was_tried or not has_failed
                 await self.until_polled()
         finally:
@@ -341,15 +320,20 @@ class KafkaClient:
         exchange = self._exchange
         try:
             # Requests that failed without being sent, and outcomes that a cancelled poll left.
-            if exchange.has_completed:
+            if not exchange.outcomes.is_empty:
                 await trio.lowlevel.checkpoint()
-                return exchange.run_callbacks()
+                return exchange.outcomes.run_callbacks()
             now = self._clock()
             # Before the poll: a metadata request may be sent, or a connection started, by this.
             due = self._updater.maybe_update(self, now)
-            seconds = max(
-                0.0, min(timeout_seconds, due, self._next_event(now), self._poll_seconds_max)
+            seconds = min(
+                timeout_seconds,
+                due,
+                exchange.next_timeout() - now,
+                self._states.next_retry(now),
+                self._poll_seconds_max,
             )
+            seconds = max(0.0, seconds)
             # From here on other tasks run, and compare their deadlines with this to wake the poll.
             self._poll_ends_at = now + seconds
             result = await self._selector.poll(seconds_max=seconds)
@@ -360,7 +344,7 @@ class KafkaClient:
             # Before the waiting tasks run: metadata requests go before their requests.
             if self._polled is not None:
                 self._updater.maybe_update(self, now)
-            return exchange.run_callbacks()
+            return exchange.outcomes.run_callbacks()
         finally:
             self._is_polling = False
             self._poll_ends_at = -math.inf
@@ -378,15 +362,6 @@ class KafkaClient:
             self._polled = trio.Event()
         await self._polled.wait()
 
-    def _next_event(self, now: float) -> float:
-        """Seconds until a timeout or backoff ends."""
-        at = min(
-            self._exchange.in_flight.next_expiry(),
-            self._states.next_connect_timeout(),
-            self._states.next_slow_at,
-        )
-        return min(at - now, self._states.next_retry(now))
-
     # Closing.
 
     def _check_open(self) -> None:
@@ -399,6 +374,6 @@ class KafkaClient:
         self._connections.give_up_all()
         self._selector.close_all(CloseReason.LOCAL_CLOSE)
         self._exchange.fail_all(DisconnectedError("the client is closed"), self._clock())
-        self._exchange.run_callbacks()
+        self._exchange.outcomes.run_callbacks()
         self._selector.wakeup()
         self._wake_waiting()

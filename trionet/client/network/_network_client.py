@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any, final
 
+import trio
+
 from ...errors import AuthenticationError, TrionetError
 from ...protocol._wire import Message
 from .._node import Node
@@ -20,8 +22,8 @@ from ..metrics._statistics import ClientStatistics
 from ..metrics._telemetry import Telemetry
 from ..requests._api_versions import NodeApiVersions
 from ..requests._response import ClientResponse
-from ._exchange import Callback
 from ._kafka_client import KafkaClient
+from ._outcomes import Callback
 
 
 @final
@@ -30,15 +32,17 @@ class NetworkClient:
 
     One task polls; any number of other tasks send requests, or await :meth:`request`.
 
-    More than 25 methods, as many as Kafka's NetworkClient has: users of this class write their own
-    protocol, and need every query that the producer and consumer use.
+    More than 25 methods, as in Kafka's NetworkClient: programs that use this class in place of a
+    producer or consumer need every query that those make, and each has its contract here.
 
     Attributes:
+        metadata: the client's view of the cluster.
         metrics: the client's metrics.
         reachability: which nodes have been reached, and why others cannot be.
         telemetry: pushes the metrics to brokers that ask for them; None if that is disabled.
     """
 
+    metadata: Metadata
     metrics: ClientMetrics
     reachability: Reachability
     telemetry: Telemetry | None
@@ -51,15 +55,11 @@ class NetworkClient:
     def _create(cls, client: KafkaClient) -> NetworkClient:
         self = cls.__new__(cls)
         self._client = client
+        self.metadata = client.metadata
         self.metrics = client.metrics
         self.reachability = client.reachability
         self.telemetry = client.telemetry
         return self
-
-    @property
-    def metadata(self) -> Metadata:
-        """The client's view of the cluster."""
-        return self._client.metadata
 
     # Connections.
 
@@ -101,7 +101,7 @@ class NetworkClient:
 
     def connection_failed(self, node: Node) -> bool:
         """Whether the last connection to a node failed or was lost."""
-        return self._client.connection_failed(node)
+        return self._client.connection(node).is_disconnected
 
     def connection_delay(self, node: Node) -> float:
         """Seconds until the connection to a node has to be looked at again.
@@ -109,19 +109,19 @@ class NetworkClient:
         While backing off, the rest of the backoff; while connecting, the time until the setup
         timeout; infinite once established.
         """
-        return self._client.connection_delay(node)
+        return self._client.connection(node).connection_delay(trio.current_time())
 
     def poll_delay(self, node: Node) -> float:
         """Seconds until a request to a node may become possible by the passage of time."""
-        return self._client.poll_delay(node)
+        return self._client.connection(node).poll_delay(trio.current_time())
 
     def authentication_error(self, node: Node) -> AuthenticationError | None:
         """Why a node last rejected this client's credentials; None if it did not."""
-        return self._client.authentication_error(node)
+        return self._client.connection(node).authentication_error
 
     def connection_error(self, node: Node) -> TrionetError | None:
         """Why the last connection to a node failed or was lost; None if it is established."""
-        return self._client.connection_error(node)
+        return self._client.connection(node).error
 
     def connection_problem(self) -> str:
         """Why the cluster, or one of its brokers, cannot be reached; empty if that is not known."""
@@ -137,7 +137,7 @@ class NetworkClient:
 
     def statistics(self) -> ClientStatistics:
         """Return the client's current metrics by Kafka's names."""
-        return self._client.statistics()
+        return self.metrics.statistics(trio.current_time())
 
     def disconnect(self, node: Node) -> None:
         """Close the connection to a node; the next poll returns the errors of its requests."""

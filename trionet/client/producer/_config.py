@@ -55,14 +55,16 @@ def producer_settings(
         buffer_bytes=read.integer("buffer.memory"),
         max_block_seconds=read.seconds("max.block.ms"),
         request_bytes_max=read.integer("max.request.size"),
-        delivery_seconds=_delivery_seconds(read),
+        delivery_timeout_seconds=_delivery_timeout_seconds(read),
         retries=read.integer("retries"),
         retry=retry_backoff(read),
         compression=read.text("compression.type"),
         compression_level=_compression_level(read),
         idempotence=_idempotence(read),
         adaptive_partitioning=read.flag("partitioner.adaptive.partitioning.enable"),
-        partitioner_availability_seconds=read.seconds("partitioner.availability.timeout.ms"),
+        partitioner_availability_timeout_seconds=read.seconds(
+            "partitioner.availability.timeout.ms"
+        ),
         partitioner_ignores_keys=read.flag("partitioner.ignore.keys"),
         metadata_idle_seconds=read.seconds("metadata.max.idle.ms"),
     )
@@ -75,7 +77,7 @@ def _acks(config: ClientConfig) -> int:
     return -1 if acks == "all" else int(acks)
 
 
-def _delivery_seconds(config: ClientConfig) -> float:
+def _delivery_timeout_seconds(config: ClientConfig) -> float:
     """Long enough for one attempt: raises the default if needed, rejects explicit values."""
     least = config.integer("linger.ms") + config.integer("request.timeout.ms")
     delivery = config.integer("delivery.timeout.ms")

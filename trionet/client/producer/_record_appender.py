@@ -71,7 +71,7 @@ class RecordAppender:
         partition: int | None,
         timestamp: int | None,
     ) -> Delivery:
-        """Append a record; see :meth:`.NowaitProducer.send_nowait`."""
+        """Append a record; see :meth:`.Producer.send_nowait`."""
         sender = self._sender
         if sender.error is not None:
             sender.check()
@@ -93,6 +93,19 @@ class RecordAppender:
         if not delivery.index & _PAUSE_MASK:
             self.is_pause_due = True
         return delivery
+
+    def send_nowait(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Delivery:
+        """Append a record; this is :meth:`.Producer.send_nowait` of each producer."""
+        return self.append(topic, value, key, headers, partition, timestamp)
 
     def _begin_batch(
         self,

@@ -24,7 +24,7 @@ class ProducerSettings:
         max_block_seconds: how long a call may wait for memory, or for a topic's metadata
             (``max.block.ms``).
         request_bytes_max: the largest request, and so the largest record (``max.request.size``).
-        delivery_seconds: the time from appending a record to its outcome
+        delivery_timeout_seconds: the time from appending a record to its outcome
             (``delivery.timeout.ms``).
         retries: how often a batch is sent again (``retries``).
         retry: the backoff before that (``retry.backoff.ms``, ``retry.backoff.max.ms``).
@@ -34,8 +34,8 @@ class ProducerSettings:
         idempotence: exactly one copy of each record, in order (``enable.idempotence``).
         adaptive_partitioning: records without a key prefer brokers that are quick
             (``partitioner.adaptive.partitioning.enable``).
-        partitioner_availability_seconds: skip a broker that has accepted nothing for this long
-            (``partitioner.availability.timeout.ms``); 0 for never.
+        partitioner_availability_timeout_seconds: skip a broker that has accepted nothing for this
+            long (``partitioner.availability.timeout.ms``); 0 for never.
         partitioner_ignores_keys: choose partitions as if there were no keys
             (``partitioner.ignore.keys``).
         metadata_idle_seconds: drop the metadata of a topic that was not used for this long
@@ -49,13 +49,13 @@ class ProducerSettings:
     buffer_bytes: int = 33_554_432
     max_block_seconds: float = 60.0
     request_bytes_max: int = 1_048_576
-    delivery_seconds: float = 120.0
+    delivery_timeout_seconds: float = 120.0
     retries: int = 2**31 - 1
     retry: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.1, 1.0))
     compression: str = "none"
     compression_level: int | None = None
     idempotence: bool = True
     adaptive_partitioning: bool = True
-    partitioner_availability_seconds: float = 0.0
+    partitioner_availability_timeout_seconds: float = 0.0
     partitioner_ignores_keys: bool = False
     metadata_idle_seconds: float = 300.0

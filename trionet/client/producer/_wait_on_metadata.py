@@ -45,7 +45,7 @@ class MetadataWaiter:
 
     def knows(self, topic: str, partition: int | None) -> bool:
         """Whether records can be sent to a topic, or to one of its partitions, as far as known."""
-        self._accumulator.queues.update(self._client.metadata.cluster)
+        self._accumulator.queues.topics.update(self._client.metadata.cluster)
         return self._accumulator.knows(topic, partition)
 
     def request(self, topic: str, partition: int | None, now: float) -> None:

@@ -57,8 +57,8 @@ class TokenEndpoint:
             (``sasl.oauthbearer.header.urlencode``).
         extensions: SASL extensions sent with each token (``extension_NAME`` in
             ``sasl.jaas.config``).
-        connect_seconds: how long connecting may take (``sasl.login.connect.timeout.ms``).
-        read_seconds: how long the response may take (``sasl.login.read.timeout.ms``).
+        connect_timeout_seconds: how long connecting may take (``sasl.login.connect.timeout.ms``).
+        read_timeout_seconds: how long the response may take (``sasl.login.read.timeout.ms``).
         retry: the backoff between attempts; its maximum also limits the time of all attempts
             (``sasl.login.retry.backoff.ms``, ``sasl.login.retry.backoff.max.ms``).
     """
@@ -69,8 +69,8 @@ class TokenEndpoint:
     scope: str = ""
     has_encoded_header: bool = False
     extensions: Mapping[str, str] = attrs.field(factory=dict)
-    connect_seconds: float = LOGIN_SECONDS
-    read_seconds: float = LOGIN_SECONDS
+    connect_timeout_seconds: float = LOGIN_SECONDS
+    read_timeout_seconds: float = LOGIN_SECONDS
     retry: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.1, 10.0))
 
 

@@ -93,7 +93,7 @@ async def _request(endpoint: TokenEndpoint) -> tuple[int, bytes]:
     url = urlsplit(endpoint.url)
     host, port = url.hostname or "", url.port or _PORTS[url.scheme]
     stream: trio.abc.Stream
-    with trio.fail_after(endpoint.connect_seconds):
+    with trio.fail_after(endpoint.connect_timeout_seconds):
         if url.scheme == "https":
             context = await trio.to_thread.run_sync(
                 ssl.create_default_context, abandon_on_cancel=True
@@ -110,7 +110,7 @@ async def _request(endpoint: TokenEndpoint) -> tuple[int, bytes]:
         else:
             stream = await trio.open_tcp_stream(host, port)
     async with stream:
-        with trio.fail_after(endpoint.read_seconds):
+        with trio.fail_after(endpoint.read_timeout_seconds):
             return await _exchange(stream, endpoint)
 
 

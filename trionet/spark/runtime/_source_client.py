@@ -90,7 +90,7 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
     )
     of_admin = AdminSettings(
         client=settings_of_consumer.client,
-        api_seconds=settings_of_consumer.api_timeout_seconds,
+        api_timeout_seconds=settings_of_consumer.api_timeout_seconds,
         retry=settings_of_consumer.client.metadata.retry,
         unknown_topic_seconds=UNKNOWN_TOPIC_SECONDS,
     )

@@ -21,7 +21,7 @@ from ...client._topic_partition import TopicPartition
 from ...client.producer._open_producer import open_producer
 from ...client.producer._producer import Producer
 from ...client.producer.delivery._deliveries import Deliveries
-from ...client.producer.delivery._delivery import Delivery
+from ...client.producer.delivery._delivery import new_delivery
 from ...client.producer.delivery._produce_request_result import ProduceRequestResult
 from ...errors import SendBatchError
 from ..options._client_options import BOOTSTRAP_SERVERS
@@ -190,7 +190,7 @@ def _account(deliveries: Deliveries, written: Written) -> None:
             found[outcome] = first, index + count - 1, total + count
         else:  # the batch was split (KIP-126)
             for number in range(index, index + count):
-                offset = Delivery(outcome, number, 0).result().offset
+                offset = new_delivery(outcome, number, 0).result().offset
                 _add(written, outcome.topic_partition, Span(offset, offset, 1))
     for outcome, (first, last, total) in found.items():
         base = outcome.base_offset

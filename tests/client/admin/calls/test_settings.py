@@ -14,7 +14,7 @@ def test_keys_become_settings() -> None:
     )
 
     assert (5.0, 3, ExponentialBackoff(0.02, 1.0)) == (
-        settings.api_seconds,
+        settings.api_timeout_seconds,
         settings.retries,
         settings.retry,
     )
@@ -28,12 +28,12 @@ def test_without_anything_the_settings_are_kafkas() -> None:
     actual, expected = admin_settings(None, {}), AdminSettings()
 
     assert (60.0, 2**31 - 1, 300.0) == (
-        actual.api_seconds,
+        actual.api_timeout_seconds,
         actual.retries,
         actual.client.idle_seconds_max,
     )
-    assert (expected.api_seconds, expected.retries, expected.retry) == (
-        actual.api_seconds,
+    assert (expected.api_timeout_seconds, expected.retries, expected.retry) == (
+        actual.api_timeout_seconds,
         actual.retries,
         actual.retry,
     )
@@ -42,10 +42,10 @@ def test_without_anything_the_settings_are_kafkas() -> None:
 def test_a_longer_request_timeout_allows_a_call_as_long(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert 90.0 == admin_settings(None, {"request_timeout_ms": 90_000}).api_seconds
+    assert 90.0 == admin_settings(None, {"request_timeout_ms": 90_000}).api_timeout_seconds
     assert "request.timeout.ms is larger than default.api.timeout.ms" in caplog.text
     both = {"request_timeout_ms": 90_000, "default_api_timeout_ms": 7000}
-    assert 7.0 == admin_settings(None, both).api_seconds
+    assert 7.0 == admin_settings(None, both).api_timeout_seconds
 
 
 def test_unknown_key_is_refused_with_the_nearest_one() -> None:
@@ -54,7 +54,7 @@ def test_unknown_key_is_refused_with_the_nearest_one() -> None:
 
 
 def test_made_settings_are_taken_as_they_are_and_alone() -> None:
-    made = AdminSettings(api_seconds=1.0)
+    made = AdminSettings(api_timeout_seconds=1.0)
 
     assert made is admin_settings(made, {})
     with pytest.raises(TypeError):

@@ -42,7 +42,9 @@ async def read_cancelled_at(member: GroupMember, step: int) -> bool:
         instrument = CancelAtStep(scope, step)
         trio.lowlevel.add_instrument(instrument)
         try:
-            await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+            await member.read(
+                lambda: bool(member.has and not member.subscription.assignment.initializing())
+            )
         finally:
             trio.lowlevel.remove_instrument(instrument)
     return scope.cancelled_caught
@@ -64,7 +66,9 @@ async def test_a_join_that_is_cancelled_anywhere_goes_on_with_the_next_request(
         async with open_member(broker, network, assignors=assignors) as member:
             member.coordinator.callbacks = RebalanceCallbacks(assigned=pause, revoked=pause)
             was_cancelled = await read_cancelled_at(member, step)
-            await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+            await member.read(
+                lambda: bool(member.has and not member.subscription.assignment.initializing())
+            )
 
             assert [0, 1, 2, 3] == member.has
         assert [] == kit.group("readers").members
@@ -88,7 +92,7 @@ async def test_commits_that_are_cancelled_anywhere_are_made_or_not_and_the_next_
         for offset in range(20):
             if rng.random() < 0.2:
                 other.coordinator.rejoin("a test wants it")
-            partition = min(member.subscription.assigned)
+            partition = min(member.subscription.assignment.partitions)
             with trio.move_on_after(rng.choice([0, 0.0005, 0.001, 0.01])):
                 try:
                     await member.coordinator.commit({partition: OffsetAndMetadata(offset)})
@@ -96,7 +100,7 @@ async def test_commits_that_are_cancelled_anywhere_are_made_or_not_and_the_next_
                     await member.read(lambda: len(member.has) == 2)
         await member.read(lambda: len(member.has) == 2)
         while True:
-            partition = min(member.subscription.assigned)
+            partition = min(member.subscription.assignment.partitions)
             try:
                 await member.coordinator.commit({partition: OffsetAndMetadata(1000)})
                 break
@@ -113,8 +117,10 @@ async def test_an_end_that_is_cancelled_anywhere_leaves_the_group_all_the_same(
 ) -> None:
     with trio.CancelScope() as scope:
         async with open_member(broker, network) as member:
-            await member.read(lambda: bool(member.has and not member.subscription.initializing()))
-            member.subscription.seek(T0, FetchPosition(5, 0))
+            await member.read(
+                lambda: bool(member.has and not member.subscription.assignment.initializing())
+            )
+            member.subscription.assignment.seek(T0, FetchPosition(5, 0))
             instrument = CancelAtStep(scope, step)
             trio.lowlevel.add_instrument(instrument)
     trio.lowlevel.remove_instrument(instrument)

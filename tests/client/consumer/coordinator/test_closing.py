@@ -38,9 +38,11 @@ class InHand:
 
 async def take_record(member: GroupMember, offset: int) -> None:
     """Be in the group, with a record of partition 0 in hand."""
-    await member.read(lambda: bool(member.has and not member.subscription.initializing()))
-    member.subscription.seek(T0, FetchPosition(offset, 0))
-    state = member.subscription.state(T0)
+    await member.read(
+        lambda: bool(member.has and not member.subscription.assignment.initializing())
+    )
+    member.subscription.assignment.seek(T0, FetchPosition(offset, 0))
+    state = member.subscription.assignment.state(T0)
     assert state is not None
     state.hand_out(InHand(offset))
 

@@ -41,7 +41,9 @@ async def test_a_member_gets_in_after_what_passes(
 ) -> None:
     fault = kit.faults.fail(api, error, times=2)
     async with open_member(broker, network) as member:
-        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+        await member.read(
+            lambda: bool(member.has and not member.subscription.assignment.initializing())
+        )
 
         assert (2, [0, 1, 2, 3]) == (fault.hits, member.has)
 
@@ -58,7 +60,9 @@ async def test_a_member_gets_in_after_a_lost_connection(
 ) -> None:
     fault = kit.faults.close(api, executed=executed)
     async with open_member(broker, network) as member:
-        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+        await member.read(
+            lambda: bool(member.has and not member.subscription.assignment.initializing())
+        )
 
         assert (1, [0, 1, 2, 3]) == (fault.hits, member.has)
 
@@ -88,7 +92,9 @@ async def test_what_stays_refused_is_raised_where_the_user_asks(
             await member.read_on()
         assert error == error_codes.name_of(caught.value.error_code)
 
-        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+        await member.read(
+            lambda: bool(member.has and not member.subscription.assignment.initializing())
+        )
 
         assert [0, 1, 2, 3] == member.has  # whoever asks again tries again
 
@@ -162,14 +168,14 @@ async def test_nothing_is_done_for_the_group_once_another_has_the_instance_id(
 ) -> None:
     async with open_member(broker, network, instance_id="one", auto_commit_seconds=5) as member:
         await member.read(lambda: bool(member.has))
-        member.subscription.seek(TopicPartition("t", 0), FetchPosition(3, 0))
+        member.subscription.assignment.seek(TopicPartition("t", 0), FetchPosition(3, 0))
         kit.faults.fail("Heartbeat", "FENCED_INSTANCE_ID")
         await trio.sleep(4)
         kit.forget_requests()
         await trio.sleep(60)
 
         assert set() == {each.api for each in kit.requests()} - {"Metadata"}
-        assert not any(each.is_fetchable for each in member.subscription.partitions.values())
+        assert not any(each.is_fetchable for each in member.subscription.assignment.states.values())
         with pytest.raises(FencedInstanceIdError):
             await member.coordinator.commit({TopicPartition("t", 0): OffsetAndMetadata(3)})
         for _ in range(2):
@@ -192,14 +198,14 @@ async def test_what_a_cooperative_member_kept_is_lost_if_it_is_thrown_out_while_
     kept = FetchPosition(3, 0)
     async with open_member(broker, network, assignors=COOPERATIVE) as member:
         await member.read(lambda: bool(member.has))
-        member.subscription.seek(TopicPartition("t", 0), kept)
+        member.subscription.assignment.seek(TopicPartition("t", 0), kept)
         fault = kit.faults.fail(api, error)
         member.coordinator.rejoin("a test wants it")
         await member.read(lambda: fault.hits == 1 and member.told[1:] != [] and bool(member.has))
 
         assert [("lost", [0, 1, 2, 3]), ("assigned", [0, 1, 2, 3])] == member.told[1:]
         # What was committed before it joined may be there already, with the same offset.
-        assert kept is not member.subscription.position(TopicPartition("t", 0))
+        assert kept is not member.subscription.assignment.position(TopicPartition("t", 0))
 
 
 async def test_an_error_of_the_members_own_is_raised_where_the_user_asks(

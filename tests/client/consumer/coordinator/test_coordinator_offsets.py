@@ -26,7 +26,7 @@ T1 = TopicPartition("t", 1)
 
 def read_to(member: GroupMember, partition: TopicPartition, offset: int) -> None:
     """As if the user had finished with what is before an offset."""
-    member.subscription.seek(partition, FetchPosition(offset, 0))
+    member.subscription.assignment.seek(partition, FetchPosition(offset, 0))
 
 
 def committed(kit: BrokerControl, group: str = "readers") -> dict[tuple[str, int], int]:
@@ -40,10 +40,14 @@ async def test_a_partition_goes_on_where_the_group_has_committed(
         await member.read(lambda: bool(member.has))
         await member.coordinator.commit({T0: OffsetAndMetadata(7, "note", 3)})
     async with open_member(broker, network) as member:
-        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
-        states = {each: state.state for each, state in member.subscription.partitions.items()}
+        await member.read(
+            lambda: bool(member.has and not member.subscription.assignment.initializing())
+        )
+        states = {
+            each: state.state for each, state in member.subscription.assignment.states.items()
+        }
 
-        assert FetchPosition(7, 3) == member.subscription.position(T0)
+        assert FetchPosition(7, 3) == member.subscription.assignment.position(T0)
         assert FetchState.AWAIT_VALIDATION == states[T0]
         assert FetchState.AWAIT_RESET == states[T1]
         found = await member.coordinator.committed([T0, T1])
@@ -56,13 +60,17 @@ async def test_a_committed_offset_keeps_its_metadata_while_nothing_is_read(
     """Neither the regular commit of who goes on there, nor that at the end, replaces it."""
     for _ in range(2):
         async with open_member(broker, network, auto_commit_seconds=5) as member:
-            await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+            await member.read(
+                lambda: bool(member.has and not member.subscription.assignment.initializing())
+            )
             await member.coordinator.commit({T0: OffsetAndMetadata(7, "note")})
     async with open_member(broker, network, auto_commit_seconds=5) as member:
-        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+        await member.read(
+            lambda: bool(member.has and not member.subscription.assignment.initializing())
+        )
         await trio.sleep(6)
 
-        assert FetchPosition(7, -1) == member.subscription.position(T0)
+        assert FetchPosition(7, -1) == member.subscription.assignment.position(T0)
         assert {T0: OffsetAndMetadata(7, "note")} == await member.coordinator.committed([T0])
 
 
@@ -71,9 +79,11 @@ async def test_a_seek_in_the_rebalance_callback_counts(
 ) -> None:
     async with open_member(broker, network) as member:
         member.coordinator.callbacks = RebalanceCallbacks(assigned=lambda _: read_to(member, T0, 5))
-        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+        await member.read(
+            lambda: bool(member.has and not member.subscription.assignment.initializing())
+        )
 
-        assert FetchPosition(5, 0) == member.subscription.position(T0)
+        assert FetchPosition(5, 0) == member.subscription.assignment.position(T0)
 
 
 async def test_what_is_finished_is_committed_each_interval(
@@ -150,8 +160,8 @@ async def test_who_assigns_partitions_by_hand_may_commit_for_the_group(
 ) -> None:
     async with open_member(broker, network, topics=()) as member:
         member.subscription.assign([T0])
-        member.coordinator.find_offsets_soon()
-        await member.read(lambda: not member.subscription.initializing())
+        member.coordinator.positions.find_soon()
+        await member.read(lambda: not member.subscription.assignment.initializing())
         read_to(member, T0, 9)
         await member.coordinator.commit()
 
@@ -253,7 +263,9 @@ async def test_offsets_that_are_not_stable_are_waited_for(
     """KIP-447: an open transaction may still change them."""
     fault = kit.faults.fail("OffsetFetch", "UNSTABLE_OFFSET_COMMIT", times=3)
     async with open_member(broker, network) as member:
-        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+        await member.read(
+            lambda: bool(member.has and not member.subscription.assignment.initializing())
+        )
 
         assert 3 == fault.hits
 

@@ -23,7 +23,7 @@ def network() -> MemoryNetwork:
 
 
 def begins(member: GroupMember) -> bool:
-    return bool(member.has and not member.subscription.initializing())
+    return bool(member.has and not member.subscription.assignment.initializing())
 
 
 def came_at(kit: BrokerControl, api: str) -> list[int]:
@@ -60,7 +60,7 @@ async def test_who_commits_before_it_begins_does_so_where_it_has_committed(
         await member.coordinator.commit({T0: OffsetAndMetadata(7)})
 
         await member.read(lambda: begins(member))
-        position = member.subscription.position(T0)
+        position = member.subscription.assignment.position(T0)
 
     assert position is not None
     assert 7 == position.offset

@@ -185,7 +185,7 @@ async def test_a_pattern_takes_topics_that_come_later(
         member.client.metadata.request_update()
         await member.read(lambda: len(member.has) == 5)
 
-        assert TopicPartition("tea", 0) in member.subscription.assigned
+        assert TopicPartition("tea", 0) in member.subscription.assignment.partitions
         assert {"t", "tea"} == member.subscription.topics
 
 
@@ -198,7 +198,7 @@ async def test_other_topics_are_a_reason_to_join_anew(
         member.subscription.subscribe(["u"])
         await member.read(lambda: member.has == [0])
 
-        assert {TopicPartition("u", 0)} == member.subscription.assigned
+        assert {TopicPartition("u", 0)} == member.subscription.assignment.partitions
         assert ("revoked", [0, 1, 2, 3]) in member.told
 
 

@@ -18,14 +18,13 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
-from trionet.client.consumer.fetch._completed_fetch import CompletedFetch
+from trionet.client.consumer.fetch._completed_fetch import CompletedFetch, FetchSettings
 from trionet.client.consumer.fetch._decompression import (
     INFLATED_BYTES_MAX,
     PACKED_BYTES_MAX,
     Decompression,
     decompressed_inline,
 )
-from trionet.client.consumer.fetch._fetch_settings import FetchSettings
 from trionet.client.consumer.state._partition_state import FetchPosition, PartitionState
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.producer._open_producer import open_producer

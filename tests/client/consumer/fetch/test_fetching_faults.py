@@ -18,7 +18,7 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
-from trionet.client.consumer.fetch._fetch_settings import FetchSettings
+from trionet.client.consumer.fetch._completed_fetch import FetchSettings
 from trionet.client.consumer.state._reset_strategy import EARLIEST, NONE, ResetStrategy
 from trionet.errors import ApiError, LogTruncationError
 from trionet.protocol import error_codes

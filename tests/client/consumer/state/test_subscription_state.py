@@ -92,49 +92,48 @@ def test_assignment_fits_the_subscription(subscriptions: SubscriptionState) -> N
 def test_partitions_that_stay_keep_their_positions(subscriptions: SubscriptionState) -> None:
     subscriptions.subscribe(["a"])
     subscriptions.assign_from_group([A0, A1])
-    subscriptions.seek(A0, FetchPosition(5))
-    before = subscriptions.assignment_id
+    subscriptions.assignment.seek(A0, FetchPosition(5))
     subscriptions.assign_from_group([A0, B0])
 
-    assert FetchPosition(5) == subscriptions.position(A0)
-    assert subscriptions.position(B0) is None
-    assert before < subscriptions.assignment_id
-    assert {A0, B0} == subscriptions.assigned
-    assert [B0] == subscriptions.initializing()
+    assert FetchPosition(5) == subscriptions.assignment.position(A0)
+    assert subscriptions.assignment.position(B0) is None
+    assert {A0, B0} == subscriptions.assignment.partitions
+    assert [B0] == subscriptions.assignment.initializing()
 
 
 def test_same_assignment_changes_nothing(subscriptions: SubscriptionState) -> None:
     assert subscriptions.assign([A0, A1])
-    before = subscriptions.assignment_id
+    changes: list[int] = []
+    subscriptions.assignment.on_change = lambda: changes.append(1)
 
     assert not subscriptions.assign([A1, A0])
-    assert before == subscriptions.assignment_id
+    assert not changes
 
 
 def test_what_is_not_assigned_has_no_position(subscriptions: SubscriptionState) -> None:
     with pytest.raises(ValueError, match="a-0 is not assigned"):
-        subscriptions.position(A0)
+        subscriptions.assignment.position(A0)
     with pytest.raises(ValueError, match="a-0 is not assigned"):
-        subscriptions.seek(A0, FetchPosition(0))
+        subscriptions.assignment.seek(A0, FetchPosition(0))
     with pytest.raises(ValueError, match="a-0 is not assigned"):
-        subscriptions.pause(A0)
+        subscriptions.assignment.pause(A0)
 
 
 def test_one_that_was_served_is_fetched_last(subscriptions: SubscriptionState) -> None:
     subscriptions.assign([A0, A1, B0])
-    subscriptions.move_to_end(A0)
+    subscriptions.assignment.move_to_end(A0)
 
-    assert [A1, B0, A0] == list(subscriptions.partitions)
+    assert [A1, B0, A0] == list(subscriptions.assignment.states)
 
 
 def test_every_change_is_reported(subscriptions: SubscriptionState) -> None:
     told: list[int] = []
-    subscriptions.on_change = lambda: told.append(1)
+    subscriptions.assignment.on_change = lambda: told.append(1)
     subscriptions.assign([A0])
-    subscriptions.seek(A0, FetchPosition(0))
-    subscriptions.pause(A0)
-    subscriptions.resume(A0)
-    subscriptions.request_reset(A0)
+    subscriptions.assignment.seek(A0, FetchPosition(0))
+    subscriptions.assignment.pause(A0)
+    subscriptions.assignment.resume(A0)
+    subscriptions.assignment.request_reset(A0)
 
     assert 5 == len(told)
 
@@ -147,51 +146,50 @@ def test_a_partition_is_fetchable_with_a_position_and_while_it_is_wanted(
 ) -> None:
     subscriptions.subscribe(["a"])
     subscriptions.assign_from_group([A0])
-    state = subscriptions.partitions[A0]
+    state = subscriptions.assignment.states[A0]
 
     assert not fetchable(state)
-    subscriptions.seek(A0, FetchPosition(0))
+    subscriptions.assignment.seek(A0, FetchPosition(0))
     assert fetchable(state)
-    subscriptions.pause(A0)
-    assert {A0} == subscriptions.paused
+    subscriptions.assignment.pause(A0)
+    assert {A0} == subscriptions.assignment.paused
     assert not fetchable(state)
-    subscriptions.resume(A0)
+    subscriptions.assignment.resume(A0)
     assert fetchable(state)
-    subscriptions.mark_revocation_pending([A0])
+    subscriptions.assignment.mark_revocation_pending([A0])
     assert not fetchable(state)
 
 
 def test_reset_is_due_until_it_is_asked_for(subscriptions: SubscriptionState) -> None:
     subscriptions.assign([A0, A1])
-    subscriptions.request_reset(A0)
-    subscriptions.request_reset(A1, EARLIEST)
-    state = subscriptions.partitions[A0]
+    subscriptions.assignment.request_reset(A0)
+    subscriptions.assignment.request_reset(A1, EARLIEST)
+    state = subscriptions.assignment.states[A0]
 
     assert LATEST == state.strategy
-    assert EARLIEST == subscriptions.partitions[A1].strategy
-    assert [A0, A1] == subscriptions.to_reset(0.0)
+    assert EARLIEST == subscriptions.assignment.states[A1].strategy
+    assert [A0, A1] == subscriptions.assignment.to_reset(0.0)
     state.is_request_in_flight = True
-    assert [A1] == subscriptions.to_reset(0.0)
+    assert [A1] == subscriptions.assignment.to_reset(0.0)
     state.is_request_in_flight = False
     state.retry_at = 1.0
-    assert [A1] == subscriptions.to_reset(0.5)
-    assert [A0, A1] == subscriptions.to_reset(1.0)
-    assert not subscriptions.has_all_positions()
+    assert [A1] == subscriptions.assignment.to_reset(0.5)
+    assert [A0, A1] == subscriptions.assignment.to_reset(1.0)
 
 
 def test_new_leader_has_the_position_validated(subscriptions: SubscriptionState) -> None:
     subscriptions.assign([A0])
-    subscriptions.seek(A0, FetchPosition(5, epoch=1))
-    state = subscriptions.partitions[A0]
-    subscriptions.validate_positions_of_new_leaders(cluster(2))
+    subscriptions.assignment.seek(A0, FetchPosition(5, epoch=1))
+    state = subscriptions.assignment.states[A0]
+    subscriptions.assignment.validate_positions_of_new_leaders(cluster(2))
 
-    assert [A0] == subscriptions.to_validate(0.0)
+    assert [A0] == subscriptions.assignment.to_validate(0.0)
     assert not fetchable(state)
     state.validated(2)
     assert fetchable(state)
-    subscriptions.validate_positions_of_new_leaders(cluster(2))
+    subscriptions.assignment.validate_positions_of_new_leaders(cluster(2))
     assert fetchable(state)
-    subscriptions.validate_positions_of_new_leaders(cluster(3, leader=7))
+    subscriptions.assignment.validate_positions_of_new_leaders(cluster(3, leader=7))
     assert fetchable(state), "nobody knows where the new leader is"
 
 
@@ -200,20 +198,20 @@ def test_without_epochs_there_is_nothing_to_validate(
     subscriptions: SubscriptionState, epoch: int, leader_epoch: int
 ) -> None:
     subscriptions.assign([A0])
-    subscriptions.seek(A0, FetchPosition(5, epoch), is_valid=False)
-    subscriptions.validate_positions_of_new_leaders(cluster(leader_epoch))
+    subscriptions.assignment.seek(A0, FetchPosition(5, epoch), is_valid=False)
+    subscriptions.assignment.validate_positions_of_new_leaders(cluster(leader_epoch))
 
-    assert FetchState.FETCHING is subscriptions.partitions[A0].state
+    assert FetchState.FETCHING is subscriptions.assignment.states[A0].state
 
 
 def test_what_was_fetched_is_useless_after_a_seek(subscriptions: SubscriptionState) -> None:
     subscriptions.assign([A0])
-    state = subscriptions.partitions[A0]
+    state = subscriptions.assignment.states[A0]
     before = state.jumps
-    subscriptions.seek(A0, FetchPosition(0))
+    subscriptions.assignment.seek(A0, FetchPosition(0))
     assert before < state.jumps
     before = state.jumps
-    subscriptions.seek(A0, FetchPosition(0))
+    subscriptions.assignment.seek(A0, FetchPosition(0))
     assert before < state.jumps
 
 
@@ -221,14 +219,14 @@ def test_last_record_handed_out_is_finished_when_the_next_is_asked_for(
     subscriptions: SubscriptionState,
 ) -> None:
     subscriptions.assign([A0])
-    subscriptions.seek(A0, FetchPosition(5))
-    state = subscriptions.partitions[A0]
+    subscriptions.assignment.seek(A0, FetchPosition(5))
+    state = subscriptions.assignment.states[A0]
     state.read_to(FetchPosition(6, 0))
 
-    assert {A0: FetchPosition(6, 0)} == subscriptions.positions()
-    assert {A0: FetchPosition(5)} == subscriptions.finished_positions()
+    assert {A0: FetchPosition(6, 0)} == subscriptions.assignment.positions()
+    assert {A0: FetchPosition(5)} == subscriptions.assignment.finished_positions()
     state.finish()
-    assert {A0: FetchPosition(6, 0)} == subscriptions.finished_positions()
+    assert {A0: FetchPosition(6, 0)} == subscriptions.assignment.finished_positions()
 
 
 # The replica nearby.
@@ -236,7 +234,7 @@ def test_last_record_handed_out_is_finished_when_the_next_is_asked_for(
 
 def test_replica_nearby_is_preferred_for_a_time(subscriptions: SubscriptionState) -> None:
     subscriptions.assign([A0])
-    state = subscriptions.partitions[A0]
+    state = subscriptions.assignment.states[A0]
     state.prefer_replica(2, until=10.0)
 
     assert 2 == state.preferred_replica(9.0)
@@ -248,9 +246,9 @@ def test_replica_nearby_is_preferred_for_a_time(subscriptions: SubscriptionState
 
 def test_replica_nearby_is_forgotten_with_the_leader(subscriptions: SubscriptionState) -> None:
     subscriptions.assign([A0])
-    subscriptions.seek(A0, FetchPosition(5))
-    state = subscriptions.partitions[A0]
+    subscriptions.assignment.seek(A0, FetchPosition(5))
+    state = subscriptions.assignment.states[A0]
     state.prefer_replica(2, until=10.0)
-    subscriptions.validate_positions_of_new_leaders(cluster(4))
+    subscriptions.assignment.validate_positions_of_new_leaders(cluster(4))
 
     assert state.preferred_replica(0.0) is None

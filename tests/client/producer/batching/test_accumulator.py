@@ -113,7 +113,7 @@ def test_a_topic_has_to_be_known() -> None:
         with pytest.raises(trio.WouldBlock):
             _ = records.append(topic, partition, 1000, None, b"x", (), 0.0)
 
-    records.queues.update(cluster(1, 1))
+    records.queues.topics.update(cluster(1, 1))
 
     assert append(records, b"x", 1).outcome.topic_partition == T1
 
@@ -122,7 +122,7 @@ def test_a_topic_that_vanished_is_not_known_until_it_comes_back() -> None:
     records = accumulator(ONE)
     add(records, b"before")
     elsewhere = cluster(1, topic="other")
-    records.queues.update(elsewhere)
+    records.queues.topics.update(elsewhere)
 
     assert not records.knows(TOPIC)
     with pytest.raises(trio.WouldBlock):

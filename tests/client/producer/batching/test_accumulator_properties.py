@@ -43,7 +43,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
         self.now = 0.0
         self.cluster = CLUSTERS[0]
         self.records = accumulator(
-            self.cluster, batch_bytes=400, buffer_bytes=BUFFER_BYTES, delivery_seconds=5.0
+            self.cluster, batch_bytes=400, buffer_bytes=BUFFER_BYTES, delivery_timeout_seconds=5.0
         )
         self.deliveries: dict[bytes, Delivery] = {}
         self.withdrawn: set[bytes] = set()
@@ -96,7 +96,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
     @rule(number=st.integers(0, len(CLUSTERS) - 1))
     def learn(self, number: int) -> None:
         self.cluster = CLUSTERS[number]
-        self.records.queues.update(self.cluster)
+        self.records.queues.topics.update(self.cluster)
 
     @rule()
     def flush(self) -> None:
@@ -124,14 +124,14 @@ class AccumulatorMachine(RuleBasedStateMachine):
         }
         assert check.nodes <= leaders
         for batch in batches:
-            self.records.queues.mute(batch.topic_partition)
+            self.records.queues.topics.mute(batch.topic_partition)
             self.in_flight.append(batch)
 
     @precondition(lambda self: self.in_flight)
     @rule(choice=st.integers(0, 10), fate=st.sampled_from(["written", "written", "again", "split"]))
     def answer(self, choice: int, fate: str) -> None:
         batch = self.in_flight.pop(choice % len(self.in_flight))
-        self.records.queues.unmute(batch.topic_partition)
+        self.records.queues.topics.unmute(batch.topic_partition)
         if fate == "again":
             self.records.queues.reenqueue(batch, self.now)
         elif fate == "split" and batch.record_count > 1:
@@ -150,7 +150,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
     @rule(choice=st.integers(0, 10))
     def refuse(self, choice: int) -> None:
         batch = self.in_flight.pop(choice % len(self.in_flight))
-        self.records.queues.unmute(batch.topic_partition)
+        self.records.queues.topics.unmute(batch.topic_partition)
         self.fail([batch])
 
     @rule(seconds=st.sampled_from([0.0, DELIVERY_SECONDS]))
@@ -181,7 +181,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
         for batch in self.in_flight:
             self.records.queues.reenqueue(batch, self.now)
         for partition in {each.topic_partition for each in self.in_flight}:
-            self.records.queues.unmute(partition)
+            self.records.queues.topics.unmute(partition)
         self.in_flight.clear()
         self.records.close()
         self.learn(0)

@@ -126,11 +126,11 @@ def test_partitions_take_turns() -> None:
     assert 1 == len(where(records.queues.drain(known, [2], 1000, 0.0)[2]))
 
     fill()
-    records.queues.mute(T1)
+    records.queues.topics.mute(T1)
 
     assert [T0, T2] == where(records.queues.drain(known, [1], 10**6, 0.0)[1])
 
-    records.queues.unmute(T1)
+    records.queues.topics.unmute(T1)
 
     assert [T1] == where(records.queues.drain(known, [1], 1000, 0.0)[1])
     assert {T0, T1, T2} == set(where(records.queues.drain(known, [1], 10**6, 0.0)[1]))
@@ -170,12 +170,12 @@ def test_a_muted_partition_waits() -> None:
     """K15: neither ready nor drained, until it is unmuted."""
     records = accumulator(ONE, linger_seconds=0.0)
     add(records, 0)
-    records.queues.mute(T0)
+    records.queues.topics.mute(T0)
 
     assert set() == records.queues.ready(ONE, 1.0).nodes
     assert [] == drained(records, ONE, 1.0)
 
-    records.queues.unmute(T0)
+    records.queues.topics.unmute(T0)
 
     assert {1} == records.queues.ready(ONE, 1.0).nodes
     assert [T0] == where(drained(records, ONE, 1.0))
@@ -275,14 +275,14 @@ def test_batches_with_numbers_are_sent_again_in_their_order() -> None:
 @pytest.mark.parametrize("seconds", [1.0, 2**31 / 1000])
 def test_a_batch_expires_so_long_after_its_beginning(*, is_muted: bool, seconds: float) -> None:
     """K14: muted or not, also with the longest ``delivery.timeout.ms``."""
-    records = accumulator(ONE, delivery_seconds=seconds)
+    records = accumulator(ONE, delivery_timeout_seconds=seconds)
 
     assert math.inf == records.queues.next_expiry
 
     add(records, 0, b"old", 1.0)
     add(records, 0, b"x" * 2000, 1.5)
     if is_muted:
-        records.queues.mute(T0)
+        records.queues.topics.mute(T0)
 
     assert 1.0 + seconds == records.queues.next_expiry
     assert [] == records.queues.expired(0.999 + seconds)
@@ -298,7 +298,7 @@ def test_a_batch_expires_so_long_after_its_beginning(*, is_muted: bool, seconds:
 
 def test_a_batch_expires_while_it_waits_to_be_sent_again() -> None:
     """K14: what counts is its beginning, not its last attempt."""
-    records = accumulator(ONE, delivery_seconds=1.0)
+    records = accumulator(ONE, delivery_timeout_seconds=1.0)
     add(records, 0)
     [batch] = drained(records, ONE, 0.9)
     records.queues.reenqueue(batch, 0.95)
@@ -309,7 +309,7 @@ def test_a_batch_expires_while_it_waits_to_be_sent_again() -> None:
 
 
 def test_records_that_come_after_an_expiry_begin_a_new_batch() -> None:
-    records = accumulator(ONE, delivery_seconds=1.0)
+    records = accumulator(ONE, delivery_timeout_seconds=1.0)
     _ = records.append(TOPIC, None, 1000, None, b"old", (), 0.0)
     [batch] = records.queues.expired(1.0)
     _ = records.append(TOPIC, None, 1000, None, b"new", (), 1.0)
@@ -319,7 +319,7 @@ def test_records_that_come_after_an_expiry_begin_a_new_batch() -> None:
 
 
 def test_batches_of_several_partitions_expire_at_once() -> None:
-    records = accumulator(THREE, delivery_seconds=1.0)
+    records = accumulator(THREE, delivery_timeout_seconds=1.0)
     for partition in range(3):
         add(records, partition)
 
@@ -332,7 +332,7 @@ def test_batches_of_several_partitions_expire_at_once() -> None:
 
 def test_a_batch_that_is_too_large_goes_in_parts() -> None:
     """K16: in their order, outside the pool, and the deliveries follow them."""
-    records = accumulator(ONE, batch_bytes=10_000, delivery_seconds=50.0)
+    records = accumulator(ONE, batch_bytes=10_000, delivery_timeout_seconds=50.0)
     deliveries = [append(records, 0, b"%03d" % number + b"x" * 97) for number in range(60)]
     later = append(records, 0, b"x" * 9000)
     [batch] = drained(records, ONE, 3.0)
@@ -398,7 +398,7 @@ def test_parts_are_split_again_until_each_has_one_record() -> None:
 
 
 def test_parts_expire_with_what_they_come_from() -> None:
-    records = accumulator(ONE, batch_bytes=10_000, delivery_seconds=1.0)
+    records = accumulator(ONE, batch_bytes=10_000, delivery_timeout_seconds=1.0)
     deliveries = [append(records, 0, b"%d" % number) for number in range(4)]
     [batch] = drained(records, ONE, 0.5)
     parts = records.queues.split_and_reenqueue(batch, 0.6)
@@ -455,10 +455,10 @@ def test_one_partition_is_asked_for_without_a_look_at_the_others() -> None:
     assert (2, 1.01) == records.queues.next_of(T2, 1.0)
     assert (NO_LEADER, math.inf) == records.queues.next_of(T0, 1.0)
 
-    records.queues.mute(T2)
+    records.queues.topics.mute(T2)
     assert (NO_LEADER, math.inf) == records.queues.next_of(T2, 1.0)
 
-    records.queues.unmute(T2)
+    records.queues.topics.unmute(T2)
     records.close()
     assert (2, 1.0) == records.queues.next_of(T2, 1.0)
 

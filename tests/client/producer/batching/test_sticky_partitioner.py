@@ -105,27 +105,27 @@ def test_a_partition_without_a_leader_is_left_out() -> None:
 
 def test_a_partition_whose_node_takes_nothing_is_left_out() -> None:
     """K17, D8: for longer than ``partitioner.availability.timeout.ms``, until it takes some."""
-    records = accumulator(FOUR, availability_seconds=1.0)
-    records.queues.update_node_latency(1, 0.0, can_drain=True)
-    records.queues.update_node_latency(2, 0.0, can_drain=True)
-    records.queues.update_node_latency(1, 1.0, can_drain=False)
+    records = accumulator(FOUR, availability_timeout_seconds=1.0)
+    records.queues.topics.update_node_latency(1, 0.0, can_drain=True)
+    records.queues.topics.update_node_latency(2, 0.0, can_drain=True)
+    records.queues.topics.update_node_latency(1, 1.0, can_drain=False)
 
     assert {0, 1, 2, 3} == set(add(records, 200))
 
-    records.queues.update_node_latency(1, 1.1, can_drain=False)
+    records.queues.topics.update_node_latency(1, 1.1, can_drain=False)
     add(records, 12)
 
     assert {2, 3} == set(add(records, 200))
 
-    records.queues.update_node_latency(1, 1.2, can_drain=True)
+    records.queues.topics.update_node_latency(1, 1.2, can_drain=True)
 
     assert {0, 1} < set(add(records, 400))
 
 
 def test_without_that_setting_no_node_is_left_out() -> None:
     records = accumulator(FOUR)
-    records.queues.update_node_latency(1, 0.0, can_drain=True)
-    records.queues.update_node_latency(1, 100.0, can_drain=False)
+    records.queues.topics.update_node_latency(1, 0.0, can_drain=True)
+    records.queues.topics.update_node_latency(1, 100.0, can_drain=False)
 
     assert {0, 1, 2, 3} == set(add(records, 200))
 
@@ -168,6 +168,6 @@ def test_a_topic_that_lost_partitions_gets_nothing_there() -> None:
     records = accumulator(FOUR)
     add(records, 100)
     fewer = cluster(1)
-    records.queues.update(fewer)
+    records.queues.topics.update(fewer)
 
     assert {0} == set(add(records, 100))

@@ -237,3 +237,11 @@ async def test_deliveries_wait_for_all_of_their_records_and_raise_nothing() -> N
     assert ["decided"] == found
     assert 2 == len(deliveries.failures())
     await deliveries.wait()
+
+
+def test_only_a_producer_creates_deliveries() -> None:
+    records = accumulator(ONE)
+    delivery = append(records)
+
+    with pytest.raises(TypeError, match="returned by the methods of a producer"):
+        _ = Delivery(None, delivery.outcome, 0, 0)

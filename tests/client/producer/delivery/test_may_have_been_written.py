@@ -205,7 +205,9 @@ async def test_delivery_timeout_says_whether_a_leader_may_have_the_record(
     network: MemoryNetwork,
     leaders: Leaders,
 ) -> None:
-    short = attrs.evolve(AT_ONCE, delivery_seconds=5.0, client=with_requests(timeout_seconds=60.0))
+    short = attrs.evolve(
+        AT_ONCE, delivery_timeout_seconds=5.0, client=with_requests(timeout_seconds=60.0)
+    )
     error = await failed(leaders, network, short, *[answer] * 1000)
 
     assert isinstance(error, DeliveryTimeoutError)
@@ -217,7 +219,7 @@ async def test_record_that_never_was_sent_was_not_written(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
     """Its partition had no leader until its time was over."""
-    short = attrs.evolve(AT_ONCE, delivery_seconds=5.0)
+    short = attrs.evolve(AT_ONCE, delivery_timeout_seconds=5.0)
     async with (
         leaders.listening(),
         open_producer(leaders.address, short, network=network) as producer,

@@ -32,7 +32,9 @@ from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork
 
 REFUSED = refusal(error_codes.TOPIC_AUTHORIZATION_FAILED)
-SHORT = attrs.evolve(AT_ONCE, delivery_seconds=5.0, client=with_requests(timeout_seconds=60.0))
+SHORT = attrs.evolve(
+    AT_ONCE, delivery_timeout_seconds=5.0, client=with_requests(timeout_seconds=60.0)
+)
 ONE_EACH = attrs.evolve(AT_ONCE, batch_bytes=0)
 TOGETHER = attrs.evolve(AT_ONCE, linger_seconds=0.01)
 T0 = TopicPartition("t", 0)

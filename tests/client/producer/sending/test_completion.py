@@ -31,7 +31,7 @@ async def test_delivery_timeout_ends_a_batch_in_flight_and_its_late_response_cha
 ) -> None:
     """D11: it is not sent again either."""
     settings = attrs.evolve(
-        AT_ONCE, delivery_seconds=20.0, client=with_requests(timeout_seconds=60.0)
+        AT_ONCE, delivery_timeout_seconds=20.0, client=with_requests(timeout_seconds=60.0)
     )
     async with (
         leaders.listening(),
@@ -64,7 +64,7 @@ async def test_delivery_timeout_reports_the_last_error(
 ) -> None:
     """D11, K14: a batch that waits to be sent again expires, too."""
     leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] * 1000
-    settings = attrs.evolve(AT_ONCE, delivery_seconds=5.0)
+    settings = attrs.evolve(AT_ONCE, delivery_timeout_seconds=5.0)
     async with (
         leaders.listening(),
         open_producer(leaders.address, settings, network=network) as producer,
@@ -83,7 +83,7 @@ async def test_several_partitions_may_expire_at_once(
     """D14: nobody is told of anything but its own."""
     leaders = Leaders(network, topics={"t": 3})
     settings = ProducerSettings(
-        linger_seconds=0.0, delivery_seconds=5.0, client=with_requests(timeout_seconds=60.0)
+        linger_seconds=0.0, delivery_timeout_seconds=5.0, client=with_requests(timeout_seconds=60.0)
     )
     async with (
         leaders.listening(),
@@ -111,7 +111,7 @@ async def test_who_hears_of_an_expiry_may_send_to_the_same_partition_at_once(
     settings = attrs.evolve(
         AT_ONCE,
         idempotence=False,
-        delivery_seconds=20.0,
+        delivery_timeout_seconds=20.0,
         buffer_bytes=40_000,
         client=with_requests(timeout_seconds=60.0, in_flight_max=1),
     )
@@ -146,7 +146,7 @@ async def test_with_guaranteed_order_an_expired_batch_holds_up_the_next_until_it
     settings = attrs.evolve(
         ONE_EACH,
         idempotence=False,
-        delivery_seconds=20.0,
+        delivery_timeout_seconds=20.0,
         client=with_requests(timeout_seconds=30.0, in_flight_max=1),
     )
     async with (
@@ -182,7 +182,7 @@ async def test_producer_with_nothing_to_do_does_not_spin(
 ) -> None:
     """D15, D16: nor does one that waits for a batch to expire (KAFKA-7311)."""
     steps = Steps()
-    settings = attrs.evolve(AT_ONCE, delivery_seconds=300.0)
+    settings = attrs.evolve(AT_ONCE, delivery_timeout_seconds=300.0)
     async with (
         leaders.listening(),
         open_producer(leaders.address, settings, network=network) as producer,
@@ -203,7 +203,7 @@ async def test_expiry_is_reported_once_however_long_its_request_stays(
 ) -> None:
     """D11: also while others expire after it."""
     settings = attrs.evolve(
-        ONE_EACH, delivery_seconds=10.0, client=with_requests(timeout_seconds=60.0)
+        ONE_EACH, delivery_timeout_seconds=10.0, client=with_requests(timeout_seconds=60.0)
     )
     told: list[Acknowledgement] = []
     async with (

@@ -305,7 +305,7 @@ async def test_records_without_a_key_avoid_a_node_that_takes_nothing(
     settings = attrs.evolve(
         ONE_EACH,
         idempotence=False,
-        partitioner_availability_seconds=1.0,
+        partitioner_availability_timeout_seconds=1.0,
         client=with_requests(in_flight_max=2),
     )
     async with (

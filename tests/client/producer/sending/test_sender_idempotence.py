@@ -136,7 +136,7 @@ async def test_batch_that_expired_on_its_way_raises_the_epoch(
 ) -> None:
     """D21: nobody knows whether it was written, and what follows is taken in either case."""
     settings = attrs.evolve(
-        AT_ONCE, delivery_seconds=20.0, client=with_requests(timeout_seconds=60.0)
+        AT_ONCE, delivery_timeout_seconds=20.0, client=with_requests(timeout_seconds=60.0)
     )
     async with (
         leaders.listening(),
@@ -338,7 +338,7 @@ async def test_batch_that_may_have_been_written_leaves_the_numbers_of_the_next_a
 ) -> None:
     """D20: the loop was held up, and its last request and its time are over at once."""
     settings = attrs.evolve(
-        ONE_EACH, delivery_seconds=12.0, client=with_requests(timeout_seconds=10.0)
+        ONE_EACH, delivery_timeout_seconds=12.0, client=with_requests(timeout_seconds=10.0)
     )
     node = leaders.nodes[1]
     async with (

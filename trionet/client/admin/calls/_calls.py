@@ -109,7 +109,7 @@ class Calls:
         """
         attempts = _Attempts(self._settings, self.nodes, self._rng)
         error: TrionetError | None = None
-        with trio.move_on_after(self._settings.api_seconds):
+        with trio.move_on_after(self._settings.api_timeout_seconds):
             while True:
                 try:
                     return await send()
@@ -192,7 +192,7 @@ class Calls:
         wanted = list(dict.fromkeys(keys))
         outcomes: dict[K, V | TrionetError | _Whole] = {}
         left = wanted
-        with trio.move_on_after(self._settings.api_seconds):
+        with trio.move_on_after(self._settings.api_timeout_seconds):
             await trio.lowlevel.checkpoint()  # even without items
             while left:
                 await self._round(left, lookup, send, outcomes, singly)
@@ -384,7 +384,8 @@ class _Attempts:
         if not isinstance(error, ApiError):
             what = self._nodes.problem() or what
         failure = CallTimedOutError(
-            f"no success within default.api.timeout.ms ({self._settings.api_seconds:g} s): {what}"
+            "no success within default.api.timeout.ms"
+            f" ({self._settings.api_timeout_seconds:g} s): {what}"
         )
         failure.__cause__ = error
         return failure

@@ -64,14 +64,6 @@ def id_bytes(text: str) -> bytes:
     return raw
 
 
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Group partition numbers by topic."""
-    found: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        found.setdefault(topic, []).append(partition)
-    return found
-
-
 def failures(topics: Iterable[Any]) -> dict[TopicPartition, TrionetError | None]:
     """Return the error of each partition in a response's topics; None for success."""
     found: dict[TopicPartition, TrionetError | None] = {}

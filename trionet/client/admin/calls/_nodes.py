@@ -145,7 +145,8 @@ class Nodes:
 
     def last_error(self) -> TrionetError | None:
         """Why one of the brokers cannot be reached; None if none is known to be unreachable."""
-        errors = map(self._client.connection_error, self._client.metadata.cluster.nodes.values())
+        nodes = self._client.metadata.cluster.nodes.values()
+        errors = (self._client.connection(each).error for each in nodes)
         return next((each for each in errors if each is not None), None)
 
     # Lookups for many items.

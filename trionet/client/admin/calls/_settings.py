@@ -33,7 +33,8 @@ class AdminSettings:
     Attributes:
         client: settings of the NetworkClient.
         controllers: controllers to use instead of brokers (``bootstrap.controllers``, KIP-919).
-        api_seconds: the timeout of a call, including its retries (``default.api.timeout.ms``).
+        api_timeout_seconds: the timeout of a call, including its retries
+            (``default.api.timeout.ms``).
         retries: the maximum number of retries (``retries``).
         retry: the backoff between retries (``retry.backoff.ms``, ``retry.backoff.max.ms``).
         unknown_topic_seconds: how long to retry after UNKNOWN_TOPIC_OR_PARTITION, since not all
@@ -43,7 +44,7 @@ class AdminSettings:
 
     client: ClientSettings = attrs.field(factory=lambda: ClientSettings(idle_seconds_max=300.0))
     controllers: tuple[str, ...] = ()
-    api_seconds: float = 60.0
+    api_timeout_seconds: float = 60.0
     retries: int = INT_MAX
     retry: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.1, 1.0))
     unknown_topic_seconds: float = 5.0
@@ -72,7 +73,7 @@ def admin_settings(
     settings = AdminSettings(
         client=client_settings(read, in_flight_max=_IN_FLIGHT_MAX, token_provider=token_provider),
         controllers=read.names("bootstrap.controllers"),
-        api_seconds=_api_seconds(read),
+        api_timeout_seconds=_api_timeout_seconds(read),
         retries=read.integer("retries"),
         retry=retry_backoff(read),
     )
@@ -80,7 +81,7 @@ def admin_settings(
     return settings
 
 
-def _api_seconds(config: ClientConfig) -> float:
+def _api_timeout_seconds(config: ClientConfig) -> float:
     """The timeout of a call, raised to ``request.timeout.ms`` if only that was set.
 
     (Kafka: KafkaAdminClient.configureDefaultApiTimeoutMs.)

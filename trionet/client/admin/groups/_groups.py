@@ -19,9 +19,9 @@ from ....protocol.messages.list_groups import ListGroupsRequest, ListGroupsRespo
 from ..._api_errors import api_error
 from ..._argument_checks import items, mapping, names
 from ..._node import Node
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import TopicPartition, by_topic
 from ..calls._calls import AdminCalls, Lookup, Results, SendTo
-from ..calls._conversions import by_topic, check, failure, failures, partitions_by_group
+from ..calls._conversions import check, failure, failures, partitions_by_group
 from ..calls._nodes import COORDINATOR_CODES
 from ._group_descriptions import (
     GroupDescription,

@@ -13,9 +13,9 @@ from ....protocol.messages import describe_share_group_offsets
 from ....protocol.messages import share_group_describe as share_groups
 from ..._argument_checks import mapping, names
 from ..._node import Node
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import TopicPartition, by_topic
 from ..calls._calls import AdminCalls, Lookup, Results, SendTo
-from ..calls._conversions import by_topic, check, failure, partitions_by_group
+from ..calls._conversions import check, failure, partitions_by_group
 from ..calls._nodes import COORDINATOR_CODES
 from ._group_descriptions import GroupDescription, describing, of_share_group
 

@@ -13,7 +13,7 @@ from ....errors import WireFormatError
 from ....protocol._wire import Chunk
 from ....protocol.messages import consumer_protocol_assignment as assignments
 from ....protocol.messages import consumer_protocol_subscription as subscriptions
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import TopicPartition, by_topic
 from ._assignor import MemberSubscription
 
 PROTOCOL_TYPE: Final = "consumer"
@@ -94,14 +94,6 @@ def decode_assignment(raw: bytes) -> list[TopicPartition]:
         for each in message.assigned_partitions
         for number in each.partitions
     ]
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Group the numbers of partitions by topic, in the order given."""
-    found: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        found.setdefault(topic, []).append(partition)
-    return found
 
 
 def _version(raw: bytes) -> int:

@@ -10,9 +10,8 @@ import struct
 from struct import Struct
 from typing import Final
 
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import TopicPartition, by_topic
 from ._assignor import NO_GENERATION
-from ._consumer_protocol import by_topic
 from ._ownership import Claim
 
 _SHORT: Final = Struct(">h")

@@ -56,7 +56,7 @@ class Commits:
         See :meth:`.CommittedOffsets.commit`.
         """
         if offsets is None:
-            offsets = _committable(self._subscription.positions())
+            offsets = _committable(self._subscription.assignment.positions())
         if not offsets:
             await trio.lowlevel.checkpoint()
             return
@@ -110,8 +110,8 @@ class Commits:
         return self._offsets.generation(as_member=self._subscription.is_group_managed)
 
     def _finished(self) -> dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]]:
-        states = self._subscription.partitions
-        finished = _committable(self._subscription.finished_positions())
+        states = self._subscription.assignment.states
+        finished = _committable(self._subscription.assignment.finished_positions())
         return {each: (states[each], offset) for each, offset in finished.items()}
 
 

@@ -21,8 +21,7 @@ from ....protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from ..._api_errors import api_error
-from ..._topic_partition import OffsetAndMetadata, TopicPartition
-from ..assignors._consumer_protocol import by_topic
+from ..._topic_partition import OffsetAndMetadata, TopicPartition, by_topic
 from ._classic_member import Generation
 from ._group_settings import GroupSettings
 

@@ -111,7 +111,7 @@ class RebalanceListenerInvoker:
 
     async def _call_given_up(self, partitions: frozenset[TopicPartition], are_lost: bool) -> None:
         # A partition that is assigned again has a new state, and is reported again.
-        states = self._subscription.partitions
+        states = self._subscription.assignment.states
         new = {
             each: states[each]
             for each in partitions

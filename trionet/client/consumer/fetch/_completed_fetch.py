@@ -1,4 +1,4 @@
-"""The fetched records of one partition from one response (Kafka: CompletedFetch).
+"""The fetched records of one partition from one response (Kafka: CompletedFetch, FetchConfig).
 
 Pure. When it arrives, only the headers of its batches are read; records are decoded when they are
 requested, in parts of limited size.
@@ -12,7 +12,9 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
-from ...._util._compiling import raise_from
+import attrs
+
+from ...._util._raising import raise_from
 from ....errors import CorruptRecordError, WireFormatError
 from ....protocol.messages.fetch import AbortedTransaction
 from ....protocol.records._batch import MAGIC, BatchHeader, check_crc, iter_batches
@@ -22,11 +24,34 @@ from ..records._chunk import Chunk, joined, sliced
 from ..state._partition_state import OFFSET_MAX, FetchPosition, PartitionState
 from ._decompressed_batch import DecompressedBatch
 from ._decompression import Decompression, decompressed_inline
-from ._fetch_settings import FetchSettings
 from ._transaction_filter import TransactionFilter
 
 #: Batches of more records are decoded in parts, so that the event loop is not blocked.
 DECODED_RECORDS_MAX: Final = 2000
+
+
+@attrs.frozen(kw_only=True)
+class FetchSettings:
+    """How records are fetched.
+
+    Attributes:
+        bytes_min: a node responds when it has this much (``fetch.min.bytes``).
+        bytes_max: the limit of one response, and of all fetched records (``fetch.max.bytes``).
+        partition_bytes_max: the limit of one partition in a response; no more is fetched of a
+            partition while this much of it waits to be handed out (``max.partition.fetch.bytes``).
+        wait_seconds: how long a node may wait for ``bytes_min`` (``fetch.max.wait.ms``).
+        is_read_committed: skip records of aborted and open transactions (``isolation.level``).
+        checks_crcs: verify the checksum of each batch (``check.crcs``).
+        rack: the rack of this consumer, to fetch from nearby (``client.rack``, KIP-392).
+    """
+
+    bytes_min: int = 1
+    bytes_max: int = 52_428_800
+    partition_bytes_max: int = 1_048_576
+    wait_seconds: float = 0.5
+    is_read_committed: bool = False
+    checks_crcs: bool = True
+    rack: str = ""
 
 
 class CompletedFetch:

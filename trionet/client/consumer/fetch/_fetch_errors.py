@@ -72,13 +72,13 @@ def _out_of_range(
 ) -> FetchErrorAction:
     if state.forget_replica() is not None:
         return FetchErrorAction()  # a follower may lag: ask the leader
-    if subscriptions.default_reset == NONE:
+    if subscriptions.assignment.default_reset == NONE:
         message = (
             f"offset {position.offset} of {name} is out of range, and auto.offset.reset is none;"
             " seek() to an existing offset"
         )
         return FetchErrorAction(error=OffsetOutOfRangeError(message, *name, position.offset))
-    subscriptions.request_reset(name)
+    subscriptions.assignment.request_reset(name)
     return FetchErrorAction()
 
 

@@ -40,7 +40,7 @@ from ..records._hooks import ConsumerHooks
 from ..state._partition_state import FetchPosition, PartitionState
 from ..state._pending_errors import PendingErrors
 from ..state._subscription_state import SubscriptionState
-from ._completed_fetch import CompletedFetch
+from ._completed_fetch import CompletedFetch, FetchSettings
 from ._counters import FetchCounters
 from ._decompression import Decompression
 from ._fetch_buffer import FetchBuffer
@@ -51,7 +51,6 @@ from ._fetch_session import (
     RequestedPartition,
     RequestedPartitions,
 )
-from ._fetch_settings import FetchSettings
 
 logger = logging.getLogger("trionet.client.consumer")
 
@@ -163,8 +162,9 @@ class Fetcher:
             elif self._client.ready(node):
                 self._fetch(node, partitions)
             else:
-                seconds = min(seconds, self._client.poll_delay(node) or math.inf)
-                self._errors.add_if_final(self._client.authentication_error(node))
+                connection = self._client.connection(node)
+                seconds = min(seconds, connection.poll_delay(now) or math.inf)
+                self._errors.add_if_final(connection.authentication_error)
         return seconds
 
     def _plan(
@@ -175,7 +175,7 @@ class Fetcher:
         alone: dict[Node, TopicPartition] = {}
         full: set[int] = set()
         seconds = math.inf
-        for name, state in self._subscriptions.partitions.items():
+        for name, state in self._subscriptions.assignment.states.items():
             if not state.is_fetchable or self._errors.has(name, state):
                 continue
             if state.retry_at > now:
@@ -302,7 +302,7 @@ class Fetcher:
         ends = self._buffer.ends()
         for name, data in found.items():
             each = asked[name]
-            if not each.is_current or self._subscriptions.state(name) is not each.state:
+            if not each.is_current or self._subscriptions.assignment.state(name) is not each.state:
                 continue
             before = ends[name][1] if name in ends else each.state.position
             if before is None or before.offset != each.position.offset:
@@ -350,7 +350,9 @@ class Fetcher:
             endpoints = body.node_endpoints
             nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in endpoints]
             self._client.metadata.update_leaders(leaders, nodes)
-            self._subscriptions.validate_positions_of_new_leaders(self._client.metadata.cluster)
+            self._subscriptions.assignment.validate_positions_of_new_leaders(
+                self._client.metadata.cluster
+            )
 
     def _fetched(
         self, name: TopicPartition, asked: PendingFetch, data: PartitionData, now: float
@@ -379,7 +381,7 @@ class Fetcher:
             self._errors.add_partition(name, state, error)
         else:
             self._buffer.add(fetch)
-            self._subscriptions.move_to_end(name)
+            self._subscriptions.assignment.move_to_end(name)
 
     def _handle_error(
         self, name: TopicPartition, asked: PendingFetch, data: PartitionData, now: float

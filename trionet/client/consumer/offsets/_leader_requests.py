@@ -114,8 +114,9 @@ class LeaderRequests:
             if self._client.ready(node):
                 found[node] = partitions
             else:
-                seconds = min(seconds, self._client.poll_delay(node) or math.inf)
-                self._errors.add_if_final(self._client.authentication_error(node))
+                connection = self._client.connection(node)
+                seconds = min(seconds, connection.poll_delay(trio.current_time()) or math.inf)
+                self._errors.add_if_final(connection.authentication_error)
         return Ready(found, seconds)
 
     def handle_response(

@@ -80,8 +80,8 @@ class OffsetReset:
         """Send requests for positions to reset. Returns the seconds until this is due again."""
         due: list[TopicPartition] = []
         seconds = math.inf
-        for name in self._subscriptions.to_reset(now):
-            state = self._subscriptions.partitions[name]
+        for name in self._subscriptions.assignment.to_reset(now):
+            state = self._subscriptions.assignment.states[name]
             if self._errors.has(name, state):
                 continue
             if state.strategy == NONE:
@@ -90,7 +90,7 @@ class OffsetReset:
                 due.append(name)
         if due:
             seconds = self._send_requests(due)
-        return min(seconds, self._subscriptions.seconds_to_retry(now))
+        return min(seconds, self._subscriptions.assignment.seconds_to_retry(now))
 
     def _send_requests(self, names: list[TopicPartition]) -> float:
         ready = self._requests.ready(names)
@@ -111,7 +111,7 @@ class OffsetReset:
         return ready.seconds
 
     def _mark_in_flight(self, name: TopicPartition) -> _InFlight:
-        state = self._subscriptions.partitions[name]
+        state = self._subscriptions.assignment.states[name]
         assert state.strategy is not None
         state.is_request_in_flight = True
         epoch = leader_epoch(self._client.metadata.cluster, name)
@@ -128,13 +128,15 @@ class OffsetReset:
         self, name: TopicPartition, in_flight: _InFlight, partition: ListOffsetsPartitionResponse
     ) -> None:
         if partition.offset == UNKNOWN_OFFSET:  # all records are older: begin at the end (KIP-1106)
-            self._subscriptions.request_reset(name, LATEST)
+            self._subscriptions.assignment.request_reset(name, LATEST)
             return
         logger.info(
             "resetting %s to offset %d (%s)", name, partition.offset, in_flight.strategy.name
         )
         in_flight.state.leader_epoch = max(in_flight.state.leader_epoch, in_flight.leader_epoch)
-        self._subscriptions.seek(name, FetchPosition(partition.offset, partition.leader_epoch))
+        self._subscriptions.assignment.seek(
+            name, FetchPosition(partition.offset, partition.leader_epoch)
+        )
 
 
 def _offsets(body: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsPartitionResponse]:

@@ -72,13 +72,13 @@ class PositionValidator:
         """Send requests for positions to validate. Returns the seconds until this is due again."""
         due = [
             each
-            for each in self._subscriptions.to_validate(now)
-            if not self._errors.has(each, self._subscriptions.partitions[each])
+            for each in self._subscriptions.assignment.to_validate(now)
+            if not self._errors.has(each, self._subscriptions.assignment.states[each])
         ]
         ready = self._requests.ready(due)
         for node, names in ready.leaders.items():
             self._send_requests(node, names)
-        return min(ready.seconds, self._subscriptions.seconds_to_retry(now))
+        return min(ready.seconds, self._subscriptions.assignment.seconds_to_retry(now))
 
     def _send_requests(self, node: Node, names: list[TopicPartition]) -> None:
         in_flight = {name: self._in_flight(name) for name in names}
@@ -109,7 +109,7 @@ class PositionValidator:
         )
 
     def _in_flight(self, name: TopicPartition) -> _InFlight:
-        state = self._subscriptions.partitions[name]
+        state = self._subscriptions.assignment.states[name]
         position = state.position
         assert position is not None
         epoch = leader_epoch(self._client.metadata.cluster, name)
@@ -130,14 +130,14 @@ class PositionValidator:
         is_unknown = _UNDEFINED in {partition.end_offset, partition.leader_epoch}
         if not is_unknown and partition.end_offset >= position.offset:
             in_flight.state.validated(in_flight.leader_epoch)
-            self._subscriptions.on_change()
+            self._subscriptions.assignment.on_change()
             return
-        if self._subscriptions.default_reset == NONE:
+        if self._subscriptions.assignment.default_reset == NONE:
             divergent = None if is_unknown else partition.end_offset
             self._errors.add_partition(name, in_flight.state, _truncated(name, position, divergent))
         elif is_unknown:
             logger.warning("%s has no records of epoch %d any more", name, position.epoch)
-            self._subscriptions.request_reset(name)
+            self._subscriptions.assignment.request_reset(name)
         else:
             logger.warning(
                 "%s was truncated: continuing at offset %d instead of %d",
@@ -146,7 +146,7 @@ class PositionValidator:
                 position.offset,
             )
             in_flight.state.leader_epoch = max(in_flight.state.leader_epoch, in_flight.leader_epoch)
-            self._subscriptions.seek(
+            self._subscriptions.assignment.seek(
                 name, FetchPosition(partition.end_offset, partition.leader_epoch)
             )
 

@@ -1,8 +1,8 @@
-"""The subscription of a consumer, its assignment, and its position in each partition.
+"""The subscription of a consumer, and the partitions that are assigned to it.
 
-(Kafka: SubscriptionState.) Pure: ``now`` is a parameter, in seconds of the loop's clock. Partitions
-are assigned by the user (:meth:`SubscriptionState.assign`) or by a group, for the topics that the
-user names (:meth:`SubscriptionState.subscribe`) or that match a pattern.
+(Kafka: SubscriptionState.) Pure. Partitions are assigned by the user
+(:meth:`SubscriptionState.assign`) or by a group, for the topics that the user names
+(:meth:`SubscriptionState.subscribe`) or that match a pattern.
 """
 
 # Compiled by mypyc.
@@ -10,13 +10,11 @@ user names (:meth:`SubscriptionState.subscribe`) or that match a pattern.
 from __future__ import annotations
 
 import enum
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 
 from ..._topic_partition import TopicPartition
-from ...metadata._cluster import Cluster
-from ._partition_state import FetchPosition, FetchState, PartitionState
+from ._assigned_partitions import AssignedPartitions
 from ._reset_strategy import ResetStrategy
 
 
@@ -30,32 +28,24 @@ class SubscriptionType(enum.Enum):
 
 
 class SubscriptionState:
-    """The subscription, the assignment and the positions.
-
-    More than 25 methods, as Kafka's class: every part of the consumer reads or changes this one
-    state, and splitting it would only add names for its parts.
+    """What is subscribed to, and what is assigned because of it.
 
     Args:
         default_reset: where to begin without an offset (``auto.offset.reset``).
 
     Attributes:
-        default_reset: as above.
         type: how partitions are assigned.
         topics: the topics of the subscription: the user's, or the last that matched the pattern.
         pattern: the pattern of topics; None without one.
-        assignment_id: counts the changes of the assignment.
-        on_change: called when a partition may have become fetchable, or stopped being so.
+        assignment: the assigned partitions, with the position in each.
     """
 
     def __init__(self, default_reset: ResetStrategy) -> None:
-        self.default_reset = default_reset
         self.type = SubscriptionType.NONE
         self.topics: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
-        self.assignment_id = 0
-        self.on_change: Callable[[], None] = _nobody
+        self.assignment = AssignedPartitions(default_reset)
         self._group_topics: frozenset[str] = frozenset()
-        self._partitions: dict[TopicPartition, PartitionState] = {}
 
     # The user's subscription.
 
@@ -102,14 +92,14 @@ class SubscriptionState:
             ValueError: topics or a pattern are subscribed to.
         """
         self._become(SubscriptionType.USER)
-        return self._set_assignment(partitions)
+        return self.assignment.replace(partitions)
 
     def unsubscribe(self) -> None:
         """Drop the subscription and the assignment."""
         self.type = SubscriptionType.NONE
         self.topics = self._group_topics = frozenset()
         self.pattern = None
-        self._set_assignment(())
+        self.assignment.replace(())
 
     def _become(self, type: SubscriptionType) -> None:
         if self.type not in {SubscriptionType.NONE, type}:
@@ -136,7 +126,7 @@ class SubscriptionState:
     def is_empty(self) -> bool:
         """Whether there is nothing to read."""
         if self.type is SubscriptionType.USER:
-            return not self._partitions
+            return not self.assignment.states
         return self.type is SubscriptionType.NONE
 
     # The group.
@@ -163,7 +153,7 @@ class SubscriptionState:
         """
         if not self.is_group_managed:
             raise ValueError("a group can assign partitions only to a subscribed consumer")
-        self._set_assignment(partitions)
+        self.assignment.replace(partitions)
 
     def fits_subscription(self, partitions: Iterable[TopicPartition]) -> bool:
         """Whether the current subscription includes the topics of all these partitions."""
@@ -171,165 +161,11 @@ class SubscriptionState:
             return all(self.matches(each.topic) for each in partitions)
         return all(each.topic in self.topics for each in partitions)
 
-    def mark_revocation_pending(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hand out nothing of these, which are about to be given up, while callbacks run."""
-        for each in partitions:
-            self._state(each).is_revocation_pending = True
-        self.on_change()
-
-    def _set_assignment(self, partitions: Iterable[TopicPartition]) -> bool:
-        wanted = dict.fromkeys(partitions)
-        if wanted.keys() == self._partitions.keys():
-            return False
-        for given_up in self._partitions.keys() - wanted.keys():
-            self._partitions[given_up].give_up()
-        self._partitions = {
-            each: self._partitions[each] if each in self._partitions else PartitionState()
-            for each in wanted
-        }
-        self.assignment_id += 1
-        self.on_change()
-        return True
-
-    # The assignment.
-
-    @property
-    def assigned(self) -> frozenset[TopicPartition]:
-        """The assigned partitions."""
-        return frozenset(self._partitions)
-
-    @property
-    def partitions(self) -> Mapping[TopicPartition, PartitionState]:
-        """The assigned partitions and their states, in the order in which they are fetched."""
-        return self._partitions
-
-    def is_assigned(self, partition: TopicPartition) -> bool:
-        return partition in self._partitions
-
-    def state(self, partition: TopicPartition) -> PartitionState | None:
-        """The state of an assigned partition; None for others."""
-        return self._partitions.get(partition)
-
-    def move_to_end(self, partition: TopicPartition) -> None:
-        """Fetch this partition last the next time, so that no other starves."""
-        state = self._partitions.pop(partition, None)
-        if state is not None:
-            self._partitions[partition] = state
-
     @property
     def metadata_topics(self) -> frozenset[str] | None:
         """The topics whose metadata are needed; None for all of them, to match a pattern."""
         if self.type is SubscriptionType.PATTERN:
             return None
         if self.type is SubscriptionType.USER:
-            return frozenset(each.topic for each in self._partitions)
+            return frozenset(each.topic for each in self.assignment.states)
         return self._group_topics | self.topics
-
-    def _state(self, partition: TopicPartition) -> PartitionState:
-        state = self._partitions.get(partition)
-        if state is None:
-            raise ValueError(f"{partition} is not assigned to this consumer")
-        return state
-
-    # Positions.
-
-    def position(self, partition: TopicPartition) -> FetchPosition | None:
-        """The position of the next record to be handed out; None if it is not known yet.
-
-        Raises:
-            ValueError: the partition is not assigned, as for the others.
-        """
-        return self._state(partition).position
-
-    def positions(self) -> dict[TopicPartition, FetchPosition]:
-        """The position after the last record handed out of each partition (Kafka: allConsumed)."""
-        found = ((each, state.position) for each, state in self._partitions.items())
-        return {each: position for each, position in found if position is not None}
-
-    def finished_positions(self) -> dict[TopicPartition, FetchPosition]:
-        """The position after the last finished record of each partition.
-
-        This is what may be auto-committed; see :attr:`.PartitionState.finished`.
-        """
-        found = ((each, state.finished) for each, state in self._partitions.items())
-        return {each: position for each, position in found if position is not None}
-
-    def seek(
-        self, partition: TopicPartition, position: FetchPosition, *, is_valid: bool = True
-    ) -> None:
-        """Continue at another position.
-
-        Args:
-            partition: an assigned one.
-            position: where to continue.
-            is_valid: the leader need not be asked whether it has the records before it. A committed
-                position with an epoch has to be validated.
-        """
-        self._state(partition).seek(position, is_valid=is_valid)
-        self.on_change()
-
-    def request_reset(
-        self, partition: TopicPartition, strategy: ResetStrategy | None = None
-    ) -> None:
-        """Continue where a strategy says (by default the configured one), once that is known."""
-        self._state(partition).request_reset(strategy or self.default_reset)
-        self.on_change()
-
-    def pause(self, partition: TopicPartition) -> None:
-        """Hand out and fetch nothing of it until :meth:`resume`."""
-        self._state(partition).is_paused = True
-        self.on_change()
-
-    def resume(self, partition: TopicPartition) -> None:
-        self._state(partition).is_paused = False
-        self.on_change()
-
-    @property
-    def paused(self) -> frozenset[TopicPartition]:
-        return frozenset(each for each, state in self._partitions.items() if state.is_paused)
-
-    # Positions to fetch, reset or validate.
-
-    def initializing(self) -> list[TopicPartition]:
-        """Partitions whose committed offset has to be fetched."""
-        return self._in_state(FetchState.INITIALIZING)
-
-    def has_all_positions(self) -> bool:
-        """Whether the position of every partition is known."""
-        return all(state.position is not None for state in self._partitions.values())
-
-    def to_reset(self, now: float) -> list[TopicPartition]:
-        """Partitions whose reset is due."""
-        return self._due(FetchState.AWAIT_RESET, now)
-
-    def to_validate(self, now: float) -> list[TopicPartition]:
-        """Partitions whose validation is due."""
-        return self._due(FetchState.AWAIT_VALIDATION, now)
-
-    def seconds_to_retry(self, now: float) -> float:
-        """The seconds until the backoff of a partition ends."""
-        waits = (state.retry_at - now for state in self._partitions.values())
-        return min((each for each in waits if each > 0), default=math.inf)
-
-    def validate_positions_of_new_leaders(self, cluster: Cluster) -> None:
-        """Have positions validated whose leaders have changed (KIP-320)."""
-        for partition, state in self._partitions.items():
-            topic = cluster.topics.get(partition.topic)
-            known = topic.partitions.get(partition.partition) if topic is not None else None
-            if known is not None and known.leader in cluster.nodes:
-                state.validate_for_leader(known.leader_epoch)
-
-    def _due(self, wanted: FetchState, now: float) -> list[TopicPartition]:
-        return [
-            each
-            for each in self._in_state(wanted)
-            if not self._partitions[each].is_request_in_flight
-            and self._partitions[each].retry_at <= now
-        ]
-
-    def _in_state(self, wanted: FetchState) -> list[TopicPartition]:
-        return [each for each, state in self._partitions.items() if state.state is wanted]
-
-
-def _nobody() -> None:
-    """Do nothing on a change."""

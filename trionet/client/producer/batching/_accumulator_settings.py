@@ -18,7 +18,7 @@ class AccumulatorSettings:
         buffer_bytes: the memory that all batches may take (``buffer.memory``).
         request_bytes_max: the largest record, and the most that one request carries
             (``max.request.size``).
-        delivery_seconds: how long a record may take from the creation of its batch to its
+        delivery_timeout_seconds: how long a record may take from the creation of its batch to its
             acknowledgement (``delivery.timeout.ms``).
         retry: the backoff before a batch is sent again (``retry.backoff.ms``,
             ``retry.backoff.max.ms``).
@@ -26,8 +26,8 @@ class AccumulatorSettings:
         level: see :func:`._codecs.compress` (``compression.gzip.level`` and its like).
         is_adaptive: records without a key prefer partitions with short queues
             (``partitioner.adaptive.partitioning.enable``, KIP-794).
-        availability_seconds: skip partitions whose leader has not accepted anything for this long;
-            0 for no limit (``partitioner.availability.timeout.ms``).
+        availability_timeout_seconds: skip partitions whose leader has accepted nothing for this
+            long; 0 for no limit (``partitioner.availability.timeout.ms``).
         ignores_keys: choose the partition of records with a key as if they had none
             (``partitioner.ignore.keys``).
     """
@@ -36,10 +36,10 @@ class AccumulatorSettings:
     linger_seconds: float = 0.005
     buffer_bytes: int = 32 * 1024 * 1024
     request_bytes_max: int = 1024 * 1024
-    delivery_seconds: float = 120.0
+    delivery_timeout_seconds: float = 120.0
     retry: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.1, 1.0))
     codec: int = 0
     level: int | None = None
     is_adaptive: bool = True
-    availability_seconds: float = 0.0
+    availability_timeout_seconds: float = 0.0
     ignores_keys: bool = False

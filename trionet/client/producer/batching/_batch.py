@@ -12,7 +12,7 @@ from ....protocol.records._batch import HEADER_SIZE, TRANSACTIONAL, Bytes, seal_
 from ....protocol.records._records import compressed_chunks
 from ....protocol.records._types import Headers, as_bytes
 from ..._topic_partition import TopicPartition
-from ..delivery._delivery import Delivery
+from ..delivery._delivery import Delivery, new_delivery
 from ..delivery._produce_request_result import ProduceRequestResult, maybe_written
 from ._record_columns import RecordColumns
 
@@ -159,12 +159,12 @@ class ProducerBatch:
             number: int = typed.count
             if not typed.append(timestamp, key, value, headers, self._size_max):
                 return None
-            return Delivery(self.outcome, number, timestamp)
+            return new_delivery(self.outcome, number, timestamp)
         builder = self._builder
         index = builder.count
         if not builder.append(timestamp, key, value, headers, self._size_max):
             return None
-        return Delivery(self.outcome, index, timestamp)
+        return new_delivery(self.outcome, index, timestamp)
 
     def append_columns(self, columns: RecordColumns, start: int, stop: int) -> int:
         """Append a range of records of columns, as long as they fit.

@@ -55,8 +55,8 @@ class Sequencing(Protocol):
 class BatchQueues:
     """The queues of batches, and the memory they hold.
 
-    More than 25 methods: each is one event in the life of a batch, and all of them have to keep the
-    same two indexes, of queued and of incomplete batches, consistent.
+    Each method is an event in the life of a batch. All of them keep the same two indexes, of queued
+    and of incomplete batches, consistent.
 
     Args:
         settings: sizes, limits and compression of batches.
@@ -65,7 +65,7 @@ class BatchQueues:
 
     Attributes:
         pool: the memory that batches take.
-        topics: the queues by topic.
+        topics: the queues by topic, and the leaders of their partitions.
     """
 
     def __init__(
@@ -83,21 +83,11 @@ class BatchQueues:
             rng,
             settings.batch_bytes,
             is_adaptive=settings.is_adaptive,
-            availability_seconds=settings.availability_seconds,
+            availability_timeout_seconds=settings.availability_timeout_seconds,
         )
         self._undrained: dict[PartitionQueue, None] = {}
         self._incomplete: dict[ProducerBatch, None] = {}
         self._flushes = 0
-
-    # The cluster's metadata.
-
-    def update(self, cluster: Cluster) -> None:
-        """Update the leaders of partitions; cheap if it is the same snapshot as before."""
-        self.topics.update(cluster)
-
-    def update_node_latency(self, node_id: int, now: float, *, can_drain: bool) -> None:
-        """Record that a node has batches, and whether it can accept a request now (KIP-794)."""
-        self.topics.update_node_latency(node_id, now, can_drain=can_drain)
 
     # Draining.
 
@@ -212,18 +202,6 @@ class BatchQueues:
         self._undrained[queue] = None
         self._incomplete[batch] = None
 
-    def mute(self, partition: TopicPartition) -> None:
-        """Send nothing to a partition until it is unmuted (``max.in.flight`` of 1)."""
-        queue = self.topics.queue(partition)
-        if queue is not None:
-            queue.is_muted = True
-
-    def unmute(self, partition: TopicPartition) -> None:
-        """Allow a partition to be sent to again."""
-        queue = self.topics.queue(partition)
-        if queue is not None:
-            queue.is_muted = False
-
     # Retries, expiry and deallocation.
 
     def reenqueue(self, batch: ProducerBatch, now: float) -> None:
@@ -262,7 +240,7 @@ class BatchQueues:
     def expired(self, now: float) -> list[ProducerBatch]:
         """Remove the queued batches that have exceeded ``delivery.timeout.ms``, muted or not."""
         # The same sum as in next_expiry: if rounding made them differ, the sender would spin.
-        seconds = self._settings.delivery_seconds
+        seconds = self._settings.delivery_timeout_seconds
         batches = [
             batch
             for queue in self._undrained
@@ -292,7 +270,7 @@ class BatchQueues:
         oldest = math.inf
         for queue in self._undrained:  # runs with each record: a generator takes longer
             oldest = min(oldest, queue.batches[0].created_at)
-        return oldest + self._settings.delivery_seconds
+        return oldest + self._settings.delivery_timeout_seconds
 
     def deallocate(self, batch: ProducerBatch) -> None:
         """Free the memory of a batch whose request is complete; a second call does nothing.

@@ -48,12 +48,12 @@ class ProducerTopics:
         rng: chooses partitions.
         batch_bytes: what a partition gets before another one is chosen (``batch.size``).
         is_adaptive: whether the choice prefers short queues.
-        availability_seconds: how long a node may accept nothing and still be chosen; 0 for no
-            limit.
+        availability_timeout_seconds: how long a node may accept nothing and still be chosen; 0 for
+            no limit.
     """
 
     __slots__ = (
-        "_availability_seconds",
+        "_availability_timeout_seconds",
         "_batch_bytes",
         "_by_name",
         "_cluster",
@@ -68,12 +68,12 @@ class ProducerTopics:
         batch_bytes: int,
         *,
         is_adaptive: bool,
-        availability_seconds: float,
+        availability_timeout_seconds: float,
     ) -> None:
         self._rng = rng
         self._batch_bytes = batch_bytes
         self._is_adaptive = is_adaptive
-        self._availability_seconds = availability_seconds
+        self._availability_timeout_seconds = availability_timeout_seconds
         self._cluster = Cluster()
         self._by_name: dict[str, TopicQueues] = {}
         self._latencies: dict[int, NodeLatency] = {}
@@ -109,6 +109,18 @@ class ProducerTopics:
             return None
         return topic.queues[partition.partition]
 
+    def mute(self, partition: TopicPartition) -> None:
+        """Send nothing to a partition until it is unmuted (``max.in.flight`` of 1)."""
+        queue = self.queue(partition)
+        if queue is not None:
+            queue.is_muted = True
+
+    def unmute(self, partition: TopicPartition) -> None:
+        """Allow a partition to be sent to again."""
+        queue = self.queue(partition)
+        if queue is not None:
+            queue.is_muted = False
+
     # Records without a key.
 
     def choose(self, topic: TopicQueues) -> PartitionQueue:
@@ -131,7 +143,7 @@ class ProducerTopics:
 
     def update_node_latency(self, node_id: int, now: float, *, can_drain: bool) -> None:
         """Record that a node has batches, and whether it can accept a request now (KIP-794)."""
-        if not self._availability_seconds:
+        if not self._availability_timeout_seconds:
             return
         latency = self._latencies.get(node_id)
         if latency is None:
@@ -142,5 +154,5 @@ class ProducerTopics:
         return frozenset(
             node_id
             for node_id, latency in self._latencies.items()
-            if latency.held_up_seconds > self._availability_seconds
+            if latency.held_up_seconds > self._availability_timeout_seconds
         )

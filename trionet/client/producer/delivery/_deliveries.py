@@ -9,7 +9,7 @@ from typing import overload
 
 import trio
 
-from ._delivery import Delivery, delivery_list
+from ._delivery import Delivery, delivery_list, new_delivery
 from ._produce_request_result import ProduceRequestResult
 
 
@@ -83,7 +83,7 @@ class Deliveries(Sequence[Delivery]):
         if not 0 <= number < len(self):
             raise IndexError(f"delivery index out of range; there are {len(self)} deliveries")
         outcome, index, start = self._spans[bisect_right(self._ends, number)]
-        return Delivery(outcome, index + number - start, self._timestamp(number))
+        return new_delivery(outcome, index + number - start, self._timestamp(number))
 
     def __iter__(self) -> Iterator[Delivery]:
         # Batch by batch: a generator function would double the cost of each delivery.
@@ -106,7 +106,7 @@ class Deliveries(Sequence[Delivery]):
                 offsets += range(first, first + count)
             else:
                 numbers = range(index, index + count)
-                offsets += [Delivery(outcome, each, 0).result().offset for each in numbers]
+                offsets += [new_delivery(outcome, each, 0).result().offset for each in numbers]
         return offsets
 
     def failures(self) -> list[tuple[int, Exception]]:
@@ -116,7 +116,7 @@ class Deliveries(Sequence[Delivery]):
             for (outcome, index, start), end in zip(self._spans, self._ends, strict=True)
             if not outcome.is_plain
             for place in range(end - start)
-            if (error := Delivery(outcome, index + place, 0).error) is not None
+            if (error := new_delivery(outcome, index + place, 0).error) is not None
         ]
 
     def __repr__(self) -> str:

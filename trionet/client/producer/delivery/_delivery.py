@@ -10,7 +10,7 @@ for.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Generator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, final
 
 import trio
 
@@ -52,10 +52,17 @@ def abandon(outcome: ProduceRequestResult, index: int) -> None:
     outcome.mark_seen(position)
 
 
+#: Admits the deliveries of this module. Compiled code creates no instance without ``__init__``.
+_KEY: Final = object()
+
+
+@final
 class Delivery:
     """The result of one record; awaiting it returns its :class:`RecordMetadata`, repeatedly.
 
-    Args:
+    Returned by :meth:`.Producer.send_nowait` and :meth:`.Producer.enqueue`.
+
+    Attributes:
         outcome: of its batch.
         index: the record's index in the batch.
         timestamp: the record's, in milliseconds.
@@ -63,7 +70,11 @@ class Delivery:
 
     __slots__ = ("index", "outcome", "timestamp")
 
-    def __init__(self, outcome: ProduceRequestResult, index: int, timestamp: int) -> None:
+    def __init__(
+        self, _key: object, outcome: ProduceRequestResult, index: int, timestamp: int
+    ) -> None:
+        if _key is not _KEY:
+            raise TypeError("deliveries are returned by the methods of a producer")
         self.outcome: ProduceRequestResult = outcome
         self.index: int = index
         self.timestamp: int = timestamp
@@ -156,6 +167,17 @@ class Delivery:
         return f"<Delivery to {self.outcome.topic_partition}, {state}>"
 
 
+def new_delivery(outcome: ProduceRequestResult, index: int, timestamp: int) -> Delivery:
+    """The delivery of a record.
+
+    Args:
+        outcome: of its batch.
+        index: the record's index in the batch.
+        timestamp: the record's, in milliseconds.
+    """
+    return Delivery(_KEY, outcome, index, timestamp)
+
+
 def delivery_list(
     outcome: ProduceRequestResult, index: int, start: int, end: int, timestamps: int | list[int]
 ) -> list[Delivery]:
@@ -175,6 +197,6 @@ def delivery_list(
     while number < end:
         if not isinstance(timestamps, int):
             timestamp = timestamps[number]
-        found.append(Delivery(outcome, first + number, timestamp))
+        found.append(Delivery(_KEY, outcome, first + number, timestamp))
         number += 1
     return found

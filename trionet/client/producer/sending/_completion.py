@@ -143,7 +143,7 @@ class Completion:
             self._in_flight[batch] = None
             self._expires_at = min(self._expires_at, self._expiry_of(batch))
             if self._keeps_order:
-                self._queues.mute(batch.topic_partition)
+                self._queues.topics.mute(batch.topic_partition)
 
     def _expiry_of(self, batch: ProducerBatch) -> float:
         return batch.created_at + self._limits.seconds
@@ -199,7 +199,7 @@ class Completion:
                 if partition.leader != NO_LEADER and partition.leader_epoch != UNKNOWN:
                     leaders[batch.topic_partition] = partition.leader, partition.leader_epoch
             if self._keeps_order:
-                self._queues.unmute(batch.topic_partition)
+                self._queues.topics.unmute(batch.topic_partition)
         if response.body is not None:
             self.counters.response_received(
                 response.latency_seconds, response.body.throttle_time_ms

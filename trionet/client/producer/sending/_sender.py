@@ -176,7 +176,7 @@ class Sender:
             return
         if at <= now:
             is_ready = self._client.ready(node)
-            self._queues.update_node_latency(leader, now, can_drain=is_ready)
+            self._queues.topics.update_node_latency(leader, now, can_drain=is_ready)
             if is_ready:
                 at = self._prepare(now)
                 if self.error is None:
@@ -185,7 +185,7 @@ class Sender:
                     self.send_now(now)
                     return
             else:
-                delay = self._client.poll_delay(node)
+                delay = self._client.connection(node).poll_delay(now)
                 # Without a delay it is connecting: a poll reports the result.
                 at = now + delay if delay > 0 else math.inf
         self._run_by(min(at, self._completion.expiry_of_new(now)))
@@ -241,7 +241,7 @@ class Sender:
 
     def statistics(self) -> ClientStatistics:
         """See :meth:`.Producer.statistics`."""
-        return self._client.statistics()
+        return self._client.metrics.statistics(self._clock())
 
     def connection_problem(self) -> str:
         """See :meth:`.Producer.connection_problem`."""
@@ -256,7 +256,7 @@ class Sender:
             return math.inf
         self._completion.expire(now)
         self._topics.expire(now)
-        self._queues.update(self._client.metadata.cluster)
+        self._queues.topics.update(self._client.metadata.cluster)
         next_at = math.inf
         while self._queues.has_undrained:
             nodes, next_at = self._ready_nodes(now)
@@ -284,10 +284,10 @@ class Sender:
         for node_id in check.nodes:
             node = cluster.nodes[node_id]
             is_ready = self._client.ready(node)
-            self._queues.update_node_latency(node_id, now, can_drain=is_ready)
+            self._queues.topics.update_node_latency(node_id, now, can_drain=is_ready)
             if is_ready:
                 nodes[node_id] = node
-            elif (delay := self._client.poll_delay(node)) > 0:
+            elif (delay := self._client.connection(node).poll_delay(now)) > 0:
                 next_at = min(next_at, now + delay)
         return nodes, next_at
 

@@ -1,0 +1,178 @@
+"""What a rebalance requires of the user's task, one step after another.
+
+(Kafka: ConsumerCoordinator.onJoinPrepare, onJoinComplete.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeAlias
+
+import trio
+
+from ..._topic_partition import TopicPartition
+from ..assignors import RebalanceProtocol
+from ..assignors._consumer_protocol import decode_assignment
+from ..state._subscription_state import SubscriptionState
+from ._classic_member import ClassicMember, Generation
+from ._commits import Commits
+from ._group_assignment import GroupAssignment
+from ._group_settings import GroupSettings
+from ._rebalance_callbacks import RebalanceListenerInvoker
+
+LOGGER: Final = logging.getLogger(__name__)
+
+Step: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class RebalanceSteps:
+    """The steps of a rebalance that are left to do in the user's task.
+
+    A queue, so that a cancelled step is the first of the next call, and a failed one does not lose
+    the others.
+
+    Args:
+        settings: of the group.
+        subscription: receives the assignment.
+        member: the consumer's membership.
+        assignment: encodes the member's subscription, and notes what it owns.
+        commits: commits what is finished before partitions are given up.
+        listeners: calls the user's callbacks.
+        join: called when everything before joining is done.
+        on_assigned: called when partitions have been assigned.
+
+    Attributes:
+        queue: the steps.
+    """
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        subscription: SubscriptionState,
+        member: ClassicMember,
+        assignment: GroupAssignment,
+        commits: Commits,
+        listeners: RebalanceListenerInvoker,
+        *,
+        join: Callable[[], object],
+        on_assigned: Callable[[], object],
+    ) -> None:
+        self.queue: deque[Step] = deque()
+        self._settings = settings
+        self._subscription = subscription
+        self._member = member
+        self._assignment = assignment
+        self._commits = commits
+        self._listeners = listeners
+        self._join_group = join
+        self._on_assigned = on_assigned
+        self._joined_topics: frozenset[str] | None = None
+
+    @property
+    def must_join(self) -> bool:
+        """Whether the member has to join (again)."""
+        if self._joined_topics not in {None, self._subscription.topics}:
+            return True
+        return self._member.rejoin_reason is not None
+
+    def protocols(self) -> list[tuple[str, bytes]]:
+        """What to put into JoinGroup: the subscription, for each assignor."""
+        self._joined_topics = self._subscription.topics
+        return self._assignment.protocols(
+            self._joined_topics, self._subscription.assignment.partitions
+        )
+
+    async def take(self) -> None:
+        """Take the first step.
+
+        Raises:
+            Exception: what a callback raised; the step counts as taken.
+
+        Cancellation: the next call takes the same step.
+        """
+        step = self.queue[0]
+        try:
+            await step()
+        except Exception:
+            self._finish(step)
+            raise
+        self._finish(step)
+
+    def _finish(self, step: Step) -> None:
+        # The step may have been dropped while it ran: leaving the group clears the queue.
+        if self.queue and self.queue[0] is step:
+            self.queue.popleft()
+
+    def clear(self) -> None:
+        """Drop all steps: the member has left the group."""
+        self.queue.clear()
+        self._joined_topics = None
+
+    def prepare(self) -> None:
+        """Queue the steps before joining (Kafka: onJoinPrepare)."""
+        assigned = self._subscription.assignment.partitions
+        if self._member.has_lost_generation:
+            if assigned:
+                self._log_rejoin("partitions were lost to other members", logging.WARNING)
+                self.queue.append(lambda: self._listeners.given_up(assigned, are_lost=True))
+                self.queue.append(self._assign_step(()))
+        else:
+            self._log_rejoin("rejoining", logging.INFO)
+            given_up = assigned
+            if self._assignment.protocol is RebalanceProtocol.COOPERATIVE:
+                topics = self._subscription.topics
+                given_up = frozenset(each for each in assigned if each.topic not in topics)
+            self.queue += [self._commits.commit_finished, *self._steps_to_give_up(given_up)]
+        self.queue.append(self._join)
+
+    def _log_rejoin(self, what: str, level: int) -> None:
+        reason = self._member.rejoin_reason or "the subscription has changed"
+        LOGGER.log(level, "group %s: %s: %s", self._settings.group_id, what, reason)
+
+    async def _join(self) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._join_group()
+
+    def complete(self, joined: Generation) -> None:
+        """Queue the steps after joining (Kafka: onJoinComplete); none for an outdated assignment.
+
+        Args:
+            joined: the generation that the member has joined.
+        """
+        if joined != self._member.generation:
+            self._member.request_rejoin("the member was removed before it got its assignment")
+            return
+        given = decode_assignment(self._member.assignment)
+        if not self._subscription.fits_subscription(given):
+            self._member.request_rejoin("the subscription has changed during the rebalance")
+            return
+        before = self._subscription.assignment.partitions
+        given_up = before - frozenset(given)
+        added = frozenset(given) - before
+        if given_up:
+            self.queue += [self._commits.commit_finished, *self._steps_to_give_up(given_up)]
+        self.queue.append(self._assign_step(given))
+        self.queue.append(lambda: self._listeners.assigned(added))
+        self._assignment.assigned(given, joined.id)
+        if given_up and self._assignment.protocol is RebalanceProtocol.COOPERATIVE:
+            # Other members get them in the next generation, when they are free (KIP-429).
+            self._member.request_rejoin("partitions were given up for other members")
+
+    def _steps_to_give_up(self, given_up: frozenset[TopicPartition]) -> list[Step]:
+        if not given_up:
+            return []
+        self._subscription.assignment.mark_revocation_pending(given_up)
+        return [
+            lambda: self._listeners.given_up(given_up, are_lost=False),
+            self._assign_step(self._subscription.assignment.partitions - given_up),
+        ]
+
+    def _assign_step(self, partitions: Iterable[TopicPartition]) -> Step:
+        async def assign() -> None:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            self._subscription.assign_from_group(partitions)
+            self._on_assigned()
+
+        return assign

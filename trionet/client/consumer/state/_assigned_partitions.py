@@ -1,0 +1,184 @@
+"""The partitions assigned to a consumer, and its position in each of them.
+
+(Kafka: PartitionStates, and the half of SubscriptionState that is about positions.) Pure: ``now``
+is a parameter, in seconds of the loop's clock.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+from ..._topic_partition import TopicPartition
+from ...metadata._cluster import Cluster
+from ._partition_state import FetchPosition, FetchState, PartitionState
+from ._reset_strategy import ResetStrategy
+
+
+class AssignedPartitions:
+    """The assigned partitions and their states.
+
+    Args:
+        default_reset: where to begin without an offset (``auto.offset.reset``).
+
+    Attributes:
+        default_reset: as above.
+        on_change: called when a partition may have become fetchable, or stopped being so.
+    """
+
+    def __init__(self, default_reset: ResetStrategy) -> None:
+        self.default_reset = default_reset
+        self.on_change: Callable[[], None] = _do_nothing
+        self._states: dict[TopicPartition, PartitionState] = {}
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """The assigned partitions."""
+        return frozenset(self._states)
+
+    @property
+    def states(self) -> Mapping[TopicPartition, PartitionState]:
+        """The assigned partitions and their states, in the order in which they are fetched."""
+        return self._states
+
+    def state(self, partition: TopicPartition) -> PartitionState | None:
+        """The state of an assigned partition; None for others."""
+        return self._states.get(partition)
+
+    def move_to_end(self, partition: TopicPartition) -> None:
+        """Fetch this partition last the next time, so that no other starves."""
+        state = self._states.pop(partition, None)
+        if state is not None:
+            self._states[partition] = state
+
+    def _state(self, partition: TopicPartition) -> PartitionState:
+        state = self._states.get(partition)
+        if state is None:
+            raise ValueError(f"{partition} is not assigned to this consumer")
+        return state
+
+    # Changes.
+
+    def replace(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Assign exactly these partitions; those assigned before keep their positions.
+
+        Returns:
+            Whether the assignment has changed.
+        """
+        wanted = dict.fromkeys(partitions)
+        if wanted.keys() == self._states.keys():
+            return False
+        for given_up in self._states.keys() - wanted.keys():
+            self._states[given_up].give_up()
+        self._states = {
+            each: self._states[each] if each in self._states else PartitionState()
+            for each in wanted
+        }
+        self.on_change()
+        return True
+
+    def mark_revocation_pending(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hand out nothing of these, which are about to be given up, while callbacks run."""
+        for each in partitions:
+            self._state(each).is_revocation_pending = True
+        self.on_change()
+
+    # Positions.
+
+    def position(self, partition: TopicPartition) -> FetchPosition | None:
+        """The position of the next record to be handed out; None if it is not known yet.
+
+        Raises:
+            ValueError: the partition is not assigned, as for the others.
+        """
+        return self._state(partition).position
+
+    def positions(self) -> dict[TopicPartition, FetchPosition]:
+        """The position after the last record handed out of each partition (Kafka: allConsumed)."""
+        found = ((each, state.position) for each, state in self._states.items())
+        return {each: position for each, position in found if position is not None}
+
+    def finished_positions(self) -> dict[TopicPartition, FetchPosition]:
+        """The position after the last finished record of each partition.
+
+        This is what may be auto-committed; see :attr:`.PartitionState.finished`.
+        """
+        found = ((each, state.finished) for each, state in self._states.items())
+        return {each: position for each, position in found if position is not None}
+
+    def seek(
+        self, partition: TopicPartition, position: FetchPosition, *, is_valid: bool = True
+    ) -> None:
+        """Continue at another position.
+
+        Args:
+            partition: an assigned one.
+            position: where to continue.
+            is_valid: the leader need not be asked whether it has the records before it. A committed
+                position with an epoch has to be validated.
+        """
+        self._state(partition).seek(position, is_valid=is_valid)
+        self.on_change()
+
+    def request_reset(
+        self, partition: TopicPartition, strategy: ResetStrategy | None = None
+    ) -> None:
+        """Continue where a strategy says (by default the configured one), once that is known."""
+        self._state(partition).request_reset(strategy or self.default_reset)
+        self.on_change()
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Hand out and fetch nothing of it until :meth:`resume`."""
+        self._state(partition).is_paused = True
+        self.on_change()
+
+    def resume(self, partition: TopicPartition) -> None:
+        self._state(partition).is_paused = False
+        self.on_change()
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        return frozenset(each for each, state in self._states.items() if state.is_paused)
+
+    # Positions to fetch, reset or validate.
+
+    def initializing(self) -> list[TopicPartition]:
+        """Partitions whose committed offset has to be fetched."""
+        return self._in_state(FetchState.INITIALIZING)
+
+    def to_reset(self, now: float) -> list[TopicPartition]:
+        """Partitions whose reset is due."""
+        return self._due(FetchState.AWAIT_RESET, now)
+
+    def to_validate(self, now: float) -> list[TopicPartition]:
+        """Partitions whose validation is due."""
+        return self._due(FetchState.AWAIT_VALIDATION, now)
+
+    def seconds_to_retry(self, now: float) -> float:
+        """The seconds until the backoff of a partition ends."""
+        waits = (state.retry_at - now for state in self._states.values())
+        return min((each for each in waits if each > 0), default=math.inf)
+
+    def validate_positions_of_new_leaders(self, cluster: Cluster) -> None:
+        """Have positions validated whose leaders have changed (KIP-320)."""
+        for partition, state in self._states.items():
+            topic = cluster.topics.get(partition.topic)
+            known = topic.partitions.get(partition.partition) if topic is not None else None
+            if known is not None and known.leader in cluster.nodes:
+                state.validate_for_leader(known.leader_epoch)
+
+    def _due(self, wanted: FetchState, now: float) -> list[TopicPartition]:
+        return [
+            each
+            for each in self._in_state(wanted)
+            if not self._states[each].is_request_in_flight and self._states[each].retry_at <= now
+        ]
+
+    def _in_state(self, wanted: FetchState) -> list[TopicPartition]:
+        return [each for each, state in self._states.items() if state.state is wanted]
+
+
+def _do_nothing() -> None:
+    """The default of :attr:`AssignedPartitions.on_change`."""
