@@ -57,7 +57,7 @@ async def handle(
     if call.is_long:  # members may have joined during the pauses
         in_use = subscribed_topics(group)
         due = {} if in_use is None else {each: None for each in due if each[0] not in in_use}
-    broker.groups.delete_offsets(
+    broker.groups.offsets.delete(
         request.group_id,
         due,
         lambda code: call.respond(
