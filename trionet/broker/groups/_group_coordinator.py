@@ -32,10 +32,11 @@ from ...net._network import SYSTEM
 from ...protocol import error_codes
 from ..config._broker_config import BrokerConfig
 from ..storage._database import DatabaseError
+from ..storage._storage_errors import commit_error
 from ._committed_offsets import CommittedOffset, Partition, expired
 from ._group import Group, subscribed_topics
 from ._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
-from ._group_offsets import GroupOffsets, storage_error
+from ._group_offsets import GroupOffsets
 from ._group_record import record_bytes
 from ._group_state import GroupSettings, GroupState
 from ._group_store import GroupStore, put_group, remove_group
@@ -325,7 +326,7 @@ class GroupCoordinator:
             else:
                 group.state = GroupState.EMPTY
             self.on_change()
-            done(storage_error(error))
+            done(commit_error(error))
 
         self._store.write(remove_group(group.id), stored)
 
@@ -385,7 +386,7 @@ class GroupCoordinator:
         snapshot_now = snapshot(group, self._now_ms())
 
         def stored(error: DatabaseError | None, error_code: int = error_codes.NONE) -> None:
-            note_stored(error_code or storage_error(error), trio.current_time())
+            note_stored(error_code or commit_error(error), trio.current_time())
             if self.groups.get(group.id) is group:
                 self._settle(group)
             else:

@@ -1,15 +1,15 @@
 """The committed offsets of the groups that a node coordinates: each change is stored, then applied.
 
-(Kafka: OffsetMetadataManager.) Which member may commit is the group's decision; here, offsets belong
-to a group id.
+(Kafka: OffsetMetadataManager.) Which member may commit is the group's decision; here, offsets
+belong to a group id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ...protocol import error_codes
 from ..storage._database import DatabaseError
+from ..storage._storage_errors import commit_error
 from ._committed_offsets import CommittedOffset, Partition
 from ._group_store import GroupStore, put_offsets, remove_offsets
 
@@ -31,7 +31,7 @@ class GroupOffsets:
         return self._store.offsets.of(group_id)
 
     def is_committing(self, group_id: str) -> bool:
-        """Whether a commit of the group is being stored, so that its offsets are about to change."""
+        """Whether a commit of the group is being stored: its offsets are about to change."""
         return bool(self._store.commits[group_id])
 
     def put(
@@ -50,7 +50,7 @@ class GroupOffsets:
             if error is None:
                 self._store.offsets.put(group_id, offsets)
             self._changed()
-            done(storage_error(error))
+            done(commit_error(error))
 
         commits[group_id] += 1
         self._store.write(put_offsets(group_id, offsets), stored)
@@ -65,12 +65,6 @@ class GroupOffsets:
             if error is None:
                 self._store.offsets.remove(group_id, dropped)
             self._changed()
-            done(storage_error(error))
+            done(commit_error(error))
 
         self._store.write(remove_offsets(group_id, dropped), stored)
-
-
-def storage_error(error: DatabaseError | None) -> int:
-    """The error code for clients after a write."""
-    # Clients retry this one; consumers do not expect KAFKA_STORAGE_ERROR from a commit.
-    return error_codes.NONE if error is None else error_codes.COORDINATOR_NOT_AVAILABLE

@@ -1,8 +1,9 @@
-"""The states of a classic group, and the settings of all groups."""
+"""The states of a classic group, the deadline of its joins, and the settings of all groups."""
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 
 import attrs
@@ -32,3 +33,52 @@ class GroupSettings:
     initial_delay: float
     members_max: int
     make_member_id: Callable[[str], str]
+
+
+class JoinPhase:
+    """The deadline of a group's PREPARING state, and its extensions.
+
+    Args:
+        delay: ``group.initial.rebalance.delay.ms``, in seconds.
+
+    Attributes:
+        ends_at: when the next generation starts without members that have not joined; infinite
+            outside PREPARING.
+        is_initial: the group was empty, so that its other members are unknown.
+    """
+
+    def __init__(self, delay: float) -> None:
+        self.ends_at = math.inf
+        self.is_initial = False
+        self._delay = delay
+        self._remaining = 0.0
+        self._more_came = False
+
+    def begin(self, seconds: float, now: float) -> None:
+        """Wait for the known members, for the longest of their rebalance timeouts."""
+        self.is_initial = False
+        self.ends_at = now + seconds
+
+    def begin_initial(self, seconds: float, now: float) -> None:
+        """Wait for unknown members: for one delay, or more while new ones join (KIP-134)."""
+        self.is_initial = True
+        self.ends_at = now + self._delay
+        self._remaining = max(seconds - self._delay, 0.0)
+        self._more_came = False
+
+    def note_new_member(self) -> None:
+        self._more_came = True
+
+    def extend(self, now: float) -> bool:
+        """At the deadline: extend it by another delay if members joined in this one, else False."""
+        if not (self.is_initial and self._more_came and self._remaining):
+            return False
+        delay = min(self._delay, self._remaining)
+        self._remaining -= delay
+        self._more_came = False
+        self.ends_at = now + delay
+        return True
+
+    def end(self) -> None:
+        self.is_initial = False
+        self.ends_at = math.inf

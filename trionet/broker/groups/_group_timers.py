@@ -24,7 +24,7 @@ class GroupTimers:
         self._sleep = trio.CancelScope()
 
     def schedule(self, group_id: str, at: float) -> None:
-        """Set a group's timer, unless it is suspended, or set to the same time or an earlier one."""
+        """Set a group's timer, unless it is suspended, or set to this time or an earlier one."""
         if group_id not in self._suspended and at < self.scheduled.get(group_id, math.inf):
             self.scheduled[group_id] = at
             heapq.heappush(self.heap, (at, group_id))

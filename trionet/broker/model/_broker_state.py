@@ -17,8 +17,8 @@ from ...protocol import error_codes
 from ..config._dynamic_config import DynamicConfig
 from ..groups._group_coordinator import GroupCoordinator
 from ..log import Log
-from ._broker_registration import BrokerRegistration
 from ._cluster import Cluster
+from ._elections import BrokerRegistration
 from ._fetch_sessions import FetchSessionCache
 from ._leadership import PartitionRegistration
 from ._request_log_topic import RequestLogTopic
