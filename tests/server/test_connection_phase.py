@@ -115,7 +115,9 @@ async def test_a_request_goes_through_its_phases(rig: Selecting) -> None:
     channel = connected(rig)
     selector: Selector = rig.selector
     recording = Recording(None, LoopFaults(logging.LoggerAdapter(logging.getLogger("test"))))
-    responses = ResponseQueue(RequestChannel(1), 0, listener(), selector, recording, lambda: None)
+    responses = ResponseQueue(
+        RequestChannel(1), 0, listener(), selector, recording, lambda may_poll: None
+    )
     request = Request(responses, channel, b"payload", RequestTimes("Echo"), 1000)
     channel.attachment.request = request
     found = [phase_of(channel, selector)]

@@ -172,7 +172,7 @@ class GroupRig:
         """Let time pass; the group is woken whenever it wants to be."""
         until = self.now + seconds
         for _ in range(_WAKES_MAX):
-            if self.group.wake_at > until:
+            if self.group.timeouts.wake_at > until:
                 self.now = until
                 return
             self.wake()
@@ -180,7 +180,7 @@ class GroupRig:
 
     def wake(self) -> None:
         """Let as much time pass as the group sleeps."""
-        self.now = max(self.now, self.group.wake_at)
+        self.now = max(self.now, self.group.timeouts.wake_at)
         self.group.expire(self.now)
         self.settle()
 

@@ -63,7 +63,7 @@ def _check_segment(segment: Segment) -> None:
         if header.max_timestamp > newest:
             newest, newest_offset = header.max_timestamp, header.last_offset
             rising[newest] = newest_offset - base_offset
-    assert (newest, newest_offset) == (segment.max_timestamp, segment.max_timestamp_offset), segment
+    assert (newest, newest_offset) == segment.newest, segment
     timestamps, offsets = segment.time_index._columns
     for timestamp, offset in zip(timestamps, offsets[: len(timestamps)], strict=True):
         assert rising[timestamp] == offset, (segment, timestamp, offset)

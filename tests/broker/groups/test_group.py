@@ -31,7 +31,7 @@ def test_a_new_group_is_empty_and_wants_nothing(rig: GroupRig) -> None:
         group.protocol_type,
         group.protocol_name,
     )
-    assert (float("inf"), True, []) == (group.wake_at, group.is_stored, group.outbox)
+    assert (float("inf"), True, []) == (group.timeouts.wake_at, group.is_stored, group.outbox)
     assert [] == rig.members
 
 

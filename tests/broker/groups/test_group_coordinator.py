@@ -314,7 +314,7 @@ async def test_a_group_that_no_node_coordinates_is_woken_by_no_write(
         joined = await it.join(session=10.0).answer()
         it.sync(joined, {joined.member_id: b"assigned"})
         it.coordinator.hand_over(lambda _: None)
-        await it.coordinator.flush()
+        await it.coordinator._store.flush()
 
         assert {} == it.coordinator._timers.scheduled
 
@@ -327,7 +327,7 @@ async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_ti
         synced = it.sync(joined, {joined.member_id: b"assigned"})
         other = GroupCoordinator(BrokerConfig.from_settings({}), it.coordinator._store, virtual_ms)
         it.coordinator.hand_over(lambda _: other)
-        await it.coordinator.flush()
+        await it.coordinator._store.flush()
 
         assert SyncGroupResult(error_codes.NOT_COORDINATOR) == await synced.answer()
         assert {} == it.coordinator._timers.scheduled

@@ -99,7 +99,7 @@ async def test_a_commit_of_nothing_is_checked_and_is_no_write() -> None:
 
 def drop(it: Coordinating, *partitions: tuple[str, int]) -> Asked[int]:
     asked = Asked[int]()
-    it.coordinator.delete_offsets("g", partitions, asked)
+    it.coordinator.offsets.delete("g", partitions, asked)
     return asked
 
 

@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> str:
 async def expire(it: Coordinating) -> None:
     """One round, with a retention of a day."""
     it.coordinator.expire_offsets(DAY_MS)
-    await it.coordinator.flush()
+    await it.coordinator._store.flush()
 
 
 async def test_a_member_goes_on_where_it_was(path: str) -> None:
@@ -99,7 +99,7 @@ async def test_the_retention_goes_on_while_the_broker_is_down(path: str) -> None
         caller = Caller(answer.member_id, None, answer.generation)
         await it.commit(("t", 0, 5), caller=caller).answer()
         it.coordinator.leave("g", [(answer.member_id, None)])
-        await it.coordinator.flush()
+        await it.coordinator._store.flush()
 
     # Two seconds are more than this test takes.
     async with coordinating(path, now_ms=lambda: EPOCH_MS + DAY_MS - 2000) as it:
@@ -116,7 +116,7 @@ async def test_a_clock_that_was_set_back_makes_nothing_old(path: str) -> None:
         caller = Caller(answer.member_id, None, answer.generation)
         await it.commit(("t", 0, 5), caller=caller).answer()
         it.coordinator.leave("g", [(answer.member_id, None)])
-        await it.coordinator.flush()
+        await it.coordinator._store.flush()
 
     async with coordinating(path, now_ms=lambda: EPOCH_MS - 10 * DAY_MS) as it:
         await expire(it)
@@ -129,7 +129,7 @@ async def test_a_group_that_all_have_left_goes_on_counting(path: str) -> None:
         caller = Caller(answer.member_id, None, answer.generation)
         await it.commit(("t", 0, 5), caller=caller).answer()
         it.coordinator.leave("g", [(answer.member_id, None)])
-        await it.coordinator.flush()
+        await it.coordinator._store.flush()
 
     async with coordinating(path) as it:
         assert GroupState.EMPTY is it.state()

@@ -274,7 +274,7 @@ class Groups(RuleBasedStateMachine):
 
     @rule(id=st.sampled_from(["nobody", "c-1"]), instance=st.sampled_from([None, "i"]))
     def a_stranger_calls(self, id: str, instance: str | None) -> None:
-        if id in self.rig.members or id in self.rig.group._pending:
+        if id in self.rig.members or id in self.rig.group.members.pending:
             return
         before = self.fingerprint()
         refused = {UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED}
@@ -330,7 +330,7 @@ class Groups(RuleBasedStateMachine):
                 (member.id, member.expires_at, member.is_joining, member.is_syncing)
                 for member in group.members
             ],
-            dict(group._pending),
+            dict(group.members.pending),
         )
 
     # What always holds.
@@ -388,16 +388,16 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def it_wakes_before_anything_is_due(self) -> None:
-        group = self.rig.group
-        due = [group._joining.ends_at, group._sync_ends_at, *group._pending.values()]
+        group, timeouts = self.rig.group, self.rig.group.timeouts
+        due = [timeouts.joining.ends_at, timeouts.sync_ends_at, *group.members.pending.values()]
         for member in group.members:
             is_answered = not (member.is_joining or member.is_syncing)
             if is_answered or member.is_new:
                 due.append(member.expires_at)
-        assert group.wake_at <= min(due)
-        assert math.isfinite(group.wake_at) or group.state is GroupState.EMPTY
+        assert timeouts.wake_at <= min(due)
+        assert math.isfinite(timeouts.wake_at) or group.state is GroupState.EMPTY
         if group.state is GroupState.PREPARING:
-            assert math.isfinite(group._joining.ends_at)
+            assert math.isfinite(timeouts.joining.ends_at)
 
     # What comes of it in the end.
 
@@ -430,8 +430,8 @@ class Groups(RuleBasedStateMachine):
     def silence_empties_the_group(self) -> None:
         self.rig.pass_time(LONGEST_WAIT + SESSION + REBALANCE)
 
-        assert (GroupState.EMPTY, math.inf) == (self.rig.state, self.rig.group.wake_at)
-        assert not self.rig.group.pending
+        assert (GroupState.EMPTY, math.inf) == (self.rig.state, self.rig.group.timeouts.wake_at)
+        assert not self.rig.group.members.pending
         self.whoever_waits_will_be_answered()
         assert [] == self.replies
 

@@ -26,7 +26,7 @@ def test_who_is_to_know_its_id_is_given_one_first(rig: GroupRig) -> None:
 
     assert id == "c-1"
     assert (GroupState.EMPTY, []) == (rig.state, rig.members)
-    assert rig.group.pending
+    assert rig.group.members.pending
 
 
 def test_with_that_id_it_becomes_a_member(rig: GroupRig) -> None:
@@ -35,7 +35,7 @@ def test_with_that_id_it_becomes_a_member(rig: GroupRig) -> None:
     reply = rig.join(id, must_know_id=True)
 
     assert [id] == rig.gather(reply) == rig.members
-    assert not rig.group.pending
+    assert not rig.group.members.pending
 
 
 def test_a_static_member_needs_no_id(rig: GroupRig) -> None:

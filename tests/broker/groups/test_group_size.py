@@ -76,7 +76,7 @@ def test_an_id_that_found_no_room_is_not_waited_for(rig: GroupRig) -> None:
     assert GROUP_MAX_SIZE_REACHED == rig.join(ids[1]).error_code
 
     assert [0, 0] == [reply.error_code for reply in replies]
-    assert not rig.group.pending
+    assert not rig.group.members.pending
 
 
 def grown(members_max: int) -> tuple[GroupRig, list[str]]:

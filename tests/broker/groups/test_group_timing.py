@@ -302,7 +302,7 @@ def test_a_first_call_that_waits_too_long_is_over() -> None:
 
     reply = rig.join()
 
-    assert rig.group.wake_at <= rig.now + NEW_MEMBER_SECONDS_MAX
+    assert rig.group.timeouts.wake_at <= rig.now + NEW_MEMBER_SECONDS_MAX
     rig.pass_time(NEW_MEMBER_SECONDS_MAX)
 
     assert (error_codes.UNKNOWN_MEMBER_ID, []) == (reply.error_code, rig.members)
@@ -357,7 +357,7 @@ def test_a_group_that_waits_for_assignments_wakes_when_they_are_due() -> None:
 
     rig.join(session=1000.0, rebalance=20.0)
 
-    assert (COMPLETING, rig.now + 20) == (rig.state, rig.group.wake_at)
+    assert (COMPLETING, rig.now + 20) == (rig.state, rig.group.timeouts.wake_at)
 
 
 def test_a_leader_that_gives_no_assignments_is_dropped(rig: GroupRig) -> None:
@@ -400,13 +400,13 @@ def test_the_time_to_ask_is_counted_anew_in_each_generation(rig: GroupRig) -> No
 
 def test_a_group_says_when_it_wants_to_be_woken(rig: GroupRig) -> None:
     rig.join()
-    assert rig.now + DELAY == rig.group.wake_at
+    assert rig.now + DELAY == rig.group.timeouts.wake_at
     rig.wake()
-    assert rig.now + 10 == rig.group.wake_at
+    assert rig.now + 10 == rig.group.timeouts.wake_at
 
 
 def test_an_empty_group_sleeps_for_ever(rig: GroupRig) -> None:
     rig.leave(*rig.stable())
     rig.pass_time(1000)
 
-    assert float("inf") == rig.group.wake_at
+    assert float("inf") == rig.group.timeouts.wake_at

@@ -77,7 +77,7 @@ def test_members_go_on_as_if_nothing_had_happened(rig: GroupRig) -> None:
 def test_they_have_their_session_to_be_heard_of(rig: GroupRig) -> None:
     leader, follower = rig.stable(2, session=10.0, rebalance=1000.0)
     rig.restart()
-    assert rig.now + 10 == rig.group.wake_at
+    assert rig.now + 10 == rig.group.timeouts.wake_at
 
     rig.pass_time(9.9)
     rig.heartbeat(leader)

@@ -11,6 +11,7 @@ import errno
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import attrs
 import pytest
@@ -26,6 +27,7 @@ from trionet.broker.log import (
     LogConfig,
     MemoryDirectory,
 )
+from trionet.broker.log.segments._segment import Segment
 from trionet.errors import ApiError
 from trionet.protocol.records._batch import iter_batches
 
@@ -160,3 +162,79 @@ async def test_exception_at_each_line_leaves_all_of_an_append_or_nothing(
         )
         assert kept == stored(again), lines
         check_agreement(again)
+
+
+class Watched(Segment):
+    """A segment whose values that readers take are recorded, and may be refused.
+
+    Attributes:
+        seen: the names and values that were set.
+        refused: the name that raises instead.
+    """
+
+    __slots__ = ()
+    seen: ClassVar[list[tuple[str, int]]] = []
+    refused: ClassVar[str] = ""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == self.refused:
+            raise MemoryError(name)
+        super().__setattr__(name, value)
+        if name in {"size", "end_offset"}:
+            assert isinstance(value, int)
+            self.seen.append((name, value))
+
+
+@pytest.fixture
+def watched() -> Iterator[Callable[[Log], type[Watched]]]:
+    def watch(log: Log) -> type[Watched]:
+        log._segments.all[-1].__class__ = Watched
+        return Watched
+
+    Watched.seen.clear()
+    yield watch
+    Watched.refused = ""
+
+
+@pytest.mark.interpreted
+def test_what_a_thread_may_have_seen_is_not_taken_back(
+    watched: Callable[[Log], type[Watched]],
+) -> None:
+    # A reader takes the size first. If an undone append lowered it or the end offset, a reader
+    # could have the size from before and the end offset from after.
+    was_interrupted, lines = True, 0
+    while was_interrupted:
+        log = Log.open(MemoryDirectory(is_virtual=True), LogConfig(), now_ms=NOW)
+        log.append(ONE, NOW)
+        seen = watched(log).seen
+        seen.clear()
+        was_interrupted = interrupted_append(log, ONE, lines, KeyboardInterrupt())
+        log.append(ONE, NOW)
+        lines += 1
+
+        for name, first in {"size": SIZE, "end_offset": 1}.items():
+            values = [first, *(value for each, value in seen if each == name)]
+            assert sorted(values) == values, (name, lines)
+    assert lines > 10
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("name", ["end_offset", "size", "_modified_ms"])
+def test_an_append_that_cannot_be_settled_at_once_is_settled_by_the_next(
+    name: str, watched: Callable[[Log], type[Watched]]
+) -> None:
+    log = Log.open(MemoryDirectory(is_virtual=True), LogConfig(), now_ms=NOW)
+    log.append(produced(0), NOW)
+    segment = watched(log)
+    segment.refused = name
+    with pytest.raises(MemoryError):
+        log.append(produced(1), NOW)
+    segment.refused = ""
+    # The producer got an error, so it sends the batch again.
+    again = log.append(produced(1), NOW)
+
+    is_stored = name != "end_offset"
+    assert (is_stored, 1, 1) == (again.is_duplicate, again.first_offset, again.last_offset)
+    assert 2 == log.append(produced(2), NOW).first_offset
+    assert b"".join(placed([produced(number) for number in range(3)])) == stored(log)
+    check_agreement(log)

@@ -208,7 +208,7 @@ async def test_a_member_that_is_not_heard_of_again_is_dropped_by_the_next_coordi
     assert joined.member_id == member.id
     assert {} == broker._cluster.nodes[1].groups.groups
     assert trio.current_time() < member.expires_at <= trio.current_time() + 10
-    assert member.expires_at == groups.groups["g"].wake_at
+    assert member.expires_at == groups.groups["g"].timeouts.wake_at
 
 
 async def test_groups_wait_for_a_coordinator_while_there_is_none() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -160,24 +161,38 @@ def _module(name: str) -> str:
 def _served() -> dict[int, tuple[int, int, str]]:
     """Of each API that is served: the lowest and the highest version, and its gaps."""
     return {
-        api.key: (api.min_version, api.max_version, gaps(_docstring(handler_source(api.key))))
+        api.key: (api.min_version, api.max_version, gaps(handler_docstring(api.key)))
         for api in served.APIS
     }
 
 
-def handler_source(key: int) -> Path:
-    """The file of an API's handler, which is called like that of its messages.
-
-    Not by the handler's ``__module__``: that of a compiled function is None.
-    """
+def handler_docstring(key: int) -> str:
+    """What is said of an API: by its handler, or by the module if that has no other."""
     if key == api_keys.API_VERSIONS:
-        return PACKAGE / "broker/api/_api_versions.py"
-    return PACKAGE / f"broker/handlers/_{APIS[key][0]}.py"
+        tree = ast.parse((PACKAGE / "broker/api/_api_versions.py").read_text("utf-8"))
+        return ast.get_docstring(tree) or ""
+    module, handler = handler_of(key)
+    return ast.get_docstring(handler) or ast.get_docstring(module) or ""
 
 
-def _docstring(path: Path) -> str:
-    """That of a module, from its source: compiled, it has none."""
-    return ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+def handler_of(key: int) -> tuple[ast.Module, ast.AsyncFunctionDef]:
+    """The source of an API's handler, and of its module: compiled, they have none."""
+    [found] = [each for each in _handlers() if each[0] == f"api_keys.{APIS[key][0].upper()}"]
+    return found[1:]
+
+
+@cache
+def _handlers() -> list[tuple[str, ast.Module, ast.AsyncFunctionDef]]:
+    """All functions that declare an API, with its key and their modules."""
+    return [
+        (ast.unparse(declared.args[0]), module, function)
+        for path in sorted((PACKAGE / "broker/handlers").rglob("*.py"))
+        for module in [ast.parse(path.read_text("utf-8"))]
+        for function in module.body
+        if isinstance(function, ast.AsyncFunctionDef)
+        for declared in function.decorator_list
+        if isinstance(declared, ast.Call) and "serves" == ast.unparse(declared.func)
+    ]
 
 
 def gaps(docstring: str) -> str:

@@ -19,9 +19,8 @@ that never come, and the new generation must be stored before its members act on
 * Assignments are *proposed* until they are stored; only then is the group STABLE and are syncs
   completed. :meth:`Group.begin_storing` remembers which proposal is being stored, so that a
   rebalance in the meantime makes its result harmless.
-* One number, :attr:`Group.wake_at`, bounds all timeouts from below. It may be too early, never too
-  late: heartbeats move only the expiry of their member, and :meth:`Group.expire` computes the
-  minimum again.
+* The members with their protocols (:class:`.Members`) and the timeouts (:class:`.GroupTimeouts`)
+  know nothing of the states; only this file does.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ from ...errors import WireFormatError
 from ...protocol import error_codes
 from ...protocol.messages.consumer_protocol_subscription import MESSAGES
 from ._group_calls import Caller, Join, JoinGroupResult, MemberMetadata, SyncGroupResult
-from ._group_state import GroupSettings, GroupState, JoinPhase
+from ._group_state import GroupSettings, GroupState
+from ._group_timeouts import GroupTimeouts
 from ._members import Member, Members
 
 # How long a group waits for a member that was in no generation yet, since its client may have
@@ -52,7 +52,7 @@ _decode = MESSAGES[0][0]
 
 
 class Group:
-    """One classic group. It has many methods, one per call and per step of a transition.
+    """One classic group.
 
     Args:
         id: the group id.
@@ -64,9 +64,9 @@ class Group:
         generation: the number of completed rebalances.
         protocol_type: the protocol type of its members; None before the first has joined.
         protocol_name: the protocol chosen by the members' votes.
-        members: the members and their leader.
+        members: the members, their leader, and the ids not joined with yet.
         outbox: results to be sent, as ``(reply, result)``; the coordinator empties it.
-        wake_at: when :meth:`expire` has to be called at the latest.
+        timeouts: its timeouts; :meth:`expire` has to be called at ``wake_at``.
         proposed: the leader's assignments until they are stored (see :meth:`begin_storing`).
         changed_at: when it entered its state.
         is_stored: nothing that must survive a restart has changed since it was last stored.
@@ -81,34 +81,28 @@ class Group:
         self.protocol_name: str | None = None
         self.members: Members = Members()
         self.outbox: list[tuple[object, JoinGroupResult | SyncGroupResult]] = []
-        self.wake_at: float = math.inf
+        self.timeouts: GroupTimeouts = GroupTimeouts(settings.initial_delay)
         self.proposed: Mapping[str, bytes] | None = None
         self.changed_at: float = now
         self.is_stored: bool = True
-        self._pending: dict[str, float] = {}  # member ids not joined with yet, and their expiry
-        self._deferred_joins: list[
-            tuple[object, JoinGroupResult]
-        ] = []  # when what they say is stored
-        self._joining = JoinPhase(settings.initial_delay)
-        self._sync_ends_at = math.inf
-
-    @property
-    def pending(self) -> int:
-        """The number of member ids that were assigned and not joined with yet (KIP-394)."""
-        return len(self._pending)
+        # Sent when the group is stored as they say.
+        self._deferred_joins: list[tuple[object, JoinGroupResult]] = []
 
     # Joining.
 
     def join(self, join: Join, reply: object, now: float) -> None:
         """Handle a JoinGroup; its result is put into the outbox, now or later."""
         id = join.member_id
+        is_preparing = self.state is GroupState.PREPARING
         if self.state is GroupState.DEAD:
             self._reject(reply, id, error_codes.COORDINATOR_NOT_AVAILABLE)
-        elif not self._has_room_for(id):
+        elif not self.members.has_room_for(
+            id, self._settings.members_max, among_joined=is_preparing
+        ):
             self._remove(id)
             self._maybe_complete_join(now)
             self._reject(reply, "", error_codes.GROUP_MAX_SIZE_REACHED)
-        elif not self._has_common_protocol(join):
+        elif not self.members.have_protocol_of(join, self.protocol_type):
             self._reject(reply, id, error_codes.INCONSISTENT_GROUP_PROTOCOL)
         elif id:
             self._join_again(join, reply, now)
@@ -121,16 +115,16 @@ class Group:
         if known is not None:
             self._replace(self.members[known], id, join, reply, now)
         elif join.must_know_id and join.instance_id is None:
-            self._pending[id] = now + join.session_seconds
-            self._wake(self._pending[id])
+            expires_at = self.members.pending[id] = now + join.session_seconds
+            self.timeouts.wake(expires_at)
             self._reject(reply, id, error_codes.MEMBER_ID_REQUIRED)
         else:
             self._add(join, id, reply, now)
 
     def _join_again(self, join: Join, reply: object, now: float) -> None:
         id = join.member_id
-        if id in self._pending and join.instance_id is None:
-            del self._pending[id]
+        if id in self.members.pending and join.instance_id is None:
+            del self.members.pending[id]
             self._add(join, id, reply, now)
             return
         error_code = self.members.check(id, join.instance_id)
@@ -138,54 +132,46 @@ class Group:
             self._reject(reply, id, error_code)
             return
         member = self.members[id]
-        is_same = member.has_protocols(join.protocols)
-        if self.state is GroupState.PREPARING:
-            self._update(member, join, reply)
-            self._maybe_complete_join(now)
-        elif is_same and (
-            self.state is GroupState.COMPLETING
-            or (self.state is GroupState.STABLE and id != self.members.leader_id)
-        ):
+        is_known = self.state is GroupState.COMPLETING or (
+            self.state is GroupState.STABLE and id != self.members.leader_id
+        )
+        if is_known and member.has_protocols(join.protocols):
             # Its response was lost, or it does not know the current generation: send it again.
-            self._respond_to_join(member, reply)
-            self._extend_session(member, now)
+            self.outbox.append((reply, self._join_result(member)))
+            self.timeouts.extend_session(member, now)
+            return
+        if member.is_joining:  # the client has given up its earlier call
+            self._reject(member.join_reply, id, error_codes.REBALANCE_IN_PROGRESS)
+        self.members.update(member, join)
+        member.join_reply = reply
+        if self.state is GroupState.PREPARING:
+            self._maybe_complete_join(now)
         else:
-            self._update(member, join, reply)
             self.rebalance(now)
 
     def _add(self, join: Join, id: str, reply: object, now: float) -> None:
         member = Member.of(join, id)
         member.join_reply = reply
         member.expires_at = now + NEW_MEMBER_SECONDS_MAX
-        self._wake(member.expires_at)
+        self.timeouts.wake(member.expires_at)
         if not self.members:
             self.protocol_type = join.protocol_type
         self.members.add(member)
         if self.state is GroupState.PREPARING:
-            self._joining.note_new_member()
+            self.timeouts.joining.note_new_member()
             self._maybe_complete_join(now)
         else:
             self.rebalance(now)
 
-    def _update(self, member: Member, join: Join, reply: object) -> None:
-        if member.is_joining:  # the client has given up its earlier call
-            self._reject(member.join_reply, member.id, error_codes.REBALANCE_IN_PROGRESS)
-        self.members.update(member, join)
-        member.join_reply = reply
-
     def _replace(self, old: Member, id: str, join: Join, reply: object, now: float) -> None:
         """Replace a static member that has restarted by its new incarnation (KIP-345)."""
-        fenced = error_codes.FENCED_INSTANCE_ID
-        if old.is_joining:
-            self._reject(old.join_reply, old.id, fenced)
-        if old.is_syncing:
-            self.outbox.append((old.sync_reply, SyncGroupResult(fenced)))
+        self.outbox.extend(old.fail_calls(error_codes.FENCED_INSTANCE_ID))
         member = Member.of(join, id)
         member.assignment, member.is_new = old.assignment, False
         member.has_synced = old.has_synced
         was_leader = self.members.leader_id == old.id
         self.members.replace(old, member)
-        self._extend_session(member, now)
+        self.timeouts.extend_session(member, now)
         if self.state is GroupState.STABLE and self.members.choose_protocol() == self.protocol_name:
             skips = was_leader and join.can_skip_assignment
             # It must not consider itself the leader, or it would assign again (KAFKA-7728).
@@ -201,46 +187,37 @@ class Group:
             else:
                 self.rebalance(now)
 
-    def _has_room_for(self, id: str) -> bool:
-        limit = self._settings.members_max
-        if self.state is GroupState.PREPARING:
-            # If the limit was lowered, the first members to join stay.
-            joined = [member.id for member in self.members if member.is_joining]
-            return id in joined or len(joined) < limit
-        return id in self.members or len(self.members) < limit
-
-    def _has_common_protocol(self, join: Join) -> bool:
-        if not self.members:
-            return bool(join.protocol_type and join.protocols)
-        return join.protocol_type == self.protocol_type and self.members.supports_any(
-            join.protocols
-        )
-
     def _reject(self, reply: object, member_id: str, error_code: int) -> None:
         self.outbox.append((reply, JoinGroupResult(member_id, error_code)))
 
     # From one generation to the next.
 
-    def rebalance(self, now: float) -> None:
-        """Start a rebalance: all members have to join again."""
+    def rebalance(self, now: float, error_code: int = error_codes.REBALANCE_IN_PROGRESS) -> None:
+        """Start a rebalance: all members have to join again, and waiting syncs get an error."""
         if self.state is GroupState.COMPLETING:
-            self._end_syncs(error_codes.REBALANCE_IN_PROGRESS, now)
-        self._sync_ends_at = math.inf
+            for member in self.members:
+                member.assignment = b""
+                if member.is_syncing:
+                    self.outbox.append((member.sync_reply, SyncGroupResult(error_code)))
+                    member.sync_reply = None
+                    self.timeouts.extend_session(member, now)
+        joining = self.timeouts.joining
+        self.timeouts.sync_ends_at = math.inf
         self.proposed = None
         is_initial = self.state is GroupState.EMPTY
         self._set_state(GroupState.PREPARING, now)
         if is_initial:
-            self._joining.begin_initial(self.members.rebalance_seconds, now)
-            if self._joining.ends_at <= now:
+            joining.begin_initial(self.members.rebalance_seconds, now)
+            if joining.ends_at <= now:
                 self._complete_join(now)
         else:
-            self._joining.begin(self.members.rebalance_seconds, now)
+            joining.begin(self.members.rebalance_seconds, now)
             self._maybe_complete_join(now)
-        self._wake(self._joining.ends_at)
+        self.timeouts.wake(joining.ends_at)
 
     def _maybe_complete_join(self, now: float) -> None:
-        is_open = self.state is GroupState.PREPARING and not self._joining.is_initial
-        if is_open and not self._pending and self.members.have_all_joined:
+        is_open = self.state is GroupState.PREPARING and not self.timeouts.joining.is_initial
+        if is_open and not self.members.pending and self.members.have_all_joined:
             self._complete_join(now)
 
     def _complete_join(self, now: float) -> None:
@@ -250,9 +227,10 @@ class Group:
                 self._remove(member.id)
         if self.members and not self.members.choose_leader():
             # Only static members, and none of them has joined again yet.
-            self._joining.begin(max(self.members.rebalance_seconds, AWAY_SECONDS_MIN), now)
+            seconds = max(self.members.rebalance_seconds, AWAY_SECONDS_MIN)
+            self.timeouts.joining.begin(seconds, now)
             return
-        self._joining.end()
+        self.timeouts.joining.end()
         self.generation = self.generation + 1 if self.generation < 2**31 - 1 else 1
         if not self.members:
             self.protocol_name = None
@@ -261,18 +239,15 @@ class Group:
             return
         self.protocol_name = self.members.choose_protocol()
         self._set_state(GroupState.COMPLETING, now)
-        self._sync_ends_at = now + self.members.rebalance_seconds
-        self._wake(self._sync_ends_at)
+        sync_ends_at = self.timeouts.sync_ends_at = now + self.members.rebalance_seconds
+        self.timeouts.wake(sync_ends_at)
         for member in self.members:
             member.has_synced = False
             member.is_new = False
             if member.is_joining:
-                self._respond_to_join(member, member.join_reply)
+                self.outbox.append((member.join_reply, self._join_result(member)))
                 member.join_reply = None
-            self._extend_session(member, now)
-
-    def _respond_to_join(self, member: Member, reply: object) -> None:
-        self.outbox.append((reply, self._join_result(member)))
+            self.timeouts.extend_session(member, now)
 
     def _join_result(
         self, member: Member, skips: bool = False, leader_id: str | None = None
@@ -327,7 +302,7 @@ class Group:
         member.has_synced = True
         if self.state is GroupState.STABLE:
             self._respond_to_sync(member, reply)
-            self._extend_session(member, now)
+            self.timeouts.extend_session(member, now)
             return
         if member.is_syncing:  # the client has given up its earlier call
             rejected = SyncGroupResult(error_codes.REBALANCE_IN_PROGRESS)
@@ -360,8 +335,7 @@ class Group:
             return  # a rebalance has started since, and made this proposal void
         self.proposed = None
         if error_code:
-            self._end_syncs(error_code, now)
-            self.rebalance(now)
+            self.rebalance(now, error_code)
             return
         self._set_state(GroupState.STABLE, now)
         for member in self.members:
@@ -369,7 +343,7 @@ class Group:
             if member.is_syncing:
                 self._respond_to_sync(member, member.sync_reply)
                 member.sync_reply = None
-                self._extend_session(member, now)
+                self.timeouts.extend_session(member, now)
 
     def _respond_to_sync(self, member: Member, reply: object) -> None:
         result = SyncGroupResult(
@@ -379,14 +353,6 @@ class Group:
         )
         self.outbox.append((reply, result))
 
-    def _end_syncs(self, error_code: int, now: float) -> None:
-        for member in self.members:
-            member.assignment = b""
-            if member.is_syncing:
-                self.outbox.append((member.sync_reply, SyncGroupResult(error_code)))
-                member.sync_reply = None
-                self._extend_session(member, now)
-
     # Staying and leaving.
 
     def heartbeat(self, caller: Caller, now: float) -> int:
@@ -394,7 +360,7 @@ class Group:
         error_code = self._check_call(caller)
         if error_code:
             return error_code
-        self._extend_session(self.members[caller.member_id], now)
+        self.timeouts.extend_session(self.members[caller.member_id], now)
         if self.state is GroupState.PREPARING:
             return error_codes.REBALANCE_IN_PROGRESS
         return error_codes.NONE
@@ -414,7 +380,7 @@ class Group:
             return error_codes.COORDINATOR_NOT_AVAILABLE
         if instance_id is not None and not member_id:
             member_id = self.members.static_id(instance_id) or ""
-        if member_id not in self._pending:
+        if member_id not in self.members.pending:
             error_code = self.members.check(member_id, instance_id)
             if error_code:
                 return error_code
@@ -436,62 +402,39 @@ class Group:
         if self.state is GroupState.COMPLETING:
             # Its partitions may be assigned to another member, and it does not know yet.
             return error_codes.REBALANCE_IN_PROGRESS
-        self._extend_session(self.members[caller.member_id], now)
+        self.timeouts.extend_session(self.members[caller.member_id], now)
         return error_codes.NONE
 
     def fail_waiting(self, error_code: int) -> None:
         """Fail all waiting calls with an error; the members stay."""
         for member in self.members:
-            if member.is_joining:
-                self._reject(member.join_reply, member.id, error_code)
-                member.join_reply = None
-            if member.is_syncing:
-                self.outbox.append((member.sync_reply, SyncGroupResult(error_code)))
-                member.sync_reply = None
+            self.outbox.extend(member.fail_calls(error_code))
 
     def expire(self, now: float) -> None:
-        """Process all timeouts up to ``now``; to be called at :attr:`wake_at`."""
-        self._pending = {id: until for id, until in self._pending.items() if until > now}
-        before = len(self.members)
-        may_sync = self._sync_ends_at > now
+        """Process all timeouts up to ``now``; to be called at their ``wake_at``."""
+        members, timeouts = self.members, self.timeouts
+        members.pending = {id: until for id, until in members.pending.items() if until > now}
+        before = len(members)
+        may_sync = timeouts.sync_ends_at > now
         if not may_sync:
-            self._sync_ends_at = math.inf
-        for member in self.members:
-            if self._is_silent(member, now) or not (member.has_synced or may_sync):
+            timeouts.sync_ends_at = math.inf
+        for member in members:
+            is_silent = member.expires_at <= now and not member.is_waiting
+            if is_silent or not (member.has_synced or may_sync):
                 self._remove(member.id)
         self._continue_without(before, now)
-        if self._joining.ends_at <= now and not self._joining.extend(now):
+        if timeouts.joining.ends_at <= now and not timeouts.joining.extend(now):
             self._complete_join(now)
-        self.wake_at = min(
-            self._joining.ends_at,
-            self._sync_ends_at,
-            *self._pending.values(),
-            *(each.expires_at for each in self.members if not self._is_waiting(each)),
-        )
-
-    def _is_silent(self, member: Member, now: float) -> bool:
-        return member.expires_at <= now and not self._is_waiting(member)
-
-    def _is_waiting(self, member: Member) -> bool:
-        """Whether it waits for a response, so that it sends no heartbeats."""
-        return not member.is_new and (member.is_joining or member.is_syncing)
-
-    def _extend_session(self, member: Member, now: float) -> None:
-        member.expires_at = now + member.session_seconds
-        self._wake(member.expires_at)
+        timeouts.compute(members)
 
     def _remove(self, id: str) -> None:
         """Remove a member, or an id that was not joined with yet."""
-        self._pending.pop(id, None)
+        self.members.pending.pop(id, None)
         if id not in self.members:
             return
         member = self.members[id]
         self.members.drop(member)
-        gone = error_codes.UNKNOWN_MEMBER_ID
-        if member.is_joining:
-            self._reject(member.join_reply, "", gone)
-        if member.is_syncing:
-            self.outbox.append((member.sync_reply, SyncGroupResult(gone)))
+        self.outbox.extend(member.fail_calls(error_codes.UNKNOWN_MEMBER_ID, ""))
 
     def _continue_without(self, before: int, now: float) -> None:
         """Continue after members may have been removed; ``before`` is how many there were."""
@@ -512,9 +455,6 @@ class Group:
     def _set_state(self, state: GroupState, now: float) -> None:
         self.state = state
         self.changed_at = now
-
-    def _wake(self, at: float) -> None:
-        self.wake_at = min(self.wake_at, at)
 
 
 def subscribed_topics(group: Group) -> frozenset[str] | None:

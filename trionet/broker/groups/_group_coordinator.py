@@ -14,7 +14,7 @@ and returns NOT_COORDINATOR for the others. When a partition gets another leader
 if they were read from that topic: waiting calls fail, members have their session timeout to send a
 heartbeat, and a rebalance in progress starts again.
 
-Think again for groups of other protocols (KIP-848, KIP-932): they would stand beside
+Think again for groups of other protocols (KIP-848, KIP-932): they would be beside
 :class:`Group`, with the same offsets.
 """
 
@@ -32,18 +32,14 @@ from ...net._network import SYSTEM
 from ...protocol import error_codes
 from ..config._broker_config import BrokerConfig
 from ..storage._database import DatabaseError
-from ._committed_offsets import CommittedOffset, CommittedOffsets, Partition, expired
+from ..storage._storage_errors import commit_error
+from ._committed_offsets import CommittedOffset, Partition, expired
 from ._group import Group, subscribed_topics
 from ._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
+from ._group_offsets import GroupOffsets
 from ._group_record import record_bytes
 from ._group_state import GroupSettings, GroupState
-from ._group_store import (
-    GroupStore,
-    put_group,
-    put_offsets,
-    remove_group,
-    remove_offsets,
-)
+from ._group_store import GroupStore, put_group, remove_group
 from ._group_timers import GroupTimers
 from ._stored_group import inherited, restored, snapshot
 
@@ -52,8 +48,6 @@ logger = logging.getLogger("trionet.broker")
 
 class GroupCoordinator:
     """The groups of a node and their offsets.
-
-    Many methods, as Kafka's GroupCoordinatorService: one for each call of clients.
 
     Args:
         config: the node's settings.
@@ -80,10 +74,12 @@ class GroupCoordinator:
         record_bytes_max: Callable[[], int] | None = None,
     ) -> None:
         self.groups: dict[str, Group] = {}
-        self.offsets: CommittedOffsets = store.offsets
+        self.offsets: GroupOffsets = GroupOffsets(
+            store,
+            lambda: self.on_change(),  # noqa: PLW0108 -- tests replace the function later
+        )
         self.on_change: Callable[[], None] = _do_nothing
         self._store = store
-        self._commits = store.commits
         self._now_ms = now_ms
         self._coordinates = coordinates
         self._record_bytes_max = record_bytes_max or partial(config.integer, "message.max.bytes")
@@ -99,7 +95,6 @@ class GroupCoordinator:
             config.integer("group.max.session.timeout.ms"),
         )
         self._timers = GroupTimers()
-        self._waiting: set[str] = set()
         self._is_closed = False
 
     def coordinator_error(self, group_id: str) -> int:
@@ -121,9 +116,9 @@ class GroupCoordinator:
                 continue
             group = self.groups[stored.id] = restored(stored, self._settings, now)
             group.changed_at = now - max(self._now_ms() - stored.changed_at_ms, 0) / 1000
-            self._schedule(group)
+            self._timers.schedule(group.id, group.timeouts.wake_at)
         for group_id, each in offsets.items():
-            self.offsets.put(group_id, each)
+            self._store.offsets.put(group_id, each)
             # A group that never had members has only its offsets stored.
             if group_id not in self.groups and not self.coordinator_error(group_id):
                 self.groups[group_id] = Group(group_id, self._settings, now)
@@ -147,15 +142,16 @@ class GroupCoordinator:
         """
         for group in list(self.groups.values()):
             new = coordinator_of(group.id)
-            if group.state is GroupState.DEAD or (new is self and group.id not in self._waiting):
+            if group.state is GroupState.DEAD or (
+                new is self and not self._timers.is_suspended(group.id)
+            ):
                 continue
             group.fail_waiting(error_codes.NOT_COORDINATOR)
             self._send_responses(group)
-            self._timers.cancel(group.id)
             if new is None:
-                self._waiting.add(group.id)
+                self._timers.suspend(group.id)
             else:
-                self._waiting.discard(group.id)
+                self._timers.cancel(group.id)
                 del self.groups[group.id]
                 new.take_over(group)
 
@@ -286,18 +282,7 @@ class GroupCoordinator:
         if error_code or not offsets:
             done(error_code)
             return
-
-        def stored(error: DatabaseError | None) -> None:
-            self._commits[group_id] -= 1
-            if not self._commits[group_id]:
-                del self._commits[group_id]
-            if error is None:
-                self.offsets.put(group_id, offsets)
-            self.on_change()
-            done(_storage_error(error))
-
-        self._commits[group_id] += 1
-        self._store.write(put_offsets(group_id, offsets), stored)
+        self.offsets.put(group_id, offsets, done)
 
     def _check_commit(self, group_id: str, caller: Caller, missing: int) -> int:
         now = trio.current_time()
@@ -311,20 +296,6 @@ class GroupCoordinator:
         error_code = group.check_commit(caller, now)
         self._settle(group)
         return error_code
-
-    def delete_offsets(
-        self, group_id: str, partitions: Iterable[Partition], done: Callable[[int], None]
-    ) -> None:
-        """Delete some offsets of a group; ``done`` is called with the error code."""
-        dropped = list(partitions)
-
-        def stored(error: DatabaseError | None) -> None:
-            if error is None:
-                self.offsets.remove(group_id, dropped)
-            self.on_change()
-            done(_storage_error(error))
-
-        self._store.write(remove_offsets(group_id, dropped), stored)
 
     # Groups.
 
@@ -340,7 +311,6 @@ class GroupCoordinator:
         if group.state is not GroupState.EMPTY:
             done(error_codes.NON_EMPTY_GROUP)
             return
-
         self._delete(group, done)
 
     def _delete(self, group: Group, done: Callable[[int], None]) -> None:
@@ -349,14 +319,14 @@ class GroupCoordinator:
 
         def stored(error: DatabaseError | None) -> None:
             if error is None:
-                self.offsets.remove_group(group.id)
+                self._store.offsets.remove_group(group.id)
                 if self.groups.get(group.id) is group:  # else a new one was moved here meanwhile
                     del self.groups[group.id]
                     self._timers.cancel(group.id)
             else:
                 group.state = GroupState.EMPTY
             self.on_change()
-            done(_storage_error(error))
+            done(commit_error(error))
 
         self._store.write(remove_group(group.id), stored)
 
@@ -367,9 +337,8 @@ class GroupCoordinator:
         """
         now_ms = self._now_ms()
         for group in list(self.groups.values()):
-            if self._commits[group.id] or group.state is GroupState.DEAD:
-                continue  # its offsets are about to change
-            if group.id in self._waiting:
+            is_changing = self.offsets.is_committing(group.id) or group.state is GroupState.DEAD
+            if is_changing or self._timers.is_suspended(group.id):
                 continue
             offsets = self.offsets.of(group.id)
             is_empty = group.state is GroupState.EMPTY
@@ -385,10 +354,10 @@ class GroupCoordinator:
                 # During a rebalance, the subscriptions may change.
                 in_use=subscribed_topics(group) if is_empty or is_stable else None,
             )
-            if is_empty and len(due) == len(offsets) and not group.pending:
+            if is_empty and len(due) == len(offsets) and not group.members.pending:
                 self._delete(group, _ignore_error)
             elif due:
-                self.delete_offsets(group.id, due, _ignore_error)
+                self.offsets.delete(group.id, due, _ignore_error)
 
     def close(self) -> None:
         """Fail all calls that wait, now or later, with COORDINATOR_NOT_AVAILABLE."""
@@ -396,10 +365,6 @@ class GroupCoordinator:
         for group in self.groups.values():
             group.fail_waiting(error_codes.COORDINATOR_NOT_AVAILABLE)
             self._send_responses(group)
-
-    async def flush(self) -> None:
-        """Wait until everything decided so far is stored, or has failed to be."""
-        await self._store.flush()
 
     # Acting on a group's decisions, after each call.
 
@@ -414,14 +379,14 @@ class GroupCoordinator:
         self._send_responses(group)
         if not group.is_stored:
             self._store_group(group)
-        self._schedule(group)
+        self._timers.schedule(group.id, group.timeouts.wake_at)
 
     def _store_group(self, group: Group) -> None:
         note_stored = group.begin_storing()
         snapshot_now = snapshot(group, self._now_ms())
 
         def stored(error: DatabaseError | None, error_code: int = error_codes.NONE) -> None:
-            note_stored(error_code or _storage_error(error), trio.current_time())
+            note_stored(error_code or commit_error(error), trio.current_time())
             if self.groups.get(group.id) is group:
                 self._settle(group)
             else:
@@ -439,15 +404,6 @@ class GroupCoordinator:
             stored(None, error_codes.UNKNOWN_SERVER_ERROR)  # as Kafka does
             return
         self._store.write(put_group(snapshot_now), stored)
-
-    def _schedule(self, group: Group) -> None:
-        if group.id not in self._waiting:
-            self._timers.schedule(group.id, group.wake_at)
-
-
-def _storage_error(error: DatabaseError | None) -> int:
-    # Clients retry this one; consumers do not expect KAFKA_STORAGE_ERROR from a commit.
-    return error_codes.NONE if error is None else error_codes.COORDINATOR_NOT_AVAILABLE
 
 
 def _ignore_error(error_code: int) -> None:

@@ -20,19 +20,30 @@ class GroupTimers:
     def __init__(self) -> None:
         self.heap: list[tuple[float, str]] = []
         self.scheduled: dict[str, float] = {}
+        self._suspended: set[str] = set()
         self._sleep = trio.CancelScope()
 
     def schedule(self, group_id: str, at: float) -> None:
-        """Set a group's timer, unless it is set to the same time or an earlier one."""
-        if at < self.scheduled.get(group_id, math.inf):
+        """Set a group's timer, unless it is suspended, or set to this time or an earlier one."""
+        if group_id not in self._suspended and at < self.scheduled.get(group_id, math.inf):
             self.scheduled[group_id] = at
             heapq.heappush(self.heap, (at, group_id))
             if self.heap[0] == (at, group_id):
                 self._sleep.cancel(reason="a group has an earlier timeout")
 
     def cancel(self, group_id: str) -> None:
-        """Stop a group's timer, if it is set."""
+        """Remove a group's timer, if it has one."""
         self.scheduled.pop(group_id, None)
+        self._suspended.discard(group_id)
+
+    def suspend(self, group_id: str) -> None:
+        """Stop a group's timer until it is removed."""
+        self.scheduled.pop(group_id, None)
+        self._suspended.add(group_id)
+
+    def is_suspended(self, group_id: str) -> bool:
+        """Whether a group's timer is suspended."""
+        return group_id in self._suspended
 
     async def run(self, expire: Callable[[str, float], None]) -> None:
         """Call ``expire(group_id, now)`` for each timer that is due, until cancelled."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from ...protocol import error_codes
-from ._group_calls import Join
+from ._group_calls import Join, JoinGroupResult, SyncGroupResult
 
 
 @attrs.define(eq=False)
@@ -66,6 +66,28 @@ class Member:
     def is_syncing(self) -> bool:
         return self.sync_reply is not None
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for a response, so that it sends no heartbeats."""
+        return not self.is_new and (self.is_joining or self.is_syncing)
+
+    def fail_calls(
+        self, error_code: int, id: str | None = None
+    ) -> Iterator[tuple[object, JoinGroupResult | SyncGroupResult]]:
+        """End its waiting calls with an error; yields the results with their replies.
+
+        Args:
+            error_code: the error.
+            id: the member id in the result of a JoinGroup; its own by default.
+        """
+        if self.is_joining:
+            result = JoinGroupResult(self.id if id is None else id, error_code)
+            yield self.join_reply, result
+            self.join_reply = None
+        if self.is_syncing:
+            yield self.sync_reply, SyncGroupResult(error_code)
+            self.sync_reply = None
+
     def update(self, join: Join) -> None:
         """Update it from a later JoinGroup."""
         self.client_id = join.client_id
@@ -88,6 +110,7 @@ class Members:
 
     Attributes:
         leader_id: the member that computes the assignments; None without members.
+        pending: the ids that were assigned and not joined with yet (KIP-394), and their expiry.
     """
 
     def __init__(self) -> None:
@@ -95,6 +118,7 @@ class Members:
         self._static_ids: dict[str, str] = {}
         self._supporters: Counter[str] = Counter()  # members per protocol, as in ClassicGroup
         self.leader_id: str | None = None
+        self.pending: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -164,6 +188,20 @@ class Members:
             return error_codes.UNKNOWN_MEMBER_ID
         return error_codes.NONE
 
+    def has_room_for(self, id: str, members_max: int, *, among_joined: bool) -> bool:
+        """Whether a member may join, by ``group.max.size``.
+
+        Args:
+            id: its id, or ``""``.
+            members_max: the limit.
+            among_joined: count only members that have joined: if the limit was lowered, the first
+                to join stay.
+        """
+        if among_joined:
+            joined = [member.id for member in self if member.is_joining]
+            return id in joined or len(joined) < members_max
+        return id in self or len(self) < members_max
+
     @property
     def have_all_joined(self) -> bool:
         return all(member.is_joining for member in self._by_id.values())
@@ -193,6 +231,15 @@ class Members:
         votes = Counter(member.vote(candidates) for member in self)
         return votes.most_common(1)[0][0]
 
-    def supports_any(self, protocols: Mapping[str, bytes]) -> bool:
-        """Whether all members support at least one of some protocols."""
-        return any(self._supporters[name] == len(self) for name in protocols)
+    def have_protocol_of(self, join: Join, protocol_type: str | None) -> bool:
+        """Whether a joining member has a protocol that all members support.
+
+        Args:
+            join: its JoinGroup; without members it only has to state a type and protocols.
+            protocol_type: the protocol type of the members.
+        """
+        if not self:
+            return bool(join.protocol_type and join.protocols)
+        return join.protocol_type == protocol_type and any(
+            self._supporters[name] == len(self) for name in join.protocols
+        )

@@ -87,7 +87,7 @@ def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
                 assignment=each.assignment,
             )
         )
-        group.wake_at = min(group.wake_at, expires_at)
+        group.timeouts.wake(expires_at)
     if stored.members:
         group.state = GroupState.STABLE
         group.members.leader_id = stored.leader_id

@@ -1,4 +1,6 @@
-"""One module per API: ``async handle(broker, request, call)``, with its key and versions.
+"""The handlers of the APIs: async functions, each declared with its key and versions.
 
-The versions are those of Apache Kafka 4.2, from the lowest that this broker has codecs for.
+A module has one API, or several that are one subject; the APIs of groups and of settings have
+folders. The versions are those of Apache Kafka 4.2, from the lowest that this broker has codecs
+for.
 """

@@ -1,4 +1,4 @@
-"""Produce, versions 0 to 13: appends records to partitions.
+"""Produce, versions 0 to 13, appends records to partitions; InitProducerId provides producer ids.
 
 The problem: a request takes 20 µs if its batches are appended as they are, and much longer if they
 have to be converted, recompressed or flushed; it must not hold a handler then, nor lose its place
@@ -36,6 +36,7 @@ from ...errors import ApiError, WireFormatError
 from ...net.wire._close_reason import CloseReason
 from ...protocol import api_keys, error_codes
 from ...protocol._wire import new
+from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ...protocol.messages.produce import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -75,24 +76,24 @@ _Recompression = tuple[PartitionProduceResponse, TopicProduceData, PartitionProd
 
 
 @serves(api_keys.PRODUCE, 0, 13, never_waits=True, quick_elements=QUICK_PARTITIONS)
-async def handle(
+async def produce(
     broker: BrokerState, request: ProduceRequest, call: Call
 ) -> ProduceResponse | NoOp | CloseConnection | None:
-    produce = _Produce(broker, request, call)
+    produced = _Produce(broker, request, call)
     if call.version < BATCHES_SINCE and _has_message_sets(request):
         if call.is_long:
-            await produce.convert_and_respond()
+            await produced.convert_and_respond()
             return None
-        broker.nursery.start_soon(produce.convert_and_respond, name="produce-convert")
+        broker.nursery.start_soon(produced.convert_and_respond, name="produce-convert")
         return None
     if call.is_long:
-        await produce.append_paused()
+        await produced.append_paused()
     else:
-        produce.append()
-    if produce.recompressions:
-        broker.nursery.start_soon(produce.recompress_and_respond, name="produce-codec")
+        produced.append()
+    if produced.recompressions:
+        broker.nursery.start_soon(produced.recompress_and_respond, name="produce-codec")
         return None
-    return produce.finish()
+    return produced.finish()
 
 
 class _Produce:
@@ -332,6 +333,22 @@ class _Produce:
                 f"{error_codes.name_of(failed.error_code)} {failed.error_message or ''}".strip(),
             )
         return NO_OP
+
+
+@serves(api_keys.INIT_PRODUCER_ID, 0, 5)
+async def init_producer_id(
+    broker: BrokerState, request: InitProducerIdRequest, call: Call
+) -> InitProducerIdResponse:
+    """InitProducerId, versions 0 to 5: an id for an idempotent producer (KIP-98).
+
+    Ids are unique, also across restarts. Gap: no transactions; a transactional id is rejected.
+    """
+    if request.transactional_id is not None:
+        return InitProducerIdResponse(error_code=error_codes.INVALID_REQUEST, producer_epoch=-1)
+    try:
+        return InitProducerIdResponse(producer_id=await broker.cluster.next_producer_id())
+    except ApiError as error:
+        return InitProducerIdResponse(error_code=error.error_code, producer_epoch=-1)
 
 
 def _respond(call: Call, response: ProduceResponse | NoOp | CloseConnection) -> None:

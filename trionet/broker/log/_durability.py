@@ -155,9 +155,9 @@ class Durability:
 
         def save() -> None:
             for segment in rolled:
-                segment.save_indexes()
-            if active.has_unsaved_index:
-                active.save_indexes()
+                segment.indexes.save()
+            if active.indexes.has_unsaved:
+                active.indexes.save()
             if epochs is not None:
                 self._directory.replace(LEADER_EPOCH_FILE, epochs)
             for offset, producers in snapshots:
@@ -165,7 +165,8 @@ class Durability:
 
         def sync() -> None:
             for segment in rolled:
-                segment.sync()
+                segment.file.sync()
+                segment.indexes.sync()
             active.file.sync()
             if not self._names_durable:
                 self._sync_metadata()

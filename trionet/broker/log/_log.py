@@ -5,8 +5,9 @@ nothing; :meth:`Log.flush` makes records durable. Only lookups by time decode si
 
 The order of an append is what makes a failure harmless. Every batch is checked and every decision
 made before the first byte is written. If anything fails after that, an error of the disk or any
-other exception, the next append settles it first: until the log end offset has moved, the whole
-append is undone; from then on, it counts as done.
+other exception, the append is settled at once, or at the latest before the next one: until the end
+offset of its segment has moved, it is undone; from then on, when readers may have seen it, it is
+completed.
 """
 
 # Compiled by mypyc.
@@ -33,9 +34,10 @@ from .files._extents import Extent
 from .recovery._log_loader import LastShutdown, load
 from .segments import _reading as reading
 from .segments import _timestamps as timestamps
+from .segments._log_batches import BatchPlace, file_name
 from .segments._log_config import LogConfig
 from .segments._reading import LogRead
-from .segments._segment import BatchPlace, Segment, file_name
+from .segments._segment import Segment
 from .segments._segments import Segments, remove_segments, start_offset_due
 from .segments._timestamps import OffsetAndTimestamp
 from .state._leader_epochs import LEADER_EPOCH_FILE, EpochEnd, LeaderEpochs
@@ -56,7 +58,7 @@ class Log:
     Belongs to one trio loop. Methods documented as thread-safe may also be called in threads.
 
     One class of many methods, as Kafka's UnifiedLog: append, read, flush and deletion share the
-    offsets below, and what is large in them stands elsewhere (segments, validation, durability).
+    offsets below, and what is large in them is elsewhere (segments, validation, durability).
     Splitting it would cost every append and fetch another attribute, or keep closed logs in memory
     by reference cycles.
 
@@ -176,6 +178,8 @@ class Log:
             raise ApiError(
                 KAFKA_STORAGE_ERROR, self._offline_reason or self._durability.failure or ""
             )
+        if self._unsettled is not None:
+            self._settle_append()  # it may move the end offset, and change the producers
         self._now_ms = now_ms
         config = self.config
         headers = check_batches(records, config, now_ms)
@@ -197,8 +201,8 @@ class Log:
         batches, producers, size, _, _, _ = assignment
         last_offset = batches[-1].last_offset
         try:
-            if self._unsettled is not None or self._is_rolling:
-                self._settle()
+            if self._is_rolling:
+                self._settle_roll()
             segment = self._segments.all[-1]
             config = self.config
             if size > config.segment_bytes - segment.size or segment.must_roll(
@@ -209,10 +213,10 @@ class Log:
             self._unsettled = assignment
             segment.write(buffers, size)
             position = segment.size
-            interval = config.index_interval_bytes
+            indexes, interval = segment.indexes, config.index_interval_bytes
             for _, _, batch_size, base_offset, batch_last_offset, timestamp in batches:
                 place = _tuple(BatchPlace, (base_offset, batch_last_offset, position, batch_size))
-                segment.index_batch(place, timestamp, interval)
+                indexes.add(place, timestamp, interval)
                 position += batch_size
             self._durability.note_append(now_ms)
             segment.grow(position, last_offset + 1, now_ms)
@@ -240,10 +244,13 @@ class Log:
     def _settle_append(self) -> None:
         assignment = self._unsettled
         if assignment is not None:
-            if self.end_offset > assignment.batches[-1].last_offset:
+            segment, end_offset = self._segments.active, assignment.batches[-1].last_offset + 1
+            if segment.end_offset == end_offset:
+                segment.grow(segment.size_before + assignment.size, end_offset, self._now_ms)
+                self.end_offset = end_offset
                 self._producers.update(assignment.producers)
             else:
-                self._segments.active.undo_append(self.end_offset)
+                segment.undo_append(self.end_offset)
             self._unsettled = None
 
     # Rolling
@@ -252,7 +259,7 @@ class Log:
         """Start a new segment. Creates one file; everything slow is left to the next flush."""
         finished = self._segments.active
         finished.truncate_torn_end()
-        finished.finish()
+        finished.indexes.finish()
         self._is_rolling = True
         segment = Segment.create(self.directory, self.end_offset, now_ms)
         self._is_as_closed = False
@@ -666,11 +673,11 @@ class Log:
     def _finish(self) -> None:
         active = self._segments.active
         active.truncate_torn_end()
-        active.finish()
+        active.indexes.finish()
         for segment in self._segments.all:
-            if segment.has_unsaved_index or segment is active:
-                segment.save_indexes()
-        active.sync_indexes()
+            if segment.indexes.has_unsaved or segment is active:
+                segment.indexes.save()
+        active.indexes.sync()
         if not self.epochs.is_saved and self.size:
             # Without the file, an empty log starts with epoch 0.
             self.directory.replace(LEADER_EPOCH_FILE, self.epochs.encode())

@@ -20,8 +20,8 @@ from ..config._dynamic_config import DynamicConfig
 from ..groups._group_coordinator import GroupCoordinator
 from ..log import Log, LogFolder
 from ..storage._database import Database
-from ._broker_registration import BrokerRegistration
 from ._cluster import Cluster
+from ._elections import BrokerRegistration
 from ._fetch_sessions import FetchSessionCache
 from ._leadership import PartitionRegistration
 from ._purgatory import Purgatory

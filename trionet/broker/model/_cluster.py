@@ -41,8 +41,7 @@ from ..log import Log, LogConfig, LogFolder
 from ..log.recovery._missing_records import MissingRecordsError
 from ..storage._database import DATABASE_NAME, Database, DatabaseError
 from ..storage._storage_errors import storage_errors
-from ._broker_registration import BrokerRegistration
-from ._elections import Elections
+from ._elections import BrokerRegistration, Elections
 from ._leadership import Leadership
 from ._producer_ids import ProducerIds
 from ._purgatory import Purgatory

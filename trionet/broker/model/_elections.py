@@ -1,7 +1,8 @@
-"""Elections: gives partitions and groups another leader, in the next leader epoch.
+"""The nodes of a cluster as the others see them, and elections among them.
 
-(Kafka: PartitionLeaderElector, ReplicationControlManager.) :mod:`._leadership` chooses the leaders;
-here its decisions take effect in the logs, the groups and the waiting requests.
+(Kafka: BrokerRegistration, PartitionLeaderElector, ReplicationControlManager.) An election gives
+partitions and groups another leader, in the next leader epoch. :mod:`._leadership` chooses the
+leaders; here its decisions take effect in the logs, the groups and the waiting requests.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Final
 import trio
 
 from ...errors import ApiError
+from ...net.wire._endpoint import Endpoint
 from ..groups._group_coordinator import GroupCoordinator
 from ..groups._offsets_partition import partition_of
 from ..log import Log
-from ._broker_registration import BrokerRegistration
 from ._leadership import NO_LEADER, Leadership
 from ._purgatory import Purgatory
 
@@ -24,6 +25,38 @@ logger = logging.getLogger("trionet.broker")
 
 ELECTIONS_AT_ONCE: Final = 40
 """How many partitions begin an epoch concurrently; between batches other tasks run."""
+
+
+class BrokerRegistration:
+    """A node as the other nodes see it: its id, rack, addresses, and the groups it coordinates.
+
+    It exists so that a cluster need not know the :class:`.BrokerState` of its nodes, which knows
+    the cluster.
+
+    Args:
+        node_id: the node's id.
+        rack: ``broker.rack``.
+        groups: the coordinator of the node's groups.
+    """
+
+    def __init__(self, node_id: int, rack: str | None, groups: GroupCoordinator) -> None:
+        self.node_id = node_id
+        self.rack = rack
+        self.groups = groups
+        self._advertised: dict[str, Endpoint] = {}
+
+    @property
+    def has_addresses(self) -> bool:
+        """Whether the node has ever listened."""
+        return bool(self._advertised)
+
+    def advertise(self, endpoint: Endpoint) -> None:
+        """Set the address of one listener for clients."""
+        self._advertised[endpoint.listener_name] = endpoint
+
+    def advertised(self, listener_name: str) -> Endpoint:
+        """The address advertised to clients of a listener."""
+        return self._advertised[listener_name]
 
 
 class Elections:

@@ -1,4 +1,4 @@
-"""Maps errors of the disk and the database to Kafka's error code."""
+"""Maps errors of the disk and the database to Kafka's error codes."""
 
 # Compiled by mypyc.
 
@@ -35,3 +35,9 @@ class storage_errors:  # noqa: N801  # used like a function, as contextlib's own
         if isinstance(error, (DatabaseError, OSError)):
             logger.warning("storage error: %s", error)
             raise_from(ApiError(error_codes.KAFKA_STORAGE_ERROR, str(error)), error)
+
+
+def commit_error(error: DatabaseError | None) -> int:
+    """The error code for clients whose group or offsets were to be stored."""
+    # Clients retry this one; consumers do not expect KAFKA_STORAGE_ERROR from a commit.
+    return error_codes.NONE if error is None else error_codes.COORDINATOR_NOT_AVAILABLE

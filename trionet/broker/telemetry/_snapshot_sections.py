@@ -61,7 +61,7 @@ def _group_row(group: Group, now: float) -> Row:
         "generation": group.generation,
         "protocol_type": group.protocol_type,
         "protocol": group.protocol_name,
-        "pending": group.pending,
+        "pending": len(group.members.pending),
         "members": [_member_row(member, group, leader, now) for member in group.members],
     }
 

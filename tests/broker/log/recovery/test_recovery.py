@@ -243,7 +243,7 @@ def test_segments_below_the_recovery_point_are_trusted(folder: FolderDirectory) 
     config = LogConfig(segment_bytes=2 * len(ONE))
     log = written(folder, [ONE] * 7, config)
     for segment in log._segments.all:
-        segment.save_indexes()
+        segment.indexes.save()
     # Damage that a scan would find: a byte of a value.
     folder.write(FIRST, len(ONE) - 1, b"\xff")
 

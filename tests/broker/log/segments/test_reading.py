@@ -205,7 +205,7 @@ def test_segment_whose_file_vanished_is_out_of_range(folder: FolderDirectory) ->
     log.append(ONE, NOW)
     log.append(ONE, NOW)
     log._segments.all[0]._file = None
-    log._segments.all[0]._recent = []
+    log._segments.all[0].indexes._recent = []
     folder.remove("00000000000000000000.log")
 
     assert OFFSET_OUT_OF_RANGE == error_of(log, 0)

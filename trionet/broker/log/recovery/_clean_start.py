@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from ....errors import ApiError, WireFormatError
 from ..segments._batch_scan import last_offset_max
-from ..segments._index import OffsetIndex, TimeIndex
+from ..segments._index import OffsetIndex
+from ..segments._log_batches import header_at
 from ..segments._segment import Segment
 
 
@@ -25,17 +26,16 @@ def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool)
     """
     if not segment.size:
         # A log that was never written to has no index files.
-        segment.drop_indexes()
+        segment.indexes.drop()
         return True
     try:
-        index = OffsetIndex.decode(segment.directory.read(segment.name("index")), segment.size)
-        times = TimeIndex.decode(segment.directory.read(segment.name("timeindex")))
+        index, times = segment.indexes.read_offsets(segment.size), segment.indexes.read_times()
         if index is None or times is None:
             return False
-        segment.continue_indexes(index, times)
+        segment.indexes.resume(index, times, segment.size)
         if not _find_end(segment, index, gaps_allowed) or segment.end_offset > end_offset_max:
             return False
-        segment.first_timestamp = segment.read_header(0).max_timestamp
+        segment.indexes.first_timestamp = header_at(segment.file, 0).max_timestamp
     except (ApiError, WireFormatError, FileNotFoundError):
         return False
     return True

@@ -9,7 +9,8 @@ from __future__ import annotations
 from ....protocol.records._batch import CRC_START, HEADER_SIZE, MAGIC, PREFIX_SIZE, BatchHeader
 from ....protocol.records._crc32c import crc32c
 from ..files._directory import Directory
-from ..segments._segment import BatchPlace, Segment
+from ..segments._log_batches import BatchPlace
+from ..segments._segment import Segment
 
 # An index has 31 bits for an offset relative to its segment.
 _OFFSETS_MAX = 2**31
@@ -41,9 +42,9 @@ def fill_gap(
         segment = Segment.create(directory, first_offset, now_ms)
         segment.write([batch], len(batch))
         first_offset += count
-        segment.index_batch(BatchPlace(segment.base_offset, first_offset - 1, 0, len(batch)), -1, 0)
+        segment.indexes.add(BatchPlace(segment.base_offset, first_offset - 1, 0, len(batch)), -1, 0)
         segment.grow(len(batch), first_offset, now_ms)
-        segment.save_indexes()
+        segment.indexes.save()
         segment.file.sync()
         segments.append(segment)
     return segments

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from ....errors import ApiError, WireFormatError
 from ..files._directory import Directory
+from ..segments._log_batches import header_at
 from ..segments._segment import Segment
 from ..state._leader_epochs import EPOCH_MAX, LEADER_EPOCH_FILE, LeaderEpochs, decode_epochs
 
@@ -41,7 +42,7 @@ def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
     for segment in segments:
         try:
             for place in segment.places(0):
-                header = segment.read_header(place.position)
+                header = header_at(segment.file, place.position)
                 if epochs.latest < header.leader_epoch <= EPOCH_MAX:
                     epochs.assign(header.leader_epoch, header.base_offset)
         except (ApiError, WireFormatError) as error:

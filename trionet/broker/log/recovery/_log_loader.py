@@ -255,8 +255,8 @@ class _LogLoader:
         """Return the segments with an empty one that extends the log to where it had ended."""
         last = segments[-1]
         truncate_segment(last, last.end_offset, last.size)
-        last.finish()
-        last.save_indexes()
+        last.indexes.finish()
+        last.indexes.save()
         filling = self._fill(last.end_offset, self._last_shutdown.recovery_point)
         for each in (last, *filling[:-1]):
             each.release()

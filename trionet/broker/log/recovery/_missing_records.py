@@ -18,8 +18,8 @@ from typing import NamedTuple
 from ....errors import ApiError, TrionetError
 from ....protocol.records._batch import HEADER_SIZE
 from ..files._extents import Extent
-from ..segments._index import OffsetIndex
-from ..segments._segment import Segment, file_name
+from ..segments._log_batches import file_name
+from ..segments._segment import Segment
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -223,10 +223,7 @@ def read_end(segment: Segment) -> tuple[int, int] | None:
 
     Reads the headers from the last index entry on. Blocks.
     """
-    try:
-        index = OffsetIndex.decode(segment.directory.read(segment.name("index")), segment.size)
-    except FileNotFoundError:
-        index = None
+    index = segment.indexes.read_offsets(segment.size)
     starts = {0 if index is None else index.last()[1], 0}
     for start in sorted(starts, reverse=True):
         end = segment.base_offset, start

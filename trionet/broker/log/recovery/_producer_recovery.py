@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from ....errors import ApiError, WireFormatError
 from ..files._directory import Directory
-from ..segments._segment import Segment, file_name
+from ..segments._log_batches import file_name, header_at
+from ..segments._segment import Segment
 from ..state._producer_snapshot import decode_snapshot
 from ..state._producer_state import ProducerEntry, replayed
 
@@ -58,7 +59,7 @@ def producers_at(
 def _replay(segment: Segment, start: int, end: int, producers: dict[int, ProducerEntry]) -> None:
     for place in segment.places_from(max(start, segment.base_offset)):
         if start <= place.base_offset < end:
-            header = segment.read_header(place.position)
+            header = header_at(segment.file, place.position)
             if header.producer_id >= 0:
                 producers[header.producer_id] = replayed(producers.get(header.producer_id), header)
 

@@ -12,8 +12,9 @@ import logging
 
 from ..files._directory import Directory
 from ..segments._batch_scan import BatchScan
+from ..segments._log_batches import BatchPlace
 from ..segments._log_config import LogConfig
-from ..segments._segment import BatchPlace, Segment
+from ..segments._segment import Segment
 from ..segments._segments import remove_segments
 from ..state._leader_epochs import EPOCH_MAX, LeaderEpochs
 from ..state._producer_snapshot import snapshot_offsets, write_snapshot
@@ -119,15 +120,16 @@ class RecoveryScan:
                 self._cut(segment, size, segments[number + 1 :], damage)
                 break
         for segment in kept:
-            segment.sync()
+            segment.file.sync()
+            segment.indexes.sync()
         for segment in kept[:-1]:
             segment.release()
         self._directory.sync()
         return kept
 
     def _finish(self, segment: Segment, offset: int) -> None:
-        segment.finish()
-        segment.save_indexes()
+        segment.indexes.finish()
+        segment.indexes.save()
         write_snapshot(self._directory, offset, self._producers)
 
     def _bridge(self, found: list[Segment], kept: list[Segment], following: Segment) -> None:
@@ -167,7 +169,7 @@ class RecoveryScan:
 
     def _scan_up_to(self, segment: Segment, size: int) -> tuple[BatchScan, int | None]:
         """Index the batches within ``size``; also return where trailing implausible ones start."""
-        segment.drop_indexes()
+        segment.indexes.drop()
         epochs = self._epochs
         gaps_allowed = self._config.may_have_gaps
         scan = BatchScan(segment.file, size, segment.base_offset, gaps_allowed=gaps_allowed)
@@ -178,7 +180,7 @@ class RecoveryScan:
             elif implausible_at is None:
                 implausible_at = scan.position
             place = BatchPlace(header.base_offset, header.last_offset, scan.position, header.size)
-            segment.index_batch(place, header.max_timestamp, self._config.index_interval_bytes)
+            segment.indexes.add(place, header.max_timestamp, self._config.index_interval_bytes)
             if epochs.latest < header.leader_epoch <= EPOCH_MAX:
                 epochs.assign(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:

@@ -16,8 +16,9 @@ from ....errors import ApiError
 from ....net.wire._transmission import FileRange
 from ....protocol.error_codes import OFFSET_OUT_OF_RANGE
 from ..files._directory import LogFile
-from ..files._page_cache import is_range_cached, warm_range
-from ._segment import BatchPlace, Segment
+from ..files._page_cache import is_page_cached, is_range_cached, warm_range
+from ._log_batches import SCAN_BYTES, BatchPlace
+from ._segment import Segment
 
 _base_offset = attrgetter("base_offset")
 
@@ -63,7 +64,7 @@ def read_range(
     try:
         while offset < up_to and number < len(segments):
             segment = segments[max(number, 0)]
-            if cached_only and not segment.can_locate_now(offset):
+            if cached_only and not _can_locate_now(segment, offset):
                 return None
             place = segment.locate(offset)
             if place is not None and place.base_offset < up_to:
@@ -75,6 +76,17 @@ def read_range(
         return LogRead(FileRange(segment.file, segment.size, 0), offset, segment.base_offset)
     except FileNotFoundError:
         raise_from(ApiError(OFFSET_OUT_OF_RANGE, f"offset {offset} has just been deleted"), None)
+
+
+def _can_locate_now(segment: Segment, offset: int) -> bool:
+    """Whether :meth:`Segment.locate` returns without waiting for the disk. Probes; never blocks."""
+    if not segment.is_loaded:
+        return False
+    if segment.indexes.find_recent(offset) is not None:
+        return True
+    position = segment.index.floor(offset - segment.base_offset)[1]
+    end = min(position + SCAN_BYTES, segment.size) - 1
+    return is_page_cached(segment.file, position) and is_page_cached(segment.file, max(end, 0))
 
 
 def _range_from(

@@ -14,8 +14,9 @@ from bisect import bisect_left
 from operator import attrgetter
 
 from ..files._directory import Directory
+from ._log_batches import file_name, is_offset
 from ._log_config import LogConfig
-from ._segment import Segment, file_name, is_offset
+from ._segment import Segment
 
 # How many old segments of a log stay open, with their index in memory, for readers.
 OLD_SEGMENTS_LOADED_MAX = 4
@@ -155,9 +156,15 @@ def start_offset_due(
         if (is_active and not segment.size) or segment.end_offset > limit:
             break
         is_deleted = not is_active and segment.end_offset <= start_offset
-        is_old = 0 <= config.retention_ms < now_ms - segment.newest_ms
+        is_old = 0 <= config.retention_ms < now_ms - _newest_ms(segment)
         is_too_much = 0 <= config.retention_bytes <= rest
         if not is_deleted and not (config.removes_old_segments and (is_old or is_too_much)):
             break
         due = max(segment.end_offset, start_offset)
     return due
+
+
+def _newest_ms(segment: Segment) -> int:
+    """The time that retention compares: the greatest timestamp, else the last write."""
+    newest, _ = segment.newest
+    return newest if newest >= 0 else segment.modified_ms

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from ....errors import WireFormatError
 from ....protocol.records._batch import BatchHeader
 from ....protocol.records._records import decode_batch
-from ._segment import BatchPlace, Segment
+from ._log_batches import BatchPlace, header_at
+from ._segment import Segment
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -33,7 +34,7 @@ def first_at_or_after(
         ApiError: CORRUPT_MESSAGE.
     """
     for segment in segments:
-        if segment.max_timestamp < timestamp:
+        if segment.newest[0] < timestamp:
             continue
         start = segment.base_offset + segment.time_index.floor(timestamp)
         for place in segment.places_from(start):
@@ -41,7 +42,7 @@ def first_at_or_after(
                 return None
             if place.last_offset < start_offset:
                 continue
-            header = segment.read_header(place.position)
+            header = header_at(segment.file, place.position)
             if header.max_timestamp < timestamp:
                 continue
             for record in _times(segment, place, header):
@@ -58,7 +59,7 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
     """
     best: OffsetAndTimestamp | None = None
     for segment in segments:
-        offset, timestamp = segment.max_timestamp_offset, segment.max_timestamp
+        timestamp, offset = segment.newest
         if best is not None and timestamp <= best.timestamp:
             continue
         if offset < start_offset:
@@ -67,7 +68,7 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
         place = segment.locate(offset) if timestamp >= 0 and offset >= start_offset else None
         if place is None:
             continue
-        header = segment.read_header(place.position)
+        header = header_at(segment.file, place.position)
         records = [
             record for record in _times(segment, place, header) if record.offset >= start_offset
         ]
@@ -105,7 +106,7 @@ def _newest_left(segment: Segment, start_offset: int) -> int:
     offset, timestamp = -1, -1
     for place in segment.places_from(start_offset):
         if place.last_offset >= start_offset:
-            header = segment.read_header(place.position)
+            header = header_at(segment.file, place.position)
             if header.max_timestamp > timestamp:
                 offset, timestamp = place.last_offset, header.max_timestamp
     return offset

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from ....errors import WireFormatError
 from ....protocol.records._crc32c import crc32c
 from ..files._directory import Directory
-from ..segments._segment import file_name, is_offset
+from ..segments._log_batches import file_name, is_offset
 from ._producer_state import BATCHES_KEPT, NO_TRANSACTION, ProducerEntry, StoredBatch
 
 _VERSION = 1

@@ -6,8 +6,8 @@ them. Offsets of version 0, which Kafka kept in ZooKeeper, are stored like all o
 
 from __future__ import annotations
 
-from ...protocol import api_keys, error_codes
-from ...protocol.messages.offset_commit import (
+from ....protocol import api_keys, error_codes
+from ....protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -15,12 +15,12 @@ from ...protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from ..api._call import Call
-from ..api._dispatch import serves
-from ..groups._committed_offsets import CommittedOffset, Partition
-from ..groups._group_calls import Caller
-from ..model._broker_state import BrokerState
-from ..model._topic_store import Topic
+from ...api._call import Call
+from ...api._dispatch import serves
+from ...groups._committed_offsets import CommittedOffset, Partition
+from ...groups._group_calls import Caller
+from ...model._broker_state import BrokerState
+from ...model._topic_store import Topic
 
 # From this version on, an unknown group has an error of its own (KIP-848).
 GROUP_NOT_FOUND_VERSION = 9

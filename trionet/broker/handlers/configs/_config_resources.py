@@ -13,11 +13,11 @@ from typing import TypeAlias
 import attrs
 import trio
 
-from ...errors import ApiError
-from ...protocol._config_types import LIST, Value
-from ...protocol.error_codes import INVALID_REQUEST
-from ..api._call import Call
-from ..config._alterations import (
+from ....errors import ApiError
+from ....protocol._config_types import LIST, Value
+from ....protocol.error_codes import INVALID_REQUEST
+from ...api._call import Call
+from ...config._alterations import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,
@@ -29,12 +29,12 @@ from ..config._alterations import (
     applied,
     check_operations,
 )
-from ..config._broker_config import BROKER_KEYS
-from ..config._dynamic_config_store import ALL_BROKERS
-from ..config._topic_keys import TOPIC_KEYS
-from ..model._broker_state import BrokerState
-from ..model._topic_registry import check_topic_name
-from ..storage._storage_errors import storage_errors
+from ...config._broker_config import BROKER_KEYS
+from ...config._dynamic_config_store import ALL_BROKERS
+from ...config._topic_keys import TOPIC_KEYS
+from ...model._broker_state import BrokerState
+from ...model._topic_registry import check_topic_name
+from ...storage._storage_errors import storage_errors
 
 # Java's Integer.parseInt accepts a sign and any number of zeros; longer names are no node id.
 _NODE_ID = re.compile(r"[+-]?[0-9]{1,100}")

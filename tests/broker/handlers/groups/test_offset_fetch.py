@@ -169,7 +169,7 @@ async def test_a_topic_that_has_no_id_any_more_is_left_out(broker: Broker, clien
     """Its offsets should have gone with it, but could not."""
     u = (await create_topic(client, "u")).topic_id
     await commit(client, {"u": {0: 6}})
-    broker._state.groups.offsets.put("g", {("gone", 0): CommittedOffset(5, -1, "", 0)})
+    broker._cluster.group_store.offsets.put("g", {("gone", 0): CommittedOffset(5, -1, "", 0)})
 
     answers = await ask_many(client, {"g": None}, 10)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...protocol import api_keys, error_codes
-from ...protocol.messages.offset_fetch import (
+from ....protocol import api_keys, error_codes
+from ....protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -19,10 +19,10 @@ from ...protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from ..api._call import Call
-from ..api._dispatch import serves
-from ..groups._committed_offsets import CommittedOffset, Partition
-from ..model._broker_state import BrokerState
+from ...api._call import Call
+from ...api._dispatch import serves
+from ...groups._committed_offsets import CommittedOffset, Partition
+from ...model._broker_state import BrokerState
 
 # Before this version, only partitions have an error code.
 TOP_LEVEL_ERROR_VERSION = 2

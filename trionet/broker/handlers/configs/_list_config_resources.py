@@ -6,16 +6,16 @@ only groups that have settings, hence none.
 
 from __future__ import annotations
 
-from ...protocol import api_keys, error_codes
-from ...protocol.messages.list_config_resources import (
+from ....protocol import api_keys, error_codes
+from ....protocol.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from ..api._call import Call
-from ..api._dispatch import serves
-from ..config._alterations import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from ..model._broker_state import BrokerState
+from ...api._call import Call
+from ...api._dispatch import serves
+from ...config._alterations import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from ...model._broker_state import BrokerState
 
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 

@@ -9,15 +9,15 @@ Kafka returns INVALID_REQUEST if it does not serve them. Gap: no transactions an
 
 from __future__ import annotations
 
-from ...protocol import api_keys, error_codes
-from ...protocol.messages.find_coordinator import (
+from ....protocol import api_keys, error_codes
+from ....protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from ..api._call import Call
-from ..api._dispatch import serves
-from ..model._broker_state import BrokerState
+from ...api._call import Call
+from ...api._dispatch import serves
+from ...model._broker_state import BrokerState
 
 GROUP = 0
 _UNSUPPORTED = {

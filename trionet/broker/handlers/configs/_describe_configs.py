@@ -7,9 +7,9 @@ Gap: client metrics and groups have no settings here; asking for them is an erro
 
 from __future__ import annotations
 
-from ...errors import ApiError
-from ...protocol import api_keys, error_codes
-from ...protocol.messages.describe_configs import (
+from ....errors import ApiError
+from ....protocol import api_keys, error_codes
+from ....protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
@@ -17,19 +17,19 @@ from ...protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from ..api._call import Call
-from ..api._dispatch import serves
-from ..config._alterations import BROKER, BROKER_LOGGER, TOPIC
-from ..config._describe import (
+from ...api._call import Call
+from ...api._dispatch import serves
+from ...config._alterations import BROKER, BROKER_LOGGER, TOPIC
+from ...config._describe import (
     ConfigEntry,
     describe_all_brokers,
     describe_broker,
     describe_loggers,
     describe_topic,
 )
-from ..config._dynamic_config_store import ALL_BROKERS
-from ..model._broker_state import BrokerState
-from ..model._topic_registry import check_topic_name
+from ...config._dynamic_config_store import ALL_BROKERS
+from ...model._broker_state import BrokerState
+from ...model._topic_registry import check_topic_name
 from ._config_resources import check_broker_name, unknown_type
 
 # About as many settings as a broker has; each resource is described in one step.

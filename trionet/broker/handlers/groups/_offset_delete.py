@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from ...protocol import api_keys, error_codes
-from ...protocol.messages.offset_delete import (
+from ....protocol import api_keys, error_codes
+from ....protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from ..api._call import Call
-from ..api._dispatch import serves
-from ..groups._committed_offsets import Partition
-from ..groups._group import CONSUMER, subscribed_topics
-from ..groups._group_state import GroupState
-from ..model._broker_state import BrokerState
+from ...api._call import Call
+from ...api._dispatch import serves
+from ...groups._committed_offsets import Partition
+from ...groups._group import CONSUMER, subscribed_topics
+from ...groups._group_state import GroupState
+from ...model._broker_state import BrokerState
 
 
 @serves(api_keys.OFFSET_DELETE, 0, 0)
@@ -57,7 +57,7 @@ async def handle(
     if call.is_long:  # members may have joined during the pauses
         in_use = subscribed_topics(group)
         due = {} if in_use is None else {each: None for each in due if each[0] not in in_use}
-    broker.groups.delete_offsets(
+    broker.groups.offsets.delete(
         request.group_id,
         due,
         lambda code: call.respond(

@@ -1,0 +1,93 @@
+"""The names of a segment's files, and the batches in its log file, found by their headers.
+
+Everything here is thread-safe, and may wait for the disk.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ....errors import ApiError
+from ....protocol.error_codes import CORRUPT_MESSAGE
+from ....protocol.records._batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader, read_header
+from ..files._directory import LogFile
+
+# One read covers the batches between two index entries, which are 4 KB apart by Kafka's default.
+SCAN_BYTES: Final = 8192
+
+# Base offset, length, (epoch, magic, CRC, attributes), last offset delta.
+_PLACE = struct.Struct(">qi11xi")
+
+
+class BatchPlace(NamedTuple):
+    """The position of one batch in the file of its segment."""
+
+    base_offset: int
+    last_offset: int
+    position: int
+    size: int
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """The name of a segment's file, such as ``00000000000000000042.log``."""
+    return f"{base_offset:020d}.{suffix}"
+
+
+def is_offset(stem: str) -> bool:
+    """Whether a file name without its suffix is an offset."""
+    return stem.isascii() and stem.isdigit() and len(stem) <= 20 and int(stem) < 2**63
+
+
+def header_at(file: LogFile, position: int) -> BatchHeader:
+    """Read the whole header of the batch at a position.
+
+    Raises:
+        WireFormatError: no batch starts there.
+    """
+    return read_header(file.read_at(position, HEADER_SIZE))
+
+
+def has_batch_at(file: LogFile, position: int, last_offset: int) -> bool:
+    """Whether the batch at a position ends with ``last_offset``."""
+    head = file.read_at(position, _PLACE.size)
+    if len(head) < _PLACE.size:
+        return False
+    base_offset, length, last_delta = _PLACE.unpack(head)
+    is_last: bool = base_offset + last_delta == last_offset
+    return is_last and length >= HEADER_SIZE - PREFIX_SIZE
+
+
+def batches_from(
+    file: LogFile, position: int, limit: int, base_offset: int
+) -> Iterator[BatchPlace]:
+    """The batches from ``position``, where one starts, up to ``limit``. Reads headers only.
+
+    Args:
+        file: the log file.
+        position: where to start.
+        limit: the size of the segment.
+        base_offset: the base offset of the segment, for messages.
+
+    Raises:
+        ApiError: CORRUPT_MESSAGE, the bytes found are not a batch.
+    """
+    while position < limit:
+        chunk = file.read_at(position, min(SCAN_BYTES, limit - position))
+        at, last_start = 0, len(chunk) - _PLACE.size
+        while at <= last_start:
+            base_offset, length, last_delta = _PLACE.unpack_from(chunk, at)
+            size = length + PREFIX_SIZE
+            if size < HEADER_SIZE or last_delta < 0:
+                break
+            yield BatchPlace(base_offset, base_offset + last_delta, position + at, size)
+            at += size
+        if not at:
+            raise ApiError(
+                CORRUPT_MESSAGE,
+                f"{file_name(base_offset, 'log')}: no record batch starts at byte {position}",
+            )
+        position += at

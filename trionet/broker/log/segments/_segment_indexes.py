@@ -1,0 +1,352 @@
+"""What a segment knows of its batches: both indexes, their files, and the newest batches.
+
+The loop adds batches while threads look them up, without a lock; see :mod:`._segment`. Index
+entries are complete before they count (:mod:`._index`), and a counter says when entries were
+removed that a thread may have saved meanwhile.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from ....errors import ApiError, WireFormatError
+from ..files._directory import Directory, LogFile
+from ._index import ENTRY_MAX, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, OffsetIndex, TimeIndex
+from ._log_batches import BatchPlace, file_name, header_at
+
+# How many of the newest batch positions are cached: consumers that keep up need no file lookup.
+RECENT_BATCHES_MAX: Final = 256
+
+# Kafka's default (index.interval.bytes); good enough for a rebuilt index.
+_INDEX_INTERVAL_BYTES = 4096
+
+_base_offset: Final = itemgetter(0)
+
+
+class RebuiltIndexes(NamedTuple):
+    """Indexes that were built from the batch headers of a log file."""
+
+    offsets: OffsetIndex
+    times: TimeIndex
+    newest: tuple[int, int]
+    """The greatest timestamp, and the last offset of its batch."""
+    end: int
+    """Where the last good batch ends."""
+    next_offset: int
+    """The offset after the last good batch."""
+    damage: Exception | None
+    """What is wrong after it."""
+
+
+class SegmentIndexes:
+    """The indexes of one segment, and the greatest timestamp, with which the time index ends.
+
+    Args:
+        directory: the partition's folder.
+        base_offset: the base offset of the segment.
+
+    Attributes:
+        offsets: the offset index; None: it is not in memory.
+        times: the time index; only an active segment keeps it in memory.
+        first_timestamp: the greatest timestamp of the first batch; -1: unknown.
+        max_timestamp: the greatest timestamp; -1 without records.
+        max_timestamp_offset: the last offset of the batch that has it.
+        is_newest_known: whether the two before are known.
+    """
+
+    __slots__ = (
+        "_base_offset",
+        "_cuts",
+        "_cuts_saved",
+        "_directory",
+        "_max_timestamp_before",
+        "_max_timestamp_offset_before",
+        "_offsets_saved",
+        "_recent",
+        "_since_entry",
+        "_times_saved",
+        "first_timestamp",
+        "is_newest_known",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "offsets",
+        "times",
+    )
+
+    def __init__(self, directory: Directory, base_offset: int) -> None:
+        self._directory = directory
+        self._base_offset = base_offset
+        self.offsets: OffsetIndex | None = None
+        self.times: TimeIndex | None = None
+        self.first_timestamp = -1
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+        self.is_newest_known = True
+        self._recent: list[BatchPlace] = []
+        self._since_entry = 0
+        self._offsets_saved = 0
+        self._times_saved = 0
+        # How often entries were removed that the files may hold already.
+        self._cuts = 0
+        self._cuts_saved = 0
+        # The greatest timestamp before the last append, to undo it.
+        self._max_timestamp_before = -1
+        self._max_timestamp_offset_before = base_offset
+
+    # Growing
+
+    def start(self) -> None:
+        """Start with empty indexes, for a file that is scanned from its start."""
+        self.offsets, self.times = OffsetIndex(), TimeIndex()
+        self._offsets_saved = self._times_saved = 0
+        self._since_entry = 0
+        self._recent = []
+        self.first_timestamp = -1
+        self.set_newest(-1, self._base_offset)
+
+    def resume(self, offsets: OffsetIndex, times: TimeIndex, log_size: int) -> None:
+        """Continue with indexes read from files that hold all of their entries."""
+        timestamp, offset = times.last()
+        self.set_newest(timestamp, self._base_offset + offset)
+        self.offsets, self.times = offsets, times
+        self._offsets_saved, self._times_saved = len(offsets), len(times)
+        self._since_entry = log_size - offsets.last()[1]
+
+    def note_append(self) -> None:
+        """Remember what an append is going to change, for :meth:`undo`."""
+        self._max_timestamp_before = self.max_timestamp
+        self._max_timestamp_offset_before = self.max_timestamp_offset
+
+    def add(self, place: BatchPlace, max_timestamp: int, interval: int) -> None:
+        """Add a written batch.
+
+        Args:
+            place: where it is.
+            max_timestamp: the greatest timestamp of its records.
+            interval: ``index.interval.bytes``.
+        """
+        _, last_offset, position, size = place
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if self._since_entry > interval:
+            entry = last_offset - self._base_offset
+            offsets = self.offsets
+            assert offsets is not None
+            # A batch that no entry can express is found by reading on from an earlier one.
+            if entry <= ENTRY_MAX and position <= ENTRY_MAX:
+                offsets.append(entry, position)
+            self.finish()
+            self._since_entry = 0
+        self._since_entry += size
+        recent = self._recent
+        recent.append(place)
+        if len(recent) > RECENT_BATCHES_MAX:
+            del recent[: RECENT_BATCHES_MAX // 2]
+
+    def finish(self) -> None:
+        """Append the entry of the greatest timestamp, when the segment ends or the log closes."""
+        entry = self.max_timestamp_offset - self._base_offset
+        if self.max_timestamp >= 0 and entry <= ENTRY_MAX and self.times is not None:
+            self.times.append_if_newer(self.max_timestamp, entry)
+
+    def undo(self, log_size: int, end_offset: int) -> None:
+        """Forget the batches from byte ``log_size`` and from ``end_offset`` on. Idempotent."""
+        self._recent = []
+        self.max_timestamp = self._max_timestamp_before
+        self.max_timestamp_offset = self._max_timestamp_offset_before
+        offsets, times = self.offsets, self.times
+        assert offsets is not None
+        assert times is not None
+        count = offsets.count_before(log_size)
+        time_count = times.count_before(end_offset - self._base_offset)
+        if count < len(offsets) or time_count < len(times):
+            # The counter first: a thread that is saving entries may or may not have saved these, so
+            # the next save has to write the files from the start.
+            self._cuts += 1
+            offsets.cut(count)
+            times.cut(time_count)
+        self._since_entry = log_size - offsets.last()[1]
+        if not log_size:
+            self.first_timestamp = -1
+
+    # Looking up
+
+    def find_recent(self, offset: int) -> BatchPlace | None:
+        """The place of the batch that contains an offset, if it is one of the newest."""
+        recent = self._recent
+        found = bisect_right(recent, offset, key=_base_offset) - 1
+        if 0 <= found < len(recent):
+            place = recent[found]
+            # The loop may have shortened the list since the search: the place itself says whether
+            # it is the right one.
+            if place.base_offset <= offset <= place.last_offset:
+                return place
+        return None
+
+    def set_newest(self, timestamp: int, offset: int) -> None:
+        """Set the greatest timestamp and the last offset of its batch."""
+        # Offset before timestamp before flag: threads may read them meanwhile.
+        self.max_timestamp_offset = offset
+        self.max_timestamp = timestamp
+        self.is_newest_known = True
+
+    # Files
+
+    @property
+    def has_unsaved(self) -> bool:
+        """The files lack entries, or hold entries that were removed."""
+        offsets, times = self.offsets, self.times
+        return (
+            (offsets is not None and len(offsets) > self._offsets_saved)
+            or (times is not None and len(times) > self._times_saved)
+            or self._cuts != self._cuts_saved
+        )
+
+    def save(self) -> None:
+        """Append the missing entries to the files, without syncing. Blocks; thread-safe."""
+        cuts = self._cuts
+        offsets, times = self.offsets, self.times
+        directory = self._directory
+        if cuts != self._cuts_saved:
+            # The files may hold entries that were removed: write them from the start.
+            self._remove_files()
+            self._offsets_saved = self._times_saved = 0
+            self._cuts_saved = cuts
+        if offsets is not None:
+            data = offsets.encode(self._offsets_saved)
+            directory.write(self._name("index"), self._offsets_saved * OFFSET_ENTRY_SIZE, data)
+            self._offsets_saved += len(data) // OFFSET_ENTRY_SIZE
+        if times is not None:
+            data = times.encode(self._times_saved)
+            directory.write(self._name("timeindex"), self._times_saved * TIME_ENTRY_SIZE, data)
+            self._times_saved += len(data) // TIME_ENTRY_SIZE
+
+    def sync(self) -> None:
+        """Sync the saved files. Blocks."""
+        for suffix in ("index", "timeindex"):
+            try:
+                self._directory.sync_file(self._name(suffix))
+            except FileNotFoundError:
+                # Those of the active segment are created with their first entries.
+                continue
+
+    def drop(self) -> None:
+        """Start anew: drop the indexes, in memory and on the disk."""
+        self._remove_files()
+        self.start()
+
+    def release(self) -> None:
+        """Drop the indexes of an old segment from memory."""
+        self.offsets = self.times = None
+        self._recent = []
+
+    def read_offsets(self, log_size: int) -> OffsetIndex | None:
+        """Read the offset index from its file; None: it is missing, or not one of the log file."""
+        try:
+            return OffsetIndex.decode(self._directory.read(self._name("index")), log_size)
+        except FileNotFoundError:
+            return None
+
+    def read_times(self) -> TimeIndex | None:
+        """Read the time index from its file; None: it is missing, or not a time index."""
+        try:
+            return TimeIndex.decode(self._directory.read(self._name("timeindex")))
+        except FileNotFoundError:
+            return None
+
+    def keep(self, offsets: OffsetIndex) -> None:
+        """Keep the offset index of an old segment in memory, as its file has it."""
+        self._offsets_saved = len(offsets)
+        self.offsets = offsets
+
+    def load_newest(self) -> bool:
+        """Read the greatest timestamp from the end of the time index. False: it is implausible."""
+        # Two entries, because one proves nothing: zeros, which a crash can leave after the entries,
+        # are a valid entry, but not a rising one.
+        name = self._name("timeindex")
+        times = None
+        try:
+            size = self._directory.size(name)
+            if not size % TIME_ENTRY_SIZE:
+                start = max(0, size - 2 * TIME_ENTRY_SIZE)
+                times = TimeIndex.decode(self._directory.read(name, start))
+        except FileNotFoundError:
+            pass
+        if times is None:
+            return False
+        timestamp, offset = times.last()
+        self.set_newest(timestamp, self._base_offset + offset)
+        return True
+
+    def replace(self, rebuilt: RebuiltIndexes) -> TimeIndex:
+        """Replace the indexes by rebuilt ones, in memory and on the disk; returns the time index.
+
+        Blocks; thread-safe.
+        """
+        offsets, times = rebuilt.offsets, rebuilt.times
+        growing = self.times
+        if growing is not None:
+            # The loop may be appending to it, and a flush saving it: the next flush writes the
+            # files.
+            self._cuts += 1
+            times = growing
+        else:
+            self._directory.replace(self._name("index"), offsets.encode())
+            self._directory.replace(self._name("timeindex"), times.encode())
+            self.set_newest(*rebuilt.newest)
+            self._offsets_saved = len(offsets)
+        self.offsets = offsets
+        return times
+
+    def _remove_files(self) -> None:
+        for suffix in ("index", "timeindex"):
+            self._directory.remove(self._name(suffix))
+
+    def _name(self, suffix: str) -> str:
+        return file_name(self._base_offset, suffix)
+
+
+def index_batches(
+    file: LogFile, batches: Iterator[BatchPlace], base_offset: int, end_offset: int
+) -> RebuiltIndexes:
+    """Build the indexes of a segment from its batch headers, up to the first bad batch. Blocks.
+
+    Args:
+        file: the log file.
+        batches: its batches.
+        base_offset: the base offset of the segment.
+        end_offset: the end offset of the segment; a batch that reaches it is bad.
+    """
+    offsets, times = OffsetIndex(), TimeIndex()
+    next_offset = base_offset
+    newest = (-1, base_offset)
+    end = since_entry = 0
+    damage: Exception | None = None
+    try:
+        for place in batches:
+            if not next_offset <= place.base_offset <= place.last_offset < end_offset:
+                found = f"{place.base_offset} to {place.last_offset}"
+                raise WireFormatError(f"offsets {found} at byte {place.position}")
+            header = header_at(file, place.position)
+            if header.max_timestamp > newest[0]:
+                newest = header.max_timestamp, place.last_offset
+            entry = place.last_offset - base_offset
+            if since_entry > _INDEX_INTERVAL_BYTES and max(entry, place.position) <= ENTRY_MAX:
+                offsets.append(entry, place.position)
+                times.append_if_newer(newest[0], newest[1] - base_offset)
+                since_entry = 0
+            since_entry += place.size
+            next_offset, end = place.last_offset + 1, place.position + place.size
+    except (ApiError, WireFormatError) as error:
+        damage = error
+    if newest[1] - base_offset <= ENTRY_MAX:
+        times.append_if_newer(newest[0], newest[1] - base_offset)
+    return RebuiltIndexes(offsets, times, newest, end, next_offset, damage)
