@@ -191,7 +191,7 @@ class Processor:
         if self._drained is None:
             self.selector.resume_reading()
 
-    def run_turn(self) -> None:
+    def run_turn(self, may_poll: bool) -> None:
         """Run a turn without waiting, for a handler that has emptied the request channel.
 
         Its responses are sent. If there were several, the sockets are polled as well: under load
@@ -202,10 +202,11 @@ class Processor:
         A lone response is not worth a poll, since its peer needs longer to send another request.
         Should the handler be held up by one of the new requests, the processor passes the others
         on: the responses have unparked it.
+
+        Args:
+            may_poll: False if the handler has kept the other processors waiting for long enough.
         """
-        is_busy = len(self.responses) > max(
-            1, min(len(self.selector.channels), RECEIVES_PER_TURN_MAX) // 4
-        )
+        is_busy = may_poll and len(self.responses) > 1
         self.send_new_responses()
         if not is_busy:
             return
