@@ -221,14 +221,14 @@ class Processor:
 
     def send_new_responses(self) -> None:
         """Send the queued responses."""
-        answered = self.responses.take()
-        if not answered:
+        responded = self.responses.take()
+        if not responded:
             return
         if self.selector.is_parked:
             self.selector.look_at_clock()
         began_ns = at_ns = now_ns()
-        for start in range(0, len(answered), RESPONSES_PER_TIMESTAMP):
-            group = answered[start : start + RESPONSES_PER_TIMESTAMP]
+        for start in range(0, len(responded), RESPONSES_PER_TIMESTAMP):
+            group = responded[start : start + RESPONSES_PER_TIMESTAMP]
             for request in group:
                 request.picked_up_ns = at_ns
                 try:
@@ -414,7 +414,7 @@ class Processor:
             raise LocalProtocolError(f"{channel.id} completed a Send without a request")
         if request.lease is not None:
             request.release()
-        request.is_answered = True
+        request.is_finished = True
         if channel.network_thread_ns:
             request.network_thread_ns, channel.network_thread_ns = channel.network_thread_ns, 0
         self._end_request(connection)

@@ -75,7 +75,7 @@ class Request(TimedRequest):
         client_id: the client id in the request; None if it has none.
         error_code: the first error in the response; 0 for none.
         is_left_out: whether it is left out of the request log.
-        is_answered: whether its response has been sent, or it needed none.
+        is_finished: whether its response has been sent, or it needed none.
         throttle_ns: for how long its channel was throttled; -1 while the throttle lasts.
         network_thread_ns: the time its processor spent on reads and writes for it, including TLS;
             set once the response is sent, if ``times_connections`` is set (Kafka:
@@ -99,7 +99,7 @@ class Request(TimedRequest):
         self.client_id: str | None = None
         self.error_code: int = 0
         self.is_left_out: bool = False
-        self.is_answered: bool = False
+        self.is_finished: bool = False
         self.throttle_ns: int = 0
         self.network_thread_ns: int = 0
         self.times = times
@@ -334,7 +334,7 @@ class RequestChannel:
         self.looking_handlers = 0
         self.idle_handlers = 0
         self._blocked: dict[Callable[[], None], None] = {}
-        self._answered: list[ResponseQueue] = []
+        self._with_responses: list[ResponseQueue] = []
 
     def __len__(self) -> int:
         return len(self._batch) + len(self._taken_from)
@@ -411,7 +411,7 @@ class RequestChannel:
 
     def has_responses(self, queue: ResponseQueue) -> None:
         """Record that a response queue has become non-empty."""
-        self._answered.append(queue)
+        self._with_responses.append(queue)
 
     def send_responses(self, may_poll: bool) -> None:
         """Make the processors send all queued responses now rather than in their next turns.
@@ -420,6 +420,6 @@ class RequestChannel:
         pass earlier, which saves 6 of the 45 µs that a lone request takes. With ``may_poll`` the
         queue may hold new requests afterwards (see :meth:`.Processor.run_turn`).
         """
-        answered = self._answered
-        while answered:
-            answered.pop().run_turn(may_poll)
+        queues = self._with_responses
+        while queues:
+            queues.pop().run_turn(may_poll)

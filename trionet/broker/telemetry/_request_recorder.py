@@ -334,7 +334,7 @@ class RequestRecorder:
             end = NO_RESPONSE
         else:
             end = CLOSED
-        if end != CLOSED and not request.is_answered:
+        if end != CLOSED and not request.is_finished:
             end = GONE
         error_code: i64 = request.error_code
         request_bytes = _uint32(request.request_bytes)
