@@ -18,7 +18,7 @@
 
 Two shortcuts save passes of trio's scheduler. Between the second and the third step, a processor
 handles a lone request itself if its handler is certain not to wait (``serve_lone_request``). And a
-handler that has emptied the request channel sends the responses itself and, if there were many,
+handler that has emptied the request channel sends the responses itself and, if there were several,
 runs the steps from the third on as well, without waiting (``run_turn``); then it continues with the
 requests that have arrived.
 
