@@ -24,13 +24,15 @@ def lazy_exports(
 
     Args:
         package: the package's ``__name__``.
-        homes: for each public name, its module below the package, such as ``"wire._framing"``.
+        homes: for each module below the package, such as ``"wire._framing"``, the public names
+            that it has, with a space between them.
     """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
 
     def load(name: str) -> object:
         from importlib import import_module
 
-        home = homes.get(name)
+        home = home_of.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(f"{package}.{home}"), name)
@@ -38,7 +40,7 @@ def lazy_exports(
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        return sorted({*vars(sys.modules[package]), *home_of})
 
     return load, names
 

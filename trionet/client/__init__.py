@@ -32,17 +32,16 @@ __all__ = [
 
 #: The module that defines each name; loaded when the name is first used, so that a command which
 #: needs a TopicPartition does not load the network client.
-_HOMES: Final = {
-    "ClientResponse": "requests._response",
-    "ClientSettings": "network._settings",
-    "Cluster": "metadata._cluster",
-    "ManualMetadataUpdater": "metadata._manual_metadata_updater",
-    "Metadata": "metadata._metadata",
-    "NetworkClient": "network._network_client",
-    "Node": "_node",
-    "OffsetAndMetadata": "_topic_partition",
-    "TopicPartition": "_topic_partition",
-    "open_network_client": "network._open_client",
+_HOMES = {
+    "_node": "Node",
+    "_topic_partition": "OffsetAndMetadata TopicPartition",
+    "metadata._cluster": "Cluster",
+    "metadata._manual_metadata_updater": "ManualMetadataUpdater",
+    "metadata._metadata": "Metadata",
+    "network._network_client": "NetworkClient",
+    "network._open_client": "open_network_client",
+    "network._settings": "ClientSettings",
+    "requests._response": "ClientResponse",
 }
 
 if not TYPE_CHECKING:  # a type checker would accept every misspelt name

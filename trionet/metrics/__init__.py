@@ -18,9 +18,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "LoopMonitor": "_loop",
-    "Registry": "_registry",
-    "exposition": "_prometheus",
+    "_loop": "LoopMonitor",
+    "_prometheus": "exposition",
+    "_registry": "Registry",
 }
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one

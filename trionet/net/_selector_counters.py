@@ -31,14 +31,9 @@ class SelectorCounters:
     """
 
     def __init__(self) -> None:
-        self.polls = 0
-        self.network_io = 0
-        self.io_ns = 0
-        self.connected = 0
+        self.polls = self.network_io = self.io_ns = self.connected = 0
         self.largest_send: RollingMaximum = RollingMaximum()
-        self.authenticated = 0
-        self.authenticated_for_good = 0
-        self.authentication_failures = 0
+        self.authenticated = self.authenticated_for_good = self.authentication_failures = 0
         self.reauthenticated: int = 0
         self.reauthentication_failures = 0
         self.reauthentication_ms: int = 0

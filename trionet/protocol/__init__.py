@@ -31,14 +31,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ApiVersionCodec": "_codec",
-    "decode_request_header": "_header",
-    "decode_response_header": "_header",
-    "encode_request_header": "_header",
-    "encode_response_header": "_header",
-    "frame": "_header",
-    "lookup": "_codec",
-    "schema_versions": "_codec",
+    "_codec": "ApiVersionCodec lookup schema_versions",
+    "_header": (
+        "decode_request_header decode_response_header encode_request_header "
+        "encode_response_header frame"
+    ),
 }
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one

@@ -33,7 +33,7 @@ REQUESTS_PER_WAKEUP_MAX: Final = 256
 REQUESTS_PER_BATCH: Final = 64
 # For the first eighth of that time the sockets are polled after each batch. With eight connections
 # this makes every second pass unnecessary. For longer it would keep the connections of the other
-# processors waiting: of 64 producers on three processors the slowest hundredth waited twice as long.
+# processors waiting: the 99th percentile of 64 producers on three processors was twice as long.
 POLLING_SHARE: Final = 8
 # A handler that has emptied its batch checks it this many times, one scheduler pass apart, before
 # it waits for the next. Being woken and waiting again costs four passes, and a busy connection

@@ -19,10 +19,9 @@ __all__ = ["LagListener", "SourceLag", "TrionetDataSource", "lag"]
 
 #: The module that defines each public name.
 _HOMES = {
-    "LagListener": "source._lag_listener",
-    "SourceLag": "source._lag",
-    "TrionetDataSource": "_data_source",
-    "lag": "source._lag",
+    "_data_source": "TrionetDataSource",
+    "source._lag": "SourceLag lag",
+    "source._lag_listener": "LagListener",
 }
 
 

@@ -153,7 +153,7 @@ class FetchSessionCache:
         elements: int = 250_000,
     ) -> None:
         self.elements: int = 0
-        self._chance = rng
+        self._rng = rng
         self._slots = slots
         self._elements_max = elements
         self._eviction_seconds = eviction_seconds
@@ -263,9 +263,9 @@ class FetchSessionCache:
         if not self._make_room(len(partitions), now):
             return None
         # Unpredictable: a client that guesses an id can end another consumer's session.
-        id = self._chance.randint(1, _EPOCH_MAX)
+        id = self._rng.randint(1, _EPOCH_MAX)
         while id in self._sessions:
-            id = self._chance.randint(1, _EPOCH_MAX)
+            id = self._rng.randint(1, _EPOCH_MAX)
         session = self._sessions[id] = FetchSession(id, uses_topic_ids, now)
         session.partitions = OrderedDict(partitions)
         self.elements += len(partitions)

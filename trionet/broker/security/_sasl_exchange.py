@@ -42,7 +42,7 @@ _FIRST_WITH_SESSIONS = 1
 _ELEMENTS_MAX = 1000
 
 # The oldest response version holds 32,767 bytes; a character has at most four.
-_TOLD_CHARS_MAX = 8000
+_MESSAGE_CHARS_MAX = 8000
 
 _size = Struct(">i").pack
 
@@ -285,7 +285,7 @@ class SaslExchange:
         except AuthenticationError as error:
             response = SaslAuthenticateResponse(
                 error_code=error_codes.SASL_AUTHENTICATION_FAILED,
-                error_message=self._told(error),
+                error_message=self._client_message(error),
             )
             send = head.encode(codec, response)
             return self._failed(CloseReason.AUTHENTICATION_FAILED, _detail(error), send)
@@ -358,10 +358,10 @@ class SaslExchange:
         self.reauthentication_seconds = now - self._begun_at
         return Progress.REAUTHENTICATED, session_ms
 
-    def _told(self, error: AuthenticationError) -> str:
+    def _client_message(self, error: AuthenticationError) -> str:
         """The error message for the client, without details of credentials, of limited length."""
         if not isinstance(error, CredentialsError):
-            return str(error)[:_TOLD_CHARS_MAX].encode("utf-8", "replace").decode()
+            return str(error)[:_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
         during = "authentication" if self._previous is None else "re-authentication"
         return (
             f"Authentication failed during {during} due to invalid credentials with SASL mechanism"

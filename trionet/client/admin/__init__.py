@@ -162,82 +162,43 @@ __all__ = [
 ]
 
 #: The module that defines each name.
-_HOMES: Final = {
-    "AclBinding": "access._acls",
-    "AclCalls": "access._acls",
-    "AclFilter": "access._acls",
-    "AclOperation": "calls._enums",
-    "AclPermission": "access._acls",
-    "Admin": "_admin",
-    "AdminSettings": "calls._settings",
-    "Append": "topics._configs",
-    "ClusterCalls": "cluster._cluster",
-    "ClusterDescription": "cluster._cluster",
-    "CommittedOffset": "groups._groups",
-    "ConfigCalls": "topics._configs",
-    "ConfigEntry": "topics._configs",
-    "ConfigResource": "topics._configs",
-    "ConfigResourceType": "topics._configs",
-    "ConfigSource": "topics._configs",
-    "ConfigSynonym": "topics._configs",
-    "ConfigType": "topics._configs",
-    "CreatedTopic": "topics._topics",
-    "DelegationToken": "access._delegation_tokens",
-    "DelegationTokenCalls": "access._delegation_tokens",
-    "ElectionType": "topics._partitions",
-    "FeatureCalls": "cluster._features",
-    "FeatureUpdate": "cluster._features",
-    "Features": "cluster._features",
-    "FencedProducer": "groups._transactions",
-    "GroupCalls": "groups._groups",
-    "GroupDescription": "groups._group_descriptions",
-    "GroupListing": "groups._groups",
-    "GroupMember": "groups._group_descriptions",
-    "HIGH_WATERMARK": "topics._partitions",
-    "InternalTopic": "groups._streams_groups",
-    "ListedOffset": "topics._partitions",
-    "LogDir": "cluster._log_dirs",
-    "LogDirCalls": "cluster._log_dirs",
-    "MetadataQuorum": "cluster._quorum",
-    "NewPartitions": "topics._topics",
-    "NewTopic": "topics._topics",
-    "OffsetSpec": "topics._partitions",
-    "PartitionCalls": "topics._partitions",
-    "PartitionDescription": "topics._topics",
-    "PatternType": "access._acls",
-    "ProducerState": "groups._transactions",
-    "QuorumCalls": "cluster._quorum",
-    "QuorumReplica": "cluster._quorum",
-    "QuotaCalls": "access._quotas",
-    "QuotaEntity": "access._quotas",
-    "QuotaFilter": "access._quotas",
-    "QuotaMatch": "access._quotas",
-    "RaftEndpoint": "cluster._quorum",
-    "Reassignment": "topics._partitions",
-    "Replica": "cluster._log_dirs",
-    "ReplicaInfo": "cluster._log_dirs",
-    "ResourceType": "access._acls",
-    "Results": "calls._calls",
-    "ScramCredentialCalls": "access._scram_credentials",
-    "ScramDeletion": "access._scram_credentials",
-    "ScramMechanism": "access._scram_credentials",
-    "ScramUpsertion": "access._scram_credentials",
-    "ShareGroupCalls": "groups._share_groups",
-    "ShareOffset": "groups._share_groups",
-    "StreamsAssignment": "groups._streams_groups",
-    "StreamsGroupCalls": "groups._streams_groups",
-    "StreamsGroupDescription": "groups._streams_groups",
-    "StreamsMember": "groups._streams_groups",
-    "Subtopology": "groups._streams_groups",
-    "Subtract": "topics._configs",
-    "TopicCalls": "topics._topics",
-    "TopicDescription": "topics._topics",
-    "TopicListing": "topics._topics",
-    "TransactionCalls": "groups._transactions",
-    "TransactionDescription": "groups._transactions",
-    "TransactionListing": "groups._transactions",
-    "UpgradeType": "cluster._features",
-    "open_admin": "_open_admin",
+_HOMES = {
+    "_admin": "Admin",
+    "_open_admin": "open_admin",
+    "access._acls": "AclBinding AclCalls AclFilter AclPermission PatternType ResourceType",
+    "access._delegation_tokens": "DelegationToken DelegationTokenCalls",
+    "access._quotas": "QuotaCalls QuotaEntity QuotaFilter QuotaMatch",
+    "access._scram_credentials": (
+        "ScramCredentialCalls ScramDeletion ScramMechanism ScramUpsertion"
+    ),
+    "calls._calls": "Results",
+    "calls._enums": "AclOperation",
+    "calls._settings": "AdminSettings",
+    "cluster._cluster": "ClusterCalls ClusterDescription",
+    "cluster._features": "FeatureCalls FeatureUpdate Features UpgradeType",
+    "cluster._log_dirs": "LogDir LogDirCalls Replica ReplicaInfo",
+    "cluster._quorum": "MetadataQuorum QuorumCalls QuorumReplica RaftEndpoint",
+    "groups._group_descriptions": "GroupDescription GroupMember",
+    "groups._groups": "CommittedOffset GroupCalls GroupListing",
+    "groups._share_groups": "ShareGroupCalls ShareOffset",
+    "groups._streams_groups": (
+        "InternalTopic StreamsAssignment StreamsGroupCalls StreamsGroupDescription "
+        "StreamsMember Subtopology"
+    ),
+    "groups._transactions": (
+        "FencedProducer ProducerState TransactionCalls TransactionDescription TransactionListing"
+    ),
+    "topics._configs": (
+        "Append ConfigCalls ConfigEntry ConfigResource ConfigResourceType "
+        "ConfigSource ConfigSynonym ConfigType Subtract"
+    ),
+    "topics._partitions": (
+        "ElectionType HIGH_WATERMARK ListedOffset OffsetSpec PartitionCalls Reassignment"
+    ),
+    "topics._topics": (
+        "CreatedTopic NewPartitions NewTopic PartitionDescription TopicCalls "
+        "TopicDescription TopicListing"
+    ),
 }
 
 if not TYPE_CHECKING:  # a type checker would accept every misspelt name

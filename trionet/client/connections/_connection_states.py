@@ -13,8 +13,8 @@ seconds of the loop's clock. Rules:
 **The problem.** "May I connect, may I send, when should I look again" depends on the history of
 each connection, and is asked for every node in every turn, by callers that must not disagree.
 
-**The choice.** One object per node with what happened to it, and questions that compute the answer
-from that and ``now``. No timers: a poll sleeps until the earliest time at which an answer changes.
+**The choice.** One object per node with what happened to it, and methods that compute their results
+from that and ``now``. No timers: a poll sleeps until the earliest time at which a result changes.
 The tasks that wait for a node are counted here as well, because they decide whether its connection
 may be given up, and when the next retry is due; nothing else keeps a list of them.
 

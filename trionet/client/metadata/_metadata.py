@@ -112,7 +112,7 @@ class Metadata:
         self._failures = 0
         self._tried_at = self._succeeded_at = -math.inf
         self._wait_seconds = 0.0
-        self._unanswered_since: float | None = None
+        self._waiting_since: float | None = None
         self._asked_topics: frozenset[str] | None = frozenset()
         self._gaps = 0
 
@@ -146,7 +146,7 @@ class Metadata:
 
     def needs_rebootstrap(self, now: float) -> bool:
         """Whether updates have failed for so long that all brokers may have moved (KIP-1102)."""
-        since = self._unanswered_since
+        since = self._waiting_since
         return since is not None and now - since > self._times.rebootstrap_seconds
 
     def age(self, now: float) -> float:
@@ -172,8 +172,8 @@ class Metadata:
 
     def attempt_started(self, now: float) -> None:
         """Record that an update is due and a node for it is being sought."""
-        if self._unanswered_since is None:
-            self._unanswered_since = now
+        if self._waiting_since is None:
+            self._waiting_since = now
 
     def request_sent(self, now: float) -> None:
         """Record that a request was sent."""
@@ -198,7 +198,7 @@ class Metadata:
         self._wanted = self._gaps > 0 or not _covers(self._asked_topics, self.topics)
         self._failures = 0
         self._tried_at = self._succeeded_at = now
-        self._unanswered_since = None
+        self._waiting_since = None
         self._wait_seconds = self._times.retry.seconds(self._gaps or 1, self._rng)
 
     def update_leaders(
@@ -218,7 +218,7 @@ class Metadata:
 
     def require_rebootstrap(self) -> None:
         """Rebootstrap with the next update, since a broker responded REBOOTSTRAP_REQUIRED."""
-        self._unanswered_since = -math.inf
+        self._waiting_since = -math.inf
 
     def rebootstrap(self, now: float) -> None:
         """Start again from ``bootstrap.servers`` (KIP-899), keeping what is known of topics."""
@@ -226,4 +226,4 @@ class Metadata:
         self.cluster = attrs.evolve(known, id=self.cluster.id, topics=self.cluster.topics)
         self._wanted = True
         self._wait_seconds = 0.0
-        self._unanswered_since = now
+        self._waiting_since = now

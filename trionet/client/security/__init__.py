@@ -26,12 +26,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BearerToken": "_settings",
-    "RefreshSettings": "_settings",
-    "SaslClientSettings": "_settings",
-    "SecuritySettings": "_settings",
-    "TokenEndpoint": "_settings",
-    "fetch_token": "_token_retriever",
+    "_settings": "BearerToken RefreshSettings SaslClientSettings SecuritySettings TokenEndpoint",
+    "_token_retriever": "fetch_token",
 }
 
 if not TYPE_CHECKING:  # a type checker would accept every misspelt name

@@ -64,39 +64,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BatchBuilder": "_implementation",
-    "BatchFields": "_records",
-    "BatchHeader": "_batch",
-    "Columns": "_types",
-    "EndTransactionMarker": "_control",
-    "GZIP": "compression._codecs",
-    "LZ4": "compression._codecs",
-    "NONE": "compression._codecs",
-    "SNAPPY": "compression._codecs",
-    "ZSTD": "compression._codecs",
-    "batch_chunks": "_records",
-    "check_crc": "_batch",
-    "compress": "compression._codecs",
-    "crc32c": "_crc32c",
-    "decode_arrow": "columnar._arrow_columns",
-    "decode_batch": "_records",
-    "decode_columns": "_records",
-    "decode_message_set": "message_sets._message_set",
-    "decode_numpy": "columnar._numpy_columns",
-    "decode_values": "_records",
-    "decompress": "compression._codecs",
-    "down_convert": "message_sets._conversion",
-    "down_steps": "message_sets._conversion",
-    "encode_batch": "_records",
-    "encode_columns": "_records",
-    "encode_marker": "_control",
-    "encode_message_set": "message_sets._message_set",
-    "iter_batches": "_batch",
-    "iter_messages": "message_sets._message_set",
-    "read_header": "_batch",
-    "read_marker": "_control",
-    "up_convert": "message_sets._conversion",
-    "up_steps": "message_sets._conversion",
+    "_batch": "BatchHeader check_crc iter_batches read_header",
+    "_control": "EndTransactionMarker encode_marker read_marker",
+    "_crc32c": "crc32c",
+    "_implementation": "BatchBuilder",
+    "_records": (
+        "BatchFields batch_chunks decode_batch decode_columns decode_values "
+        "encode_batch encode_columns"
+    ),
+    "_types": "Columns",
+    "columnar._arrow_columns": "decode_arrow",
+    "columnar._numpy_columns": "decode_numpy",
+    "compression._codecs": "GZIP LZ4 NONE SNAPPY ZSTD compress decompress",
+    "message_sets._conversion": "down_convert down_steps up_convert up_steps",
+    "message_sets._message_set": "decode_message_set encode_message_set iter_messages",
 }
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one

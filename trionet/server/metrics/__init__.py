@@ -9,15 +9,9 @@ TYPE_CHECKING = False  # to import it from typing takes longer than all that is 
 if TYPE_CHECKING:
     from ._server_metrics import UnnamedRequests, server_collectors
 
-__all__ = [
-    "UnnamedRequests",
-    "server_collectors",
-]
+__all__ = ["UnnamedRequests", "server_collectors"]
 
-_HOMES = {
-    "UnnamedRequests": "_server_metrics",
-    "server_collectors": "_server_metrics",
-}
+_HOMES = {"_server_metrics": "UnnamedRequests server_collectors"}
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
     __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -1,6 +1,6 @@
 """DescribeConfigs, versions 0 to 4: the settings of topics and of the broker, with their sources.
 
-Loggers are told with their levels (KIP-412).
+Loggers are described by their levels (KIP-412).
 
 Gap: client metrics and groups have no settings here; asking for them is an error.
 """

@@ -2,7 +2,7 @@
 
 The problem: Kafka's checkpoints say up to which offset a log is on the disk, but not how many bytes
 that is, nor to which topic they belong; and without a checksum, a changed digit is believed. With
-these files alone, a start cannot tell a deleted segment from a missing one.
+these files alone, a start cannot distinguish a deleted segment from a missing one.
 
 The choice: a file of our own beside Kafka's, which takes precedence: a version (0), a count, a line
 per partition, and the CRC-32C of all that. Kafka ignores it. Extending Kafka's files was refused,

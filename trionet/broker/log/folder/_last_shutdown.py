@@ -1,7 +1,7 @@
 """Reads from a data folder how the last run of a broker ended.
 
-The start offset of a log is saved before files below it are removed, so that a start can tell
-deleted records from missing ones.
+The start offset of a log is saved before files below it are removed, so that a start can
+distinguish deleted records from missing ones.
 """
 
 from __future__ import annotations

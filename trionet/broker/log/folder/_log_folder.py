@@ -276,7 +276,7 @@ class LogFolder:
         """Stop serving a partition that belongs to no topic, and keep its files.
 
         Kafka calls such a log stray. It may come from an interrupted deletion, or be all that is
-        left of a topic whose metadata was lost; only the operator can tell.
+        left of a topic whose metadata was lost; only the operator knows which.
 
         Returns:
             The folder's new name.

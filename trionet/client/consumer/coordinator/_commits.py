@@ -61,7 +61,7 @@ class Commits:
             await trio.lowlevel.checkpoint()
             return
         generation = self._generation()
-        # The current record may be included: no auto-commit must go back behind it.
+        # The current record may be included: no auto-commit must go back to before it.
         finished = self._finished()
         async with self._committing:
             await self._offsets.commit(offsets, generation)

@@ -161,7 +161,7 @@ class OffsetFetcher:
             self._client.wakeup()
 
     async def _until_known(self, topics: set[str]) -> None:
-        """Wait for the metadata of these topics, including the answer that one does not exist."""
+        """Wait for the metadata of these topics, which may say that one does not exist."""
         metadata = self._client.metadata
         await trio.lowlevel.checkpoint()
         while not topics <= metadata.cluster.topics.keys():
