@@ -6,7 +6,7 @@ not load everything else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..._util._imports import lazy_exports
 
