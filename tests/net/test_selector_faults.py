@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -14,8 +15,9 @@ from trio.testing import wait_all_tasks_blocked
 from support.ranges import RangedFile
 from support.selecting import Link, Selecting, selecting
 from support.transports import AlteredTransport
-from support.wire import frame
+from support.wire import Peer, frame, tcp_pair
 from trionet.errors import LocalProtocolError
+from trionet.net._authenticator import Step
 from trionet.net._channel import Channel
 from trionet.net._selector import EMPTY_POLLS_BEFORE_PARK, Selector
 from trionet.net.wire._close_reason import CloseReason
@@ -449,3 +451,48 @@ async def test_closed_channel_drops_its_staged_frames(link: Link) -> None:
 
         assert CloseReason.SEND_FAILED is await rig.disconnected(channel)
         assert not channel.staged
+
+
+class Chatty:
+    """An authenticator that has a response to every frame, and is never content."""
+
+    frame_bytes_max = 100
+    is_complete = False
+    is_reauthenticating = False
+
+    def receive(self, *_: object) -> Step:
+        return Step(send=Send([frame(b"challenge")]))
+
+
+async def test_a_peer_that_resets_during_the_send_of_a_handshake_is_not_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its next frame would begin a second Send, which is an error of ours.
+
+    Only an epoll reports a hang-up of a socket that is watched for writing.
+    """
+
+    def refuse(_: object) -> int:
+        raise BlockingIOError
+
+    chatty: Any = Chatty()
+    near, far = tcp_pair()
+    with near, Peer(far) as peer:
+        transport = AlteredTransport(near)
+        transport.write = refuse
+        async with selecting("poller") as rig:
+            channel = Channel("c", transport, 100, authenticator=chatty)
+            rig.selector.register(channel)
+            await peer.send_frames(b"first")
+            with trio.move_on_after(0.01):
+                await rig.poll()
+            assert channel.send is not None
+            await peer.send_frames(b"second")
+            peer.reset()
+
+            assert await rig.disconnected(channel) in {
+                CloseReason.PEER_RESET,
+                CloseReason.SEND_FAILED,
+            }
+            assert "unexpected" not in caplog.text
+            assert "Send in progress" not in channel.close_detail

@@ -168,6 +168,8 @@ class ChannelSteps:
                 self.carry_out(channel, self.preparing.step(channel, self.now))
                 return
             may_read = not self.is_paused and not channel.muting.why
+            if channel.state is not _READY and channel.send is not None:
+                may_read = False  # a hang-up during the Send of a handshake
             has_news = bits & (READ | HANGUP) != 0
             if may_read and (has_news or channel.state is _READY):
                 self.receive(channel)
