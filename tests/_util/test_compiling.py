@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet._util._raising import raise_from
+from trionet._util._compiling import raise_from
 from trionet.errors import DisconnectedError
 
 

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import trio
 
 E = TypeVar("E", bound=Exception)
-
-
-def raise_from(error: Exception, cause: BaseException | None) -> NoReturn:
-    """Raise an error from a cause; ``raise ... from`` loses the cause when mypyc compiles it."""
-    raise error from cause
 
 
 def again(error: E) -> E:
