@@ -10,7 +10,7 @@ from support.sasl import api_versions, handshake, plain, request, token
 from support.tls import certificate, write_pem
 from support.wire import Peer
 from trionet import open_broker
-from trionet.broker.security._listener_security import log_failed_authentication
+from trionet.broker.security._authentication_log import log_failed_authentication
 from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import api_keys
 from trionet.protocol.messages.metadata import MetadataRequest

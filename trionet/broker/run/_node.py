@@ -22,7 +22,7 @@ from ..api._dispatch import Apis
 from ..config._broker_config import BrokerConfig
 from ..config._dynamic_keys import ADDRESS_LIMITS, store_group
 from ..model._broker_state import BrokerState
-from ..security._listener_security import log_failed_authentication
+from ..security._authentication_log import log_failed_authentication
 from ..telemetry._request_recorder import RequestRecorder
 from ._file_descriptors import log_connections_max
 from ._reconfiguration import NodeReconfiguration

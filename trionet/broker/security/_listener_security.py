@@ -26,10 +26,8 @@ from ...net.sasl._jwt_validation import SignedTokens, TokenRules, UnsecuredToken
 from ...net.sasl._mechanism import Mechanism
 from ...net.tls._store_threads import in_bounded_time
 from ...net.tls._tls_context import TlsContexts, TlsSettings
-from ...net.wire._close_reason import CloseReason
 from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...server._channel_builder import ListenerSecurity
-from ...server._closed_connections import ClosedConnection
 from ..config._broker_config import BrokerConfig
 from ..config._listener_settings import ListenerSettings
 from ._sasl_exchange import RespondToApiVersions, SaslExchange, SaslSettings
@@ -53,13 +51,6 @@ _UNSECURED = f"{_OAUTH}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbac
 _SECURED = f"{_OAUTH}.OAuthBearerValidatorCallbackHandler"
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
-_FAILED = frozenset(
-    (
-        CloseReason.AUTHENTICATION_FAILED,
-        CloseReason.AUTHENTICATION_TIMEOUT,
-        CloseReason.ILLEGAL_SASL_STATE,
-    )
-)
 
 ScramLookup = Callable[[str], scram.Lookup]
 """Returns the lookup of a mechanism; see :meth:`._scram_credentials.ScramCredentials.lookup`."""
@@ -415,21 +406,3 @@ def _unsecured(options: dict[str, str], key: str) -> Mechanism:
         clock_skew_ms=int(skew),
     )
     return partial(oauthbearer.OAuthBearerServer, UnsecuredTokens(rules))
-
-
-def log_failed_authentication(connection: ClosedConnection) -> None:
-    """Log a closed connection, if it closed because authentication failed (Kafka: Selector)."""
-    if connection.reason in _FAILED:
-        logger.info(
-            "listener %s: authentication of %s failed: %s",
-            connection.listener,
-            connection.peer,
-            _on_one_line(connection.detail or connection.reason.value),
-        )
-
-
-def _on_one_line(text: str) -> str:
-    """Escape unprintable characters, since parts of the text come from the peer."""
-    return "".join(
-        character if character.isprintable() else repr(character)[1:-1] for character in text
-    )
