@@ -12,9 +12,9 @@ Rejected: a log per replica with real replication. It would multiply disk traffi
 the replication factor, to protect against a failure (one process losing one of its own copies)
 that cannot happen here. Think again if a broker should ever span several processes.
 
-Changes of topics and elections run one at a time, under one lock. Each is complete or was not
-begun: the database is written first, memory follows without a checkpoint in between, and steps
-that must not be cut short are shielded.
+Changes of topics and elections run one at a time, under one lock. Each happens completely or not at
+all: the database is written first, memory follows without a checkpoint in between, and steps that
+must not be interrupted are shielded.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Cluster:
         folder: the logs of their partitions.
         database: everything that is not a log.
         network: source of time, randomness and the nodes' connections.
-        nursery: runs work that outlives the call that began it, until the broker stops.
+        nursery: runs work that outlives the call that started it, until the broker stops.
         producer_ids: allocates ids for idempotent producers.
         scram_credentials: the users of SCRAM; None without a listener that uses SASL or TLS.
         purgatory: the requests that wait for data.
@@ -139,7 +139,7 @@ class Cluster:
                 self.folder.directory.remove_folder(name)
 
     async def next_producer_id(self) -> int:
-        """Allocate a producer id that was never used before.
+        """Allocate a producer id that has never been used before.
 
         Raises:
             ApiError: the database cannot be written.
@@ -158,7 +158,7 @@ class Cluster:
         ]
 
     def coordinator_of(self, group_id: str) -> int:
-        """The node that coordinates a group, or NO_LEADER."""
+        """Return the id of the node that coordinates a group, or NO_LEADER."""
         return self.coordinators[partition_of(group_id)].leader
 
     # Topics.
@@ -236,7 +236,7 @@ class Cluster:
 
         Raises:
             ApiError: the request is not allowed, or the logs could not be created; the topic is
-                then as before.
+                then unchanged.
         """
         async with self._changing_topics:
             with storage_errors():

@@ -95,7 +95,7 @@ class TopicRegistry:
             database: the database.
             config: the broker's settings.
             leadership: assigns partitions to nodes; by default there is one node.
-            rng: source of ids.
+            rng: generates ids.
 
         Raises:
             DatabaseError: the database cannot be read.
@@ -116,11 +116,11 @@ class TopicRegistry:
         return iter(self._by_name.values())
 
     def get(self, name: str) -> Topic | None:
-        """The topic of this name, or None."""
+        """Return the topic with this name, or None."""
         return self._by_name.get(name)
 
     def by_id(self, id: bytes) -> Topic | None:
-        """The topic of this id, or None."""
+        """Return the topic with this id, or None."""
         return self._by_id.get(id)
 
     def check(
@@ -134,11 +134,11 @@ class TopicRegistry:
         """Return the topic that :meth:`create` would create, for ``validate_only``.
 
         Args:
-            name: name of the new topic.
+            name: the name of the new topic.
             partitions: number of partitions, or -1 for ``num.partitions``.
             replication_factor: number of replicas, or -1 for ``default.replication.factor``.
             assignments: the replicas of each partition; both numbers must be -1 then.
-            configs: its own settings.
+            configs: the settings of the topic itself.
 
         Raises:
             ApiError: the topic is not allowed; with Kafka's error code.
@@ -178,15 +178,15 @@ class TopicRegistry:
         """Create a topic; it is stored before it becomes visible.
 
         Args:
-            name: name of the new topic; the other arguments are those of :meth:`check`.
+            name: the name of the new topic; the other arguments are those of :meth:`check`.
             partitions: number of partitions, or -1.
             replication_factor: number of replicas, or -1.
             assignments: the replicas of each partition.
-            configs: its own settings.
+            configs: the settings of the topic itself.
 
         Raises:
             ApiError: as :meth:`check`.
-            DatabaseError: it could not be stored, and was not created.
+            DatabaseError: the topic could not be stored, and was not created.
 
         Cancellation: raises ``Cancelled`` only if the topic was not created.
         """
@@ -202,7 +202,7 @@ class TopicRegistry:
         """Return the topic as :meth:`grow` would change it (Kafka: ReplicationControlManager).
 
         Args:
-            name: name of the topic.
+            name: the name of the topic.
             partitions: the new number of partitions, higher than the current one.
             assignments: the replicas of each new partition; None to assign them automatically.
 
@@ -235,7 +235,7 @@ class TopicRegistry:
     def _grown(
         self, topic: Topic, more: int, assignments: Sequence[Sequence[int]] | None
     ) -> Replicas:
-        """The replicas of a topic after adding partitions."""
+        """Return the replicas of a topic after adding ``more`` partitions."""
         nodes, factor = self._leadership.nodes, topic.replication_factor
         if len(nodes) == 1:
             # A topic created on several nodes keeps its replicas, with an entry per partition.
@@ -294,7 +294,7 @@ class TopicRegistry:
 
         Args:
             topic: the topic.
-            configs: all of its new settings, validated.
+            configs: all new settings of the topic, validated.
 
         Returns:
             The changed topic.
@@ -338,7 +338,7 @@ class TopicRegistry:
         """Record that the folders of topics, possibly deleted ones, match the registry.
 
         Raises:
-            DatabaseError: it could not be recorded; the next start checks the folders.
+            DatabaseError: nothing was recorded; the next start checks the folders.
 
         Cancellation: raises ``Cancelled`` only if nothing was recorded.
         """
@@ -370,7 +370,7 @@ class TopicRegistry:
     def _check_assignments(
         self, partitions: int, replication_factor: int, assignments: Assignments
     ) -> tuple[int, int]:
-        """The numbers of partitions and of replicas."""
+        """Validate assignments, and return the numbers of partitions and of replicas."""
         if partitions != -1 or replication_factor != -1:
             raise ApiError(
                 INVALID_REQUEST,
@@ -413,7 +413,7 @@ class TopicRegistry:
 
 
 def check_partition_count(partitions: int) -> None:
-    """Reject too many partitions.
+    """Reject a number of partitions above the maximum.
 
     Raises:
         ApiError: POLICY_VIOLATION.

@@ -230,14 +230,14 @@ class Database:
     async def _turn_in_ram(self) -> None:
         """Wait until no transaction is between steps.
 
-        Not a limiter, which would take half as long as a small transaction itself.
+        This is not a limiter, because a limiter costs half as much as a small transaction.
         """
         await trio.lowlevel.checkpoint()
         while self._pausing is not None:
             await self._pausing.wait()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """As :meth:`transaction`, where ``work`` parses rows that may be damaged.
+        """Like :meth:`transaction`, for ``work`` that parses rows, which may be damaged.
 
         Raises:
             DatabaseError: SQLite failed, or ``work`` cannot parse the rows.
@@ -253,7 +253,7 @@ class Database:
 
 
 class _Transaction:
-    """Commits at the end of the block, or rolls back if the block raises."""
+    """A context manager that commits at the end of the block, or rolls back if it raises."""
 
     __slots__ = ("_connection", "_path")
 
@@ -385,7 +385,7 @@ def _prepare(connection: Connection, path: str) -> None:
 
 
 def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLog) -> None:
-    """Report transactions that SQLite discards from the write-ahead log of an unclean stop."""
+    """Report transactions that SQLite discards from the write-ahead log after an unclean stop."""
     _, taken, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     if taken < left.frames:
         logger.error(

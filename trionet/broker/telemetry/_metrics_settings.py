@@ -26,7 +26,7 @@ class MetricsSettings:
 
     Attributes:
         endpoint: the address of the metrics listener; None without one.
-        token: the token that readers must send; None if none is required.
+        token: the token that readers must send; None if no token is required.
         samples: ``metrics.num.samples``.
         sample_seconds: ``metrics.sample.window.ms``, in seconds.
     """

@@ -46,7 +46,7 @@ class DeletedFolders:
         self._directory.remove_folder(name)
 
     async def _remove_all(self) -> None:
-        """One task for all folders, as a topic may have ten thousand partitions."""
+        """Remove all folders in one task, since a topic may have ten thousand partitions."""
         names = self._names
         try:
             while names:

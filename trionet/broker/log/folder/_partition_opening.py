@@ -1,6 +1,6 @@
 """Opens the folders of partitions at a start: checks that they exist and belong to their topics.
 
-Logs are opened in threads, so that the loop runs on and the disk is kept busy.
+Logs are opened in threads, so that the loop keeps running and the disk is kept busy.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class PartitionOpening:
             return None
 
     def check(self) -> None:
-        """Check the result, after all partitions were opened.
+        """Check that every partition was opened; call it after the last one.
 
         Raises:
             MissingRecordsError: some were not opened, because records are missing.
@@ -154,7 +154,7 @@ class PartitionOpening:
     def _set_aside(
         self, key: PartitionKey, directory: Directory, found_id: bytes, last_shutdown: LastShutdown
     ) -> None:
-        """Rename a folder of another topic: it may be all that is left of that topic."""
+        """Rename the folder of another topic, since it may be all that is left of that topic."""
         name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._rng)
         logger.warning(
             "%s: its folder belongs to another topic of this name, with id %s; %s",
@@ -223,7 +223,7 @@ def move_removed(
 
 
 def _begin(last_shutdown: LastShutdown, offset: int) -> LastShutdown:
-    """The same for a log that starts, empty, at an offset."""
+    """Return ``last_shutdown`` as it is for an empty log that starts at ``offset``."""
     return LastShutdown(
         was_clean=last_shutdown.was_clean,
         recovery_point=offset,
@@ -234,7 +234,7 @@ def _begin(last_shutdown: LastShutdown, offset: int) -> LastShutdown:
 
 
 def _read_id(directory: Directory) -> tuple[bytes, str | None]:
-    """The topic id in a partition's folder, and what is wrong with its file, if anything."""
+    """Return the topic id in a partition's folder, and what is wrong with its file, if anything."""
     try:
         return decode_partition_metadata(directory.read(PARTITION_FILE)), None
     except FileNotFoundError:
@@ -263,7 +263,7 @@ async def open_in_threads(
         prepare: called in the thread before them; must not fail.
 
     Raises:
-        OSError: the first one that a function raised; no other function is started.
+        OSError: the first error that a function raised; no further function is started.
 
     Cancellation: returns when the functions that have started have ended.
     """

@@ -21,7 +21,7 @@ logger = logging.getLogger("trionet.broker.log")
 def stored_epochs(
     directory: Directory, name: str, *, is_expected: bool = False
 ) -> LeaderEpochs | None:
-    """The epochs in the file; None if it is missing or damaged. Blocks."""
+    """Read the epochs from their file; None if it is missing or damaged. Blocks."""
     try:
         return decode_epochs(directory.read(LEADER_EPOCH_FILE))
     except FileNotFoundError:
@@ -34,7 +34,7 @@ def stored_epochs(
 
 
 def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
-    """The epochs in the headers of all batches. Blocks.
+    """Rebuild the epochs from the headers of all batches. Blocks.
 
     After a batch that cannot be read, it continues with the next segment.
     """

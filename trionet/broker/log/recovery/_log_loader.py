@@ -5,11 +5,12 @@ zeros, and a log that skipped offsets or gave an offset to two records would cor
 The choices:
 
 * After a clean shutdown everything is trusted, and only the ends of the newest files are read.
-* After an unclean one, every segment from the recovery point on is scanned batch by batch. Only a
+** After an unclean shutdown, every segment from the recovery point on is scanned batch by batch.
+Only a
   finished fsync advances that point, so that what is below it is on the disk. The first bad batch
   ends the log: it and everything after it are cut off, because no offset may be skipped.
-* What is below the recovery point and not there was removed by something else. It is reported; its
-  offsets are filled with empty batches, so that no record ever gets them again, and the records
+** Records missing below the recovery point were removed by something else. They are reported; their
+offsets are filled with empty batches, so that no record ever gets them again, and the records
   after them stay (see :mod:`._missing_records` and :mod:`._empty_batches`). Kafka truncates there,
   or does not notice; that was refused, because it deletes records that were acknowledged and are
   intact.
@@ -54,7 +55,7 @@ class LastShutdown:
     recovery_point: int = 0
     start_offset: int = 0
     extent: Extent | None = None
-    """What had been on the disk; None: only the recovery point is known."""
+    """The part of the log that had been on disk; None if only the recovery point is known."""
     loss_allowed: bool = True
     """Whether the log may be opened with missing records."""
 
@@ -69,7 +70,7 @@ class LoadedLog:
     producers: dict[int, ProducerEntry]
     epochs: LeaderEpochs
     is_as_closed: bool
-    """The files are as a clean shutdown leaves them."""
+    """Whether the files are as a clean shutdown leaves them."""
 
 
 def load(
@@ -92,7 +93,7 @@ def load(
 
 
 def _had_epoch_file(last_shutdown: LastShutdown) -> bool:
-    """Whether there had been a file of leader epochs: an empty log in epoch 0 has none."""
+    """Whether a file of leader epochs had existed; an empty log in epoch 0 has none."""
     extent = last_shutdown.extent
     return extent is not None and bool(
         extent.leader_epoch or (last_shutdown.was_clean and extent.size > 0)
