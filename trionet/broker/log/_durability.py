@@ -1,4 +1,4 @@
-"""Tracks which part of a log is on the disk, and flushes the rest (Kafka: UnifiedLog.flush).
+"""Tracks which part of a log is on disk, and flushes the rest (Kafka: UnifiedLog.flush).
 
 The recovery point is the offset below which everything survives a power failure. Only a finished
 fsync advances it, and only to where the log ended when that fsync started. A segment that was
@@ -31,7 +31,7 @@ class Durability:
             name is durable already.
         name: the name of the partition, for messages.
         recovery_point: the offset below which everything is on disk.
-        segments: the segments of the log; finished ones are released once they are on the disk.
+        segments: the segments of the log; finished ones are released once they are on disk.
         epochs: the epochs of the log; saved before records of a new epoch count as durable.
         limiter: limits how many threads sync concurrently.
     """
@@ -109,7 +109,7 @@ class Durability:
     def stored_position(self) -> tuple[int, int]:
         """The stored recovery point as a segment's base offset and a position in its file."""
         stored = self.stored_recovery_point
-        # If they differ, it is the start of a finished segment that is not on the disk.
+        # If they differ, it is the start of a finished segment that is not on disk.
         return self._durable_end if stored == self.recovery_point else (stored, 0)
 
     def is_durable(self, offset: int) -> bool:

@@ -635,7 +635,7 @@ class Log:
             await self._save_start()
         except OSError as error:
             # The disk may be full, and removing the files frees space.
-            logger.warning("%s: the new log start offset is not saved yet: %s", self._name, error)
+            logger.warning("%s: cannot save the new log start offset yet: %s", self._name, error)
 
     def expire_producers(self, now_ms: int) -> None:
         """Remove the idempotent producers that have been idle for ``producer.id.expiration.ms``."""

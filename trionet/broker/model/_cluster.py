@@ -125,7 +125,7 @@ class Cluster:
         )
 
     def now_ms(self) -> int:
-        """The time of record timestamps and responses, in ms since the epoch."""
+        """Return the time of record timestamps and responses, in ms since the epoch."""
         if self._virtual_now_ms is not None:
             return self._virtual_now_ms()
         return time.time_ns() // 1_000_000
@@ -150,7 +150,7 @@ class Cluster:
     # Nodes.
 
     def live_nodes(self) -> list[BrokerRegistration]:
-        """The nodes that are advertised to clients."""
+        """Return the nodes that are advertised to clients."""
         return [
             node
             for id, node in self.nodes.items()

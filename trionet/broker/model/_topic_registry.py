@@ -215,8 +215,8 @@ class TopicRegistry:
         if partitions <= topic.partitions:
             raise ApiError(
                 INVALID_PARTITIONS,
-                f"topic {name} already has {topic.partitions} partitions; allowed: a higher number"
-                f" than that, not {partitions}, since partitions cannot be removed",
+                f"topic {name} already has {topic.partitions} partitions; the new number must be"
+                f" higher, not {partitions}, since partitions cannot be removed",
             )
         more = partitions - topic.partitions
         if assignments is not None and len(assignments) != more:
@@ -353,7 +353,7 @@ class TopicRegistry:
             there = "is one broker" if nodes == 1 else f"are {nodes} brokers"
             raise ApiError(
                 INVALID_REPLICATION_FACTOR,
-                f"replication factor {replication_factor} is not allowed; allowed:"
+                f"replication factor {replication_factor} is not allowed; it must be"
                 f" {'1' if nodes == 1 else f'1 to {nodes}'}, since there {there}, or -1 for"
                 " default.replication.factor",
             )
@@ -362,7 +362,7 @@ class TopicRegistry:
         elif partitions < 1:
             raise ApiError(
                 INVALID_PARTITIONS,
-                f"{partitions} partitions are not allowed; allowed: 1 or more, or -1 for"
+                f"{partitions} partitions are not allowed; there must be at least 1, or -1 for"
                 " num.partitions",
             )
         return partitions, replication_factor
@@ -408,7 +408,7 @@ class TopicRegistry:
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
                 f"partition {partition} cannot be assigned to brokers {list(brokers)}, since all of"
-                " them are stopped; allowed: at least one that is running",
+                " them are stopped; at least one must be running",
             )
 
 
@@ -421,7 +421,7 @@ def check_partition_count(partitions: int) -> None:
     if partitions > PARTITIONS_MAX:
         raise ApiError(
             POLICY_VIOLATION,
-            f"{partitions} partitions are too many; allowed: up to {PARTITIONS_MAX}",
+            f"{partitions} partitions are too many; the maximum is {PARTITIONS_MAX}",
         )
 
 
@@ -452,7 +452,7 @@ def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> Non
     try:
         check_topic_name(topic.name)
         if len(topic.id) != 16 or not 1 <= topic.partitions <= PARTITIONS_MAX:
-            raise ValueError(f"an id of {len(topic.id)} bytes, {topic.partitions} partitions")
+            raise ValueError(f"{topic.partitions} partitions, and an id of {len(topic.id)} bytes")
         topic_config(config, topic.configs)
     except (ApiError, ConfigError, LookupError, ValueError) as error:
         raise damaged(database.path, f"topic {topic.name!r}: {error}") from error
@@ -464,7 +464,7 @@ def _check_pending_folders(database: Database, pending_folders: PendingFolders) 
     try:
         check_topic_name(pending_folders.name)
         if not 0 <= first <= end <= PARTITIONS_MAX:
-            raise ValueError(f"partitions {first} to {end}")
+            raise ValueError(f"invalid partitions {first} to {end}")
     except (ApiError, ValueError) as error:
         raise damaged(
             database.path, f"unsettled topic {pending_folders.name!r}: {error}"

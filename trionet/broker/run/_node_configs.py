@@ -56,8 +56,9 @@ def _at(key: str, text: str, number: int) -> str:
         return text
     if int(port) + number > PORT_MAX:
         raise ConfigError(
-            f"{key}: node {number + 1} would have port {int(port) + number}; allowed: up to"
-            f" {PORT_MAX}, with the ports of each node one higher than those of the previous node"
+            f"{key}: node {number + 1} would have port {int(port) + number}; the maximum is"
+            f" {PORT_MAX}, and the ports of each node are one higher than those of the previous"
+            " node"
         )
     return f"{head}:{int(port) + number}"
 
@@ -69,8 +70,8 @@ def _check_ports(configs: list[BrokerConfig]) -> None:
             if port in taken:
                 raise ConfigError(
                     f"listeners, metrics.listener: nodes {taken[port]} and {config.node_id} would"
-                    f" both have port {port}; allowed: ports at least {len(configs)} apart, since"
-                    " the ports of each node are one higher than those of the previous node, or 0"
+                    f" both have port {port}; ports must be 0 or at least {len(configs)} apart,"
+                    " since the ports of each node are one higher than those of the previous node"
                 )
             taken[port] = config.node_id
 

@@ -105,7 +105,7 @@ def listener_limits(settings: ListenerSettings) -> ListenerLimits:
 
 
 def _protected_listener(config: BrokerConfig, listeners: tuple[Endpoint, ...]) -> str | None:
-    """The inter-broker listener, which is exempt from ``max.connections`` (KIP-402), or None.
+    """Return the inter-broker listener, exempt from ``max.connections`` (KIP-402), or None.
 
     Raises:
         ConfigError: there is no listener with that name.

@@ -422,7 +422,7 @@ def _check_types(connection: Connection, path: str) -> None:
         query = f'SELECT count(*) FROM "{table}" WHERE {" OR ".join(wrong)}'  # noqa: S608 - ours
         [count] = connection.execute(query).fetchone()
         if count:
-            raise damaged(path, f"{count} rows of {table} have values of a wrong type")
+            raise damaged(path, f"{count} rows of {table} have values of the wrong type")
 
 
 def _migrate(connection: Connection, path: str) -> None:

@@ -280,7 +280,7 @@ class BrokerMetrics:
         id = parameters.get("id")
         if id is None:
             raise Refused(
-                HTTPStatus.BAD_REQUEST, "id is missing; pass a connection id, as in /snapshot"
+                HTTPStatus.BAD_REQUEST, "id is missing; pass a connection id from /snapshot"
             )
         if not self.close_connection(id):
             raise Refused(HTTPStatus.NOT_FOUND, f"no connection {id}; it may have closed already")

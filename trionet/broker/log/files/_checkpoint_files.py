@@ -53,9 +53,7 @@ def decode_offsets(data: bytes) -> dict[PartitionKey, int]:
     """
     version, count, *lines = data.decode().splitlines() + [""] * (2 - data.count(b"\n"))
     if version != "0" or not count.isdigit():
-        raise ValueError(
-            f"it starts with {version!r} and {count!r} instead of version 0 and a count"
-        )
+        raise ValueError(f"expected version 0 and a count, found {version!r} and {count!r}")
     offsets = {}
     for line in lines:
         entry = _ENTRY.fullmatch(line)
@@ -64,12 +62,12 @@ def decode_offsets(data: bytes) -> dict[PartitionKey, int]:
         partition, offset = int(entry[2]), int(entry[3])
         if partition > _PARTITION_MAX or abs(offset) > _OFFSET_MAX:
             raise ValueError(
-                f"invalid line {line!r}: partitions end at {_PARTITION_MAX}, offsets at"
-                f" {_OFFSET_MAX}"
+                f"invalid line {line!r}: the maximum partition is {_PARTITION_MAX}, the maximum"
+                f" offset {_OFFSET_MAX}"
             )
         offsets[entry[1], partition] = offset
     if len(offsets) != int(count):
-        raise ValueError(f"it states {count} partitions and lists {len(offsets)}")
+        raise ValueError(f"the count is {count}, but {len(offsets)} partitions are listed")
     return offsets
 
 
@@ -132,8 +130,7 @@ def decode_identity(data: bytes, where: str) -> FolderIdentity:
             fields[key.strip()] = value.strip().replace("\\", "")
     if fields.get("version") != "1":
         raise ConfigError(
-            f"{where} has version {fields.get('version')}; only version 1, that of KRaft brokers,"
-            " is supported"
+            f"{where} has version {fields.get('version')}; only version 1 (KRaft) is supported"
         )
     try:
         return FolderIdentity(

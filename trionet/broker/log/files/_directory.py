@@ -64,7 +64,7 @@ class LogFile:
         return self._descriptor
 
     def size(self) -> int:
-        """The length of the file in bytes, according to the kernel."""
+        """Return the size of the file in bytes, according to the kernel."""
         return os.fstat(self._descriptor).st_size
 
     def read_at(self, position: int, count: int) -> bytes:
@@ -102,7 +102,7 @@ class LogFile:
         """Wait until every byte written so far is on disk. Blocks; call it in a thread.
 
         Raises:
-            OSError: the state of the file on the disk is unknown. Syncing again proves nothing,
+            OSError: the state of the file on disk is unknown. Syncing again proves nothing,
                 because the kernel may have dropped the pages it could not write.
         """
         _sync_descriptor(self._descriptor)
@@ -358,7 +358,7 @@ class FolderDirectory:
             _write_all(log_file(self._open(name, os.O_WRONLY | os.O_CREAT)), position, data)
 
     def replace(self, name: str, data: Buffer) -> None:
-        # The new content must be on the disk before the name refers to it (rename is atomic, but
+        # The new content must be on disk before the name refers to it (rename is atomic, but
         # not ordered after the data), and the name itself is part of the folder.
         draft = name + ".tmp"
         with _with_filename(self._join(draft)):
@@ -461,7 +461,7 @@ def _write_all(file: LogFile, position: int, data: Buffer) -> None:
     while rest:
         written = file.write_at(position, [rest])
         if not written:
-            raise OSError("the file system accepted no byte of a write")
+            raise OSError("the file system wrote no bytes")
         position += written
         rest = rest[written:]
 

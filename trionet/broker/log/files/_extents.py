@@ -1,6 +1,6 @@
 """A checkpoint of the part of each log that is on disk, to detect losses at the next start.
 
-The problem: Kafka's checkpoints say up to which offset a log is on the disk, but not how many bytes
+The problem: Kafka's checkpoints say up to which offset a log is on disk, but not how many bytes
 that is, nor to which topic they belong; and without a checksum, a corrupted digit goes unnoticed.
 With these files alone, a start cannot distinguish a deleted segment from a missing one.
 
@@ -28,7 +28,7 @@ _OFFSET_MAX = 2**63 - 1
 
 @attrs.frozen
 class Extent:
-    """The part of one log that is on the disk.
+    """The part of one log that is on disk.
 
     Attributes:
         topic_id: the id of the topic, 16 bytes; a recreated topic has another one.

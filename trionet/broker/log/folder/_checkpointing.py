@@ -1,6 +1,6 @@
 """Writes the checkpoint files of a data folder: the start offset and recovery point of each log.
 
-A start offset that was reported to a client before it is on the disk could be undone by a crash, so
+A start offset that was reported to a client before it is on disk could be undone by a crash, so
 callers wait for the write.
 """
 

@@ -62,7 +62,7 @@ class DeletedFolders:
             self._directory.sync()
         except OSError as error:
             logger.warning(
-                "%d deleted partitions could not be removed, the next start will retry: %s",
+                "could not remove %d deleted partitions; the next start will retry: %s",
                 len(names),
                 error,
             )
@@ -71,6 +71,4 @@ class DeletedFolders:
             try:
                 self._directory.remove_folder(name)
             except OSError as error:
-                logger.warning(
-                    "%s could not be removed, the next start will retry: %s", name, error
-                )
+                logger.warning("could not remove %s; the next start will retry: %s", name, error)

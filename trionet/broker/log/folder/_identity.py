@@ -45,7 +45,7 @@ def identify(
         )
         if any(map(partition_of, directory.folders())):
             logger.warning(
-                "%s is missing and was created again: the cluster has a new id, %s",
+                "%s was missing and has been recreated: the cluster has a new id, %s",
                 where,
                 identity.cluster_id,
             )
@@ -56,6 +56,7 @@ def identify(
         )
     if cluster_id is not None and identity.cluster_id != cluster_id:
         raise ConfigError(
-            f"{where} belongs to cluster {identity.cluster_id}, but this broker to {cluster_id}"
+            f"{where} belongs to cluster {identity.cluster_id}, but this broker belongs to cluster"
+            f" {cluster_id}"
         )
     return identity

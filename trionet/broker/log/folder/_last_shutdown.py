@@ -94,11 +94,11 @@ def read_shutdown_record(directory: Directory) -> ShutdownRecord:
     expected = {RECOVERY_POINT_FILE, START_OFFSET_FILE} if has_logs else set()
     if has_logs and EXTENT_FILE not in names and directory.is_durable:
         logger.warning(
-            "there is no %s: this start can only detect missing records between two segments",
+            "%s is missing: this start can detect missing records only between two segments",
             EXTENT_FILE,
         )
     for name in sorted(expected.difference(names)):
-        logger.warning("there is no %s; using %s instead", name, EXTENT_FILE)
+        logger.warning("%s is missing; using %s instead", name, EXTENT_FILE)
     return ShutdownRecord(
         was_clean,
         _read(directory, RECOVERY_POINT_FILE, decode_offsets) or {},

@@ -225,7 +225,7 @@ class LogFolder:
         while key in self._removing:
             await self._removing[key].wait()
         if key in self.logs or key in self._creating:
-            raise ValueError(f"the log {topic}-{partition} exists already")
+            raise ValueError(f"the log {topic}-{partition} already exists")
         self._creating.add(key)
         try:
             if self._checkpointing.mentions(key):
@@ -360,7 +360,7 @@ class LogFolder:
                         await self._close_cleanly()
                     if scope.cancelled_caught:
                         logger.warning(
-                            "the shutdown was cancelled and is not clean: it takes more than %g s",
+                            "the shutdown is not clean: it was cancelled and takes more than %g s",
                             CANCELLED_STOP_SECONDS,
                         )
                     nursery.cancel_scope.cancel(reason="the folder is closed")

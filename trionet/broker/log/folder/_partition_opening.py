@@ -35,7 +35,7 @@ NO_TOPIC_ID = bytes(16)
 NAMED_MAX = 5
 
 Opening = Callable[[], Log | None]
-"""Opens one log; None: the log in the folder must not be opened. Blocks."""
+"""Opens one log; returns None if the log must not be opened. Blocks."""
 
 OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, LastShutdown, int], Log]
 
@@ -79,7 +79,7 @@ class PartitionOpening:
 
         Args:
             key: the partition.
-            topic_id: the id of its topic; None: the one in its folder.
+            topic_id: the id of its topic; None to use the id in its folder.
             config: the topic's settings.
             last_shutdown: how the last run ended.
             has_folder: whether its folder exists; otherwise it is created.
@@ -190,7 +190,7 @@ class PartitionOpening:
         else:
             logger.warning(
                 "%s: there is no folder %s: it was removed, or never created; no record is known to"
-                " have been on the disk",
+                " have been on disk",
                 name,
                 name,
             )

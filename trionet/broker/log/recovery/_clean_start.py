@@ -1,7 +1,7 @@
 """Opens the newest segment after a clean shutdown, without scanning it.
 
 An index is derived data. One that does not match its log file is rebuilt from the batch headers
-when it is first needed; the log file itself is left alone, since it was on the disk before the last
+when it is first needed; the log file itself is left alone, since it was on disk before the last
 shutdown.
 """
 

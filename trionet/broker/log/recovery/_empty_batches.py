@@ -21,7 +21,7 @@ def fill_gap(
 ) -> list[Segment]:
     """Create segments of empty batches: one, unless it cannot hold all the offsets. Blocks.
 
-    Their bytes are on the disk when this returns; their names are not.
+    Their bytes are on disk when this returns; their names are not.
 
     Args:
         directory: the partition's folder. A segment that starts at ``first_offset`` is replaced.

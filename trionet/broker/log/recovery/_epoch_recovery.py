@@ -1,6 +1,6 @@
 """Recovers the leader epochs of a log: from their file, or from the batch headers.
 
-An epoch is on the disk before its records count as durable. An epoch whose records a crash may have
+An epoch is on disk before its records count as durable. An epoch whose records a crash may have
 lost is never used again, because a consumer may remember it.
 """
 

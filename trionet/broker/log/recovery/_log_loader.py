@@ -7,7 +7,7 @@ The choices:
 * After a clean shutdown everything is trusted, and only the ends of the newest files are read.
 ** After an unclean shutdown, every segment from the recovery point on is scanned batch by batch.
 Only a
-  finished fsync advances that point, so that what is below it is on the disk. The first bad batch
+  finished fsync advances that point, so that what is below it is on disk. The first bad batch
   ends the log: it and everything after it are cut off, because no offset may be skipped.
 ** Records missing below the recovery point were removed by something else. They are reported; their
 offsets are filled with empty batches, so that no record ever gets them again, and the records
@@ -167,7 +167,7 @@ class _LogLoader:
         """Remove the segments below the start offset, and return the others.
 
         A power failure may have restored segments that were being removed, without the bytes that
-        were not on the disk yet; so they must not be read.
+        were not on disk yet; so they must not be read.
         """
         start_offset = self._last_shutdown.start_offset
         removed = [each for each in segments[:-1] if each.end_offset <= start_offset]
@@ -267,7 +267,7 @@ class _LogLoader:
         """Remove all segments of a log that ends before its start: all its records are deleted."""
         last_shutdown, end_offset = self._last_shutdown, segments[-1].end_offset
         logger.warning(
-            "%s: the log ends at %d, before its start offset %d; it starts again there",
+            "%s: the log ends at %d, before its start offset %d; restarting it at the latter",
             self._name,
             end_offset,
             last_shutdown.start_offset,
@@ -287,7 +287,7 @@ class _LogLoader:
     def _start_empty(self) -> tuple[list[Segment], LeaderEpochs]:
         """Create an empty log that starts where the previous one ended."""
         last_shutdown, epochs = self._last_shutdown, self._epochs or LeaderEpochs()
-        self._note_all_missing("the folder has no segment")
+        self._note_all_missing("the folder contains no segments")
         start_offset = max(last_shutdown.start_offset, last_shutdown.recovery_point)
         segments = [Segment.create(self._directory, start_offset, self._now_ms)]
         epoch = last_shutdown.extent.leader_epoch if last_shutdown.extent is not None else 0

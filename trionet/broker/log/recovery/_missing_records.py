@@ -1,4 +1,4 @@
-"""Finds and reports records that had been on the disk and are missing.
+"""Finds and reports records that had been on disk and are missing.
 
 The problem: a segment that was removed, or a file that lost its end, below the recovery point.
 Kafka does not notice; the broker would go on with wrong offsets or without the records.
@@ -25,7 +25,7 @@ logger = logging.getLogger("trionet.broker.log")
 
 
 class MissingRecordsError(TrionetError):
-    """Records that had been on the disk are missing, and the settings do not allow that."""
+    """Records that had been on disk are missing, and the settings do not allow that."""
 
 
 class Gap(NamedTuple):
@@ -91,7 +91,7 @@ class MissingRecords:
         """Report records before the ``first`` segment that a power failure may have lost."""
         logger.warning(
             "%s: %d records are missing, offsets %d to %d: the first segment is %s; they were not"
-            " known to be on the disk",
+            " known to be on disk",
             self._name,
             first.base_offset - first_offset,
             first_offset,
@@ -170,7 +170,7 @@ def find_gaps(
     first = segments[0]
     is_late = first.base_offset > extent.start_offset
     if is_late and extent.start_offset >= extent.end_offset:
-        # Everything that is known to have been on the disk was deleted.
+        # Everything that is known to have been on disk was deleted.
         losses.note_never_durable(extent.start_offset, first)
         return []
     # The segment that contains the recovery point is checked later; one that ends there, here.

@@ -114,7 +114,7 @@ class RecoveryScan:
             size = segment.size
             damage = self._scan(segment)
             if damage is not None and segment.end_offset < self._recovery_point:
-                # The rest had been on the disk too: keep the newer segments.
+                # The rest had been on disk too: keep the newer segments.
                 self._losses.note_cut(segment, size, damage)
             elif damage is not None:
                 self._cut(segment, size, segments[number + 1 :], damage)

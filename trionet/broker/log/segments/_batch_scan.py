@@ -25,7 +25,7 @@ class BatchScan:
     """The valid batches of a file, up to the first bad one.
 
     It can be iterated once. Afterwards :attr:`position` is the end of the valid part, and
-    :attr:`damage` says what is wrong there (None: nothing, the file ends there).
+    :attr:`damage` says what is wrong there (None if the file ends there).
 
     Args:
         file: the log file.
@@ -83,7 +83,7 @@ class BatchScan:
         if header.base_offset < expected or (
             header.base_offset > expected and not self._gaps_allowed
         ):
-            return f"offset {header.base_offset} instead of {expected}"
+            return f"offset {header.base_offset}, expected {expected}"
         if header.last_offset_delta < 0 or header.last_offset > self._last_offset_max:
             return f"a last offset delta of {header.last_offset_delta} is out of range"
         return None

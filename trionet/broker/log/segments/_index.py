@@ -1,7 +1,7 @@
-"""The two indexes of a segment: arrays in memory, Kafka's files on the disk.
+"""The two indexes of a segment: arrays in memory, Kafka's files on disk.
 
 Both are sparse and derived: they can be rebuilt from the log file at any time. In memory they are
-native arrays, which ``bisect`` searches without touching a file; on the disk, big-endian entries:
+native arrays, which ``bisect`` searches without touching a file; on disk, big-endian entries:
 
 * ``.index``: int32 offset relative to the segment's base offset, int32 position. The offset is the
   *last* one of the batch that starts at the position (Kafka: OffsetIndex).

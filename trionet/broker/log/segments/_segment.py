@@ -18,7 +18,7 @@ must leave no trace, and index files may be damaged. The choices:
 * An append first remembers what it is going to change, so that it can be undone by assignments
   alone. Bytes that a failed write left behind are cut off, at once or before the next write.
 * An index is derived data. If an entry does not name a batch with its offset, both indexes are
-  rebuilt from the batch headers. The log file itself is left alone: it was on the disk before the
+  rebuilt from the batch headers. The log file itself is left alone: it was on disk before the
   last shutdown, and cutting it would delete records because of a bad index.
 
 Think again if Python loses the GIL: this module relies on assignments being atomic and seen in
@@ -270,9 +270,9 @@ class Segment:
         return index
 
     def rebuild_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Rebuild the indexes from the batch headers, in memory and on the disk.
+        """Rebuild the indexes from the batch headers, in memory and on disk.
 
-        The log file is not truncated: it was on the disk before the last shutdown. Records after
+        The log file is not truncated: it was on disk before the last shutdown. Records after
         bytes that are not a batch cannot be read. Blocks; thread-safe.
 
         Raises:
@@ -286,7 +286,7 @@ class Segment:
         logger.warning("%r: rebuilt the indexes of %s", self.directory, self.name("log"))
         if damage is not None:
             logger.error(
-                "%r: the records after this position cannot be read: %s", self.directory, damage
+                "%r: the records after the damage cannot be read: %s", self.directory, damage
             )
         return rebuilt.offsets, time_index
 

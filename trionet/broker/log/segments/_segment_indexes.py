@@ -287,7 +287,7 @@ class SegmentIndexes:
         return True
 
     def replace(self, rebuilt: RebuiltIndexes) -> TimeIndex:
-        """Replace the indexes with rebuilt ones, in memory and on the disk; returns the time index.
+        """Replace the indexes with rebuilt ones, in memory and on disk; returns the time index.
 
         Blocks; thread-safe.
         """

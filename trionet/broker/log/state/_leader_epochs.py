@@ -154,10 +154,11 @@ def decode_epochs(data: bytes) -> LeaderEpochs:
             raise ValueError(f"invalid line {line!r}: expected epoch and offset")
         if int(epoch) > EPOCH_MAX or int(offset) > _OFFSET_MAX:
             raise ValueError(
-                f"invalid line {line[:60]!r}: epochs end at {EPOCH_MAX}, offsets at {_OFFSET_MAX}"
+                f"invalid line {line[:60]!r}: the maximum epoch is {EPOCH_MAX}, the maximum offset"
+                f" {_OFFSET_MAX}"
             )
         starts.append(EpochStart(int(epoch), int(offset)))
     for before, after in pairwise(starts):
         if before.epoch >= after.epoch or before.start_offset >= after.start_offset:
-            raise ValueError(f"{tuple(before)} and {tuple(after)} are not in rising order")
+            raise ValueError(f"{tuple(before)} and {tuple(after)} are not in ascending order")
     return LeaderEpochs(starts, is_saved=True)

@@ -68,14 +68,14 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
         raise WireFormatError(f"a producer snapshot of {len(data)} bytes is too short")
     version, crc = _HEAD.unpack_from(data)
     if version != _VERSION:
-        raise WireFormatError(f"unsupported version {version} of a producer snapshot")
+        raise WireFormatError(f"unsupported producer snapshot version {version}")
     body = memoryview(data)[_HEAD.size :]
     if crc32c(body) != crc:
         raise WireFormatError("the CRC of the producer snapshot does not match its content")
     (count,) = _COUNT.unpack_from(body)
     if _COUNT.size + count * _ENTRY.size != len(body):
         raise WireFormatError(
-            f"a producer snapshot of {count} entries does not have {len(body)} bytes"
+            f"{count} entries of a producer snapshot cannot have {len(body)} bytes"
         )
     entries: dict[int, ProducerEntry] = {}
     for fields in _ENTRY.iter_unpack(body[_COUNT.size :]):

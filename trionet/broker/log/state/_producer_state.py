@@ -5,7 +5,7 @@ batches are enough to recognise a batch that was sent again, and to reject one t
 five, because a producer has at most five requests in flight.
 
 Entries are immutable and replaced, never changed. So a copy of the map is a consistent snapshot,
-which a thread can write, and an append that fails on the disk has changed nothing.
+which a thread can write, and an append that fails on disk has changed nothing.
 """
 
 # Compiled by mypyc.

@@ -107,7 +107,7 @@ def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) 
     size = header.length + PREFIX_SIZE
     if size > total - position:
         raise ApiError(
-            CORRUPT_MESSAGE, f"a batch claims {size} bytes, but only {total - position} are there"
+            CORRUPT_MESSAGE, f"a batch claims {size} bytes, but only {total - position} are present"
         )
     if size > config.max_message_bytes:
         raise ApiError(
