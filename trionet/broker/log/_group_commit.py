@@ -3,9 +3,9 @@
 The problem: with ``flush.messages=1`` every produce request waits for the disk, and one fsync per
 request would limit a partition to a few hundred requests per second.
 
-The choice: rounds. A round makes durable what was written before it started. A task that needs more
-than that (data appended since) waits for the next round. The first task that finds no round running
-runs one itself; there is no background task.
+The choice: rounds. A round makes everything durable that was written before it started. A task that
+needs more than that (data appended since) waits for the next round. The first task that finds no
+round running runs one itself; there is no background task.
 
 Refused: a task per log, because nothing may run after its block ends, and idle partitions would
 have thousands of idle tasks. Also refused: retrying a failed fsync. The kernel reports a failed

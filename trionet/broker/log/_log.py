@@ -56,7 +56,7 @@ _tuple: Final = tuple.__new__
 class Log:
     """One partition's log; opened by :meth:`open`, in the broker by a ``LogFolder``.
 
-    Belongs to one trio loop. Methods documented as thread-safe may also be called in threads.
+    A log belongs to one trio loop. Methods documented as thread-safe may also be called in threads.
 
     It is one class with many methods, like Kafka's UnifiedLog: append, read, flush and deletion
     share the offsets below, and their larger parts are modules of their own (segments, validation,
@@ -139,7 +139,7 @@ class Log:
             config: the topic's settings; None for Kafka's defaults.
             now_ms: the current time.
             last_shutdown: how the last run ended; by default unclean, with nothing known to be on
-                the disk.
+                disk.
             topic: the topic's name.
             partition: the partition's number.
 
@@ -310,8 +310,8 @@ class Log:
         Args:
             offset: the first offset to read, from :attr:`start_offset` to :attr:`end_offset`.
             max_bytes: the limit of the range's size; it may cut the last batch short.
-            min_one_message: return the first batch whole, even if it is larger (KIP-74). If false,
-                the range is empty when the first batch does not fit.
+            min_one_message: whether to return the first batch whole, even if it is larger (KIP-74).
+                If not, the range is empty when the first batch does not fit.
             up_to: return only records below this offset; :attr:`high_watermark` by default.
 
         Raises:
@@ -596,7 +596,7 @@ class Log:
 
         Raises:
             ApiError: OFFSET_OUT_OF_RANGE if ``offset`` is above the high watermark;
-                KAFKA_STORAGE_ERROR.
+                KAFKA_STORAGE_ERROR if a new segment cannot be created.
 
         Cancellation: all or nothing.
         """

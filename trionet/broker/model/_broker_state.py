@@ -119,7 +119,7 @@ class BrokerState:
         )
 
     def reconfigure(self, settings: DynamicConfig) -> None:
-        """Use new settings from now on."""
+        """Switch to new settings."""
         self.settings = settings
         self.config = settings.current
 

@@ -64,7 +64,7 @@ class Cluster:
         topics: the topics.
         folder: the logs of their partitions.
         database: everything that is not a log.
-        network: source of time, randomness and the nodes' connections.
+        network: the source of time, randomness and the nodes' connections.
         nursery: runs work that outlives the call that started it, until the broker stops.
         producer_ids: allocates ids for idempotent producers.
         scram_credentials: the users of SCRAM; None without a listener that uses SASL or TLS.
@@ -131,7 +131,7 @@ class Cluster:
         return time.time_ns() // 1_000_000
 
     def release_logs(self) -> None:
-        """Drop all references to logs: files close with the last one, and a Broker may be kept."""
+        """Drop all references to logs: a Broker may be kept, and would keep their files open."""
         self._logs.clear()
         self.unflushed.clear()
         if self.is_in_memory:
@@ -194,9 +194,9 @@ class Cluster:
         """Change the settings of a topic; they apply to its logs from the next append on.
 
         Args:
-            name: name of the topic.
+            name: the name of the topic.
             change: returns the new settings, given the old ones.
-            validate_only: validate, and change nothing.
+            validate_only: whether only to validate the change, and change nothing.
 
         Raises:
             ApiError: there is no such topic, a setting is not allowed, or ``change`` raises it;
@@ -225,7 +225,7 @@ class Cluster:
                 log.config = config
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Use new settings from now on, except in logs; see :meth:`configure_logs`."""
+        """Switch to new settings, except in logs; see :meth:`configure_logs`."""
         self.config = config
         self.topics.reconfigure(config)
 

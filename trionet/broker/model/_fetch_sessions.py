@@ -138,11 +138,11 @@ class FetchSessionCache:
         slots: ``max.incremental.fetch.session.cache.slots``; 0 disables sessions.
         eviction_seconds: ``min.incremental.fetch.session.eviction.ms``.
         rng: generates session ids.
-        elements: maximum number of partitions of all sessions together
+        elements: the maximum number of partitions of all sessions together
             (``max.incremental.fetch.session.cache.elements``).
 
     Attributes:
-        elements: current number of partitions of all sessions together.
+        elements: the current number of partitions of all sessions together.
     """
 
     def __init__(
@@ -287,7 +287,7 @@ class FetchSessionCache:
         return True
 
     def _smallest(self, size: int, now: float) -> FetchSession | None:
-        """Return the smallest session of less than ``size`` that is old enough for eviction."""
+        """Return the smallest session under ``size`` partitions that is old enough to evict."""
         found = None
         for session in self._sessions.values():
             if now - session.created >= self._eviction_seconds and len(session.partitions) < size:

@@ -45,10 +45,10 @@ _INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_gro
 _CLUSTER_METADATA = "__cluster_metadata"
 
 Assignments = Sequence[tuple[int, Sequence[int]]]
-"""Partitions with their replicas, as in CreateTopics."""
+"""Partitions with their replicas, in the form of CreateTopics."""
 
 Settings = Sequence[tuple[str, str | None]]
-"""A topic's own settings, as in CreateTopics."""
+"""The settings of a topic itself, in the form of CreateTopics."""
 
 
 class TopicRegistry:
@@ -135,8 +135,8 @@ class TopicRegistry:
 
         Args:
             name: the name of the new topic.
-            partitions: number of partitions, or -1 for ``num.partitions``.
-            replication_factor: number of replicas, or -1 for ``default.replication.factor``.
+            partitions: the number of partitions, or -1 for ``num.partitions``.
+            replication_factor: the number of replicas, or -1 for ``default.replication.factor``.
             assignments: the replicas of each partition; both numbers must be -1 then.
             configs: the settings of the topic itself.
 
@@ -179,8 +179,8 @@ class TopicRegistry:
 
         Args:
             name: the name of the new topic; the other arguments are those of :meth:`check`.
-            partitions: number of partitions, or -1.
-            replication_factor: number of replicas, or -1.
+            partitions: the number of partitions, or -1.
+            replication_factor: the number of replicas, or -1.
             assignments: the replicas of each partition.
             configs: the settings of the topic itself.
 
@@ -314,7 +314,7 @@ class TopicRegistry:
             return altered
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Use new settings of the broker from now on."""
+        """Switch to new settings of the broker."""
         self._config = config
 
     async def delete(self, topic: Topic) -> None:

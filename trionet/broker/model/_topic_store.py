@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Topic:
-    """One topic.
+    """A topic and its settings.
 
     Args:
         name: a valid name by Kafka's rules.
         id: 16 bytes, never zero; a topic recreated under the same name has another id.
-        partitions: number of partitions, numbered from 0.
+        partitions: the number of partitions, which are numbered from 0.
         configs: the validated settings of the topic itself, as strings; see
             :func:`.topic_config`.
         replicas: the replicas of each partition; empty if all are on the first node only.

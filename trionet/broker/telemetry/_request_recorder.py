@@ -123,7 +123,7 @@ class RequestRecorder:
         rng: the source of randomness for the sample.
 
     Attributes:
-        has_rows: set while there are buffered rows.
+        has_rows: an event that is set while there are buffered rows.
         rows: the number of buffered rows.
         batch_bytes_max: the maximum size of batches begun from now on; one row always fits.
         left_out: requests about the log's own topic.

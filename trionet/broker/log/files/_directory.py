@@ -232,7 +232,7 @@ class Directory(Protocol):
         """
 
     def replace(self, name: str, data: Buffer) -> None:
-        """Replace the content of a file: a power failure leaves the old one or the new one.
+        """Replace the content of a file; a power failure leaves the old content or the new.
 
         Name and bytes are durable when this returns.
         """

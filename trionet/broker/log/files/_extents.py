@@ -34,7 +34,7 @@ class Extent:
         topic_id: the id of the topic, 16 bytes; a recreated topic has another one.
         start_offset: the log start offset.
         end_offset: the recovery point.
-        base_offset: that of the segment that contains, or starts at, the recovery point.
+        base_offset: the base offset of the segment that contains, or starts at, the recovery point.
         position: the number of bytes of that segment before the recovery point.
         bytes_before: the number of bytes of all segments before that segment.
         leader_epoch: the newest leader epoch.

@@ -124,7 +124,8 @@ class LogFolder:
             expected: the partitions of all topics; a missing folder is reported and created.
             begun: the expected partitions whose creation had not finished.
             removed: the partitions whose deletion had not finished, with the ids of their topics.
-            loss_allowed: open logs with missing records (``log.missing.records.allowed``).
+            loss_allowed: whether to open logs with missing records
+                (``log.missing.records.allowed``).
 
         Raises:
             MissingRecordsError: records are missing and that is not allowed. Each loss was logged;
@@ -279,7 +280,7 @@ class LogFolder:
         left of a topic whose metadata was lost; only the operator knows which.
 
         Returns:
-            The folder's new name.
+            The new name of the folder.
 
         Raises:
             KeyError: there is no such log.

@@ -36,7 +36,7 @@ def stored_epochs(
 def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
     """Rebuild the epochs from the headers of all batches. Blocks.
 
-    After a batch that cannot be read, it continues with the next segment.
+    After a batch that cannot be read, continues with the next segment.
     """
     epochs = LeaderEpochs()
     for segment in segments:

@@ -156,7 +156,7 @@ def find_gaps(
         segments: all segments, ascending.
         trusted_up_to: segments that start after this offset are scanned anyway.
         losses: collects the losses.
-        may_have_gaps: compaction may have left gaps.
+        may_have_gaps: whether compaction may have left gaps.
 
     Returns:
         The gaps that have to be filled.

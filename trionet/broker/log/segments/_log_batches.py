@@ -38,7 +38,7 @@ def file_name(base_offset: int, suffix: str) -> str:
 
 
 def is_offset(stem: str) -> bool:
-    """Whether a file name without its suffix is that of a segment: a base offset."""
+    """Whether a file name without its suffix is the base offset of a segment."""
     return stem.isascii() and stem.isdigit() and len(stem) <= 20 and int(stem) < 2**63
 
 

@@ -51,11 +51,12 @@ def read_range(
         offset: the first offset; within the log, or its end.
         max_bytes: the limit of the range's size.
         up_to: the first offset that must not be in the range.
-        min_one_message: return the first batch whole, even if it is larger than ``max_bytes``.
-        cached_only: return None instead of waiting for the disk.
+        min_one_message: whether to return the first batch whole, even if it is larger than
+            ``max_bytes``.
+        cached_only: whether to return None instead of waiting for the disk.
 
     Returns:
-        None only with ``cached_only``.
+        The range; None only with ``cached_only``.
 
     Raises:
         ApiError: OFFSET_OUT_OF_RANGE if the segment was removed meanwhile; CORRUPT_MESSAGE.

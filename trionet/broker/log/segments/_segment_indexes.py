@@ -249,7 +249,7 @@ class SegmentIndexes:
         self._recent = []
 
     def read_offsets(self, log_size: int) -> OffsetIndex | None:
-        """Read the offset index from its file; None if missing, or not one of the log file."""
+        """Read the offset index from its file; None if missing or implausible."""
         try:
             return OffsetIndex.decode(self._directory.read(self._name("index")), log_size)
         except FileNotFoundError:

@@ -102,7 +102,10 @@ def beginnings_before(
 
 
 def _newest_left(segment: Segment, start_offset: int) -> int:
-    """Return the last offset of the newest batch from ``start_offset`` on, or -1."""
+    """Return the last offset of the batch with the greatest timestamp, or -1.
+
+    Only batches that end at or after ``start_offset`` count.
+    """
     offset, timestamp = -1, -1
     for place in segment.places_from(start_offset):
         if place.last_offset >= start_offset:

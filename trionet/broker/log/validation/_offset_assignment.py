@@ -43,13 +43,13 @@ class Appended(NamedTuple):
     """The timestamp of all records; -1 with CreateTime."""
     log_start_offset: int
     size: int
-    """The bytes written; 0 for a duplicate."""
+    """The number of bytes written; 0 for a duplicate."""
     is_duplicate: bool
     """Whether all batches had been stored before, so that nothing was written."""
 
 
 class Assigned(NamedTuple):
-    """A batch to be written."""
+    """A batch to be written, with its offsets."""
 
     header: BatchHeader
     """The header as the producer sent it."""
@@ -69,12 +69,12 @@ class Assignment(NamedTuple):
     producers: dict[int, ProducerEntry]
     """The entries of their producers once the batches are written."""
     size: int
-    """The bytes to be written."""
+    """The number of bytes to be written."""
     first_offset: int
-    """Of the first batch, whether new or stored before."""
+    """The first offset of the first batch, whether new or stored before."""
     last_offset: int
     duplicate_timestamp: int
-    """The newest timestamp of the last repetition as it is stored; -1 without any."""
+    """The greatest timestamp of the last duplicate, as it is stored; -1 without duplicates."""
 
 
 def assign(
