@@ -11,9 +11,8 @@ of its session. A lost response thus shows up as a wrong epoch, and the consumer
 The choices:
 
 * Sessions are kept in order of their last use, so that the least recently used one is found at
-once.
-  Eviction is by Kafka's rules, except that the smallest old session is found by a scan, which only
-  a full cache needs. Kafka keeps two more sorted trees for it.
+  once. Eviction is by Kafka's rules, except that the smallest old session is found by a scan, which
+  only a full cache needs. Kafka keeps two more sorted trees for it.
 * The cache is bounded by partitions in total, besides Kafka's bound on sessions: 1,000 sessions of
   250,000 partitions each would not fit in memory.
 * Requests of many partitions are read by a generator (:meth:`FetchSessionCache.open_in_steps`),

@@ -275,7 +275,7 @@ class Broker:
             ValueError: there is no such node.
 
         Cancellation: nothing was done, or the leaders have moved and the node stops without
-            waiting for responses.
+        waiting for responses.
         """
         running = self._node(node)
         async with self._changing_nodes:
@@ -408,8 +408,7 @@ async def open_broker(
     closed and the logs are marked as cleanly stopped. No socket, file or task remains.
 
     Cancellation: does not wait for responses, and gives the logs 2 s to reach the disk. If that is
-        not enough, the logs are not marked, and the next start scans them; no acknowledged record
-        is
+    not enough, the logs are not marked, and the next start scans them; no acknowledged record is
     lost either way. Cancelled during startup, it returns when the logs being opened are open.
     """
     given = {**_DEFAULTS, **(settings or {}), **keywords}

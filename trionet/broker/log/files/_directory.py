@@ -275,7 +275,7 @@ class Directory(Protocol):
             limiter: limits the number of concurrent calls.
 
         Cancellation: before the call, ``work`` is not called; during the call, this waits until it
-            returns.
+        returns.
         """
 
     def lock(self) -> FolderLock:
@@ -290,7 +290,7 @@ async def in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter | None 
     """Call ``work()`` in one of trio's threads.
 
     Cancellation: before the call, ``work`` is not called; during the call, this waits until it
-        returns.
+    returns.
     """
     return await trio.to_thread.run_sync(work, limiter=limiter)
 
@@ -299,7 +299,7 @@ async def run_blocking(directory: Directory, work: Callable[..., T], *args: obje
     """Call ``work(*args)``, which uses ``directory``. Always a checkpoint.
 
     Cancellation: before the call, ``work`` is not called; during the call, this waits until it
-        returns.
+    returns.
     """
     if directory.is_durable:
         return await directory.in_thread(partial(work, *args))

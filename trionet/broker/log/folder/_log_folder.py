@@ -350,7 +350,7 @@ class LogFolder:
         any case.
 
         Cancellation: continues for 2 s, and until the threads that are running then have ended. If
-            work is left, the shutdown is not clean, which is logged.
+        work is left, the shutdown is not clean, which is logged.
         """
         try:
             scope = trio.CancelScope(shield=True)

@@ -5,12 +5,11 @@ zeros, and a log that skipped offsets or gave an offset to two records would cor
 The choices:
 
 * After a clean shutdown everything is trusted, and only the ends of the newest files are read.
-** After an unclean shutdown, every segment from the recovery point on is scanned batch by batch.
-Only a
-  finished fsync advances that point, so that everything below it is on disk. The first bad batch
-  ends the log: it and everything after it are cut off, because no offset may be skipped.
-** Records missing below the recovery point were removed by something else. They are reported; their
-offsets are filled with empty batches, so that no record ever gets them again, and the records
+* After an unclean shutdown, every segment from the recovery point on is scanned batch by batch.
+  Only a finished fsync advances that point, so that everything below it is on disk. The first bad
+  batch ends the log: it and everything after it are cut off, because no offset may be skipped.
+* Records missing below the recovery point were removed by something else. They are reported; their
+  offsets are filled with empty batches, so that no record ever gets them again, and the records
   after them stay (see :mod:`._missing_records` and :mod:`._empty_batches`). Kafka truncates there,
   or does not notice; that was refused, because it deletes records that were acknowledged and are
   intact.
