@@ -137,7 +137,7 @@ class Segment:
     # Growing
 
     def write(self, buffers: list[Buffer], size: int) -> None:
-        """Write bytes at the end of the file. Index the batches and :meth:`grow` next.
+        """Write bytes at the end of the file. Next, index their batches and call :meth:`grow`.
 
         Raises:
             OSError: not all bytes could be written; call :meth:`undo_append`.
