@@ -476,7 +476,7 @@ class Log:
 
     @property
     def recovery_point(self) -> int:
-        """Everything below this offset survives a power failure (in memory: the log end offset)."""
+        """The offset below which everything survives a power failure; in memory, the end offset."""
         if not self.directory.is_durable:
             return self.end_offset
         return self._durability.recovery_point

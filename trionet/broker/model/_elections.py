@@ -125,7 +125,7 @@ class Elections:
             await self.install_leaders(self._leadership.stop(node))
 
     async def elect_preferred_leaders(self) -> None:
-        """Make the first replica of every partition its leader, where that node is live."""
+        """Make the first replica of every partition its leader, if that node is live."""
         async with self._changing:
             self._coordinators.elect_preferred()
             self._hand_over_groups()

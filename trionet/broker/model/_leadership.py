@@ -29,7 +29,7 @@ class PartitionRegistration:
     Attributes:
         replicas: the nodes that may lead it, the preferred leader first.
         leader: the current leader; NO_LEADER while no replica is live.
-        epoch: the number of leader changes, those to and from NO_LEADER included.
+        epoch: the number of leader changes, including those to and from NO_LEADER.
         last_leader: the current leader, or else the previous one.
     """
 

@@ -47,7 +47,7 @@ class DelayedOperation(Protocol):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether its client has disconnected."""
+        """Whether the client that waits for the operation has disconnected."""
         ...
 
     def is_satisfied_by(self, amount: int) -> bool:

@@ -166,7 +166,7 @@ class Node:
         return await make(rest.current)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Send pending responses, close every connection, and return when the node has ended.
+        """Send pending responses, close every connection, and wait until the node has ended.
 
         Args:
             grace_seconds: how long to wait for responses.

@@ -183,7 +183,8 @@ class Database:
 
         Args:
             work: executes statements and does not commit. With a file it runs in a thread, so it
-                must not touch the loop's state. An exception rolls back and is raised here.
+                must not touch the loop's state. An exception rolls the transaction back and is
+                raised here.
 
         Raises:
             DatabaseError: SQLite failed, or cannot store a value; nothing has changed.

@@ -47,7 +47,7 @@ def metrics_settings(config: BrokerConfig) -> MetricsSettings:
 
     Raises:
         ConfigError: the listener is not a URL, or can be reached from other machines without TLS
-            and a token, or the token is too short; or h11 is not installed.
+            and a token, the token is too short, or h11 is not installed.
     """
     url = config["metrics.listener"]
     token = config["metrics.listener.token"]

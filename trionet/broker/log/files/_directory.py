@@ -95,7 +95,7 @@ class LogFile:
         return os.pwritev(self._descriptor, buffers, position)
 
     def truncate(self, size: int) -> None:
-        """Cut the file to ``size`` bytes."""
+        """Truncate the file to ``size`` bytes."""
         os.ftruncate(self._descriptor, size)
 
     def sync(self) -> None:
@@ -241,11 +241,11 @@ class Directory(Protocol):
         """Reserve disk space, so that the next :meth:`replace` of up to ``size`` bytes succeeds.
 
         Raises:
-            OSError: the disk has less space.
+            OSError: too little disk space is left.
         """
 
     def truncate(self, name: str, size: int) -> None:
-        """Cut a file to ``size`` bytes."""
+        """Truncate a file to ``size`` bytes."""
 
     def remove(self, name: str) -> None:
         """Remove a file; while open, it stays readable. A missing name is not an error."""

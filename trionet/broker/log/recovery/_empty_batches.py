@@ -71,7 +71,7 @@ def empty_batch(base_offset: int, count: int, leader_epoch: int) -> bytes:
 
 
 def truncate_segment(segment: Segment, end_offset: int, position: int) -> None:
-    """Cut off what follows the last whole batch of a segment. Blocks.
+    """Truncate a segment after its last whole batch. Blocks.
 
     Raises:
         OSError: the file cannot be truncated.

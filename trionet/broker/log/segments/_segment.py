@@ -261,7 +261,7 @@ class Segment:
 
     @property
     def time_index(self) -> TimeIndex:
-        """The time index; for an old segment read from its file each time (may wait for it)."""
+        """The time index, which an old segment reads from its file each time (may wait)."""
         index = self.indexes.times
         if index is None:
             index = self.indexes.read_times()
@@ -291,7 +291,7 @@ class Segment:
         return rebuilt.offsets, time_index
 
     def _ends_as_indexed(self, index: OffsetIndex) -> bool:
-        """Whether the last entry of an old segment's index names a batch."""
+        """Whether the last entry of an old segment's index points to a batch."""
         entry, position = index.last()
         if position and not has_batch_at(self.file, position, self.base_offset + entry):
             return False
