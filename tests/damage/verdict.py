@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from damage.folder import History, Partition
 
 _MISSING = re.compile(r"(\S+)-(\d+): \d+ records? (?:is|are) missing, offsets? (\d+)(?: to (\d+))?")
-_NEVER_DURABLE = "not known to be on the disk"
+_NEVER_DURABLE = "not known to be on disk"
 _CUT = re.compile(r"(\S+)-(\d+): truncated at offset (\d+), ")
 #: Everything of the partition may be gone: nobody can tell what was there.
 _WHOLE = re.compile(

@@ -1,4 +1,4 @@
-"""Tracks which part of a log is on the disk, and flushes the rest (Kafka: UnifiedLog.flush).
+"""Tracks which part of a log is on disk, and flushes the rest (Kafka: UnifiedLog.flush).
 
 The recovery point is the offset below which everything survives a power failure. Only a finished
 fsync advances it, and only to where the log ended when that fsync started. A segment that was
@@ -23,15 +23,15 @@ from .state._producer_state import ProducerEntry
 
 
 class Durability:
-    """The durability of one log.
+    """Flushes one log, and tracks its recovery point.
 
     Args:
         directory: the partition's folder.
-        parent: the data folder, in which the partition folder's name has to be synced; None: the
-            name is durable.
+        parent: the data folder, in which the partition folder's name has to be synced; None if the
+            name is durable already.
         name: the name of the partition, for messages.
-        recovery_point: everything below is on the disk.
-        segments: the segments of the log; finished ones are released once they are on the disk.
+        recovery_point: the offset below which everything is on disk.
+        segments: the segments of the log; finished ones are released once they are on disk.
         epochs: the epochs of the log; saved before records of a new epoch count as durable.
         limiter: limits how many threads sync concurrently.
     """
@@ -65,7 +65,7 @@ class Durability:
     # Called by the log
 
     def note_append(self, now_ms: int) -> None:
-        """Record that something was written that is not durable yet."""
+        """Record an append, which is not durable yet."""
         if self._unflushed_since is None:
             self._unflushed_since = now_ms
         if self._appended_in_round is None:
@@ -90,36 +90,36 @@ class Durability:
 
     @property
     def failure(self) -> str | None:
-        """Why nothing more may be written, if a sync has failed."""
+        """The reason why the log rejects writes, if a sync has failed."""
         return self._commit.failure
 
     @property
     def has_rolled(self) -> bool:
-        """Finished segments are not on the disk yet."""
+        """Whether finished segments are not on disk yet."""
         return bool(self._rolled)
 
     @property
     def stored_recovery_point(self) -> int:
-        """The recovery point as the checkpoint file may state it."""
+        """The recovery point that may be written to the checkpoint file."""
         if not self._rolled:
             return self.recovery_point
         return min(self.recovery_point, *(each.base_offset for each in self._rolled))
 
     @property
     def stored_position(self) -> tuple[int, int]:
-        """The segment that contains this point, and how many of its bytes are before it."""
+        """The stored recovery point as a segment's base offset and a position in its file."""
         stored = self.stored_recovery_point
-        # If they differ, it is the start of a finished segment that is not on the disk.
+        # If they differ, it is the start of a finished segment that is not on disk.
         return self._durable_end if stored == self.recovery_point else (stored, 0)
 
     def is_durable(self, offset: int) -> bool:
-        """Whether everything below ``offset`` is on the disk, with indexes of finished segments."""
+        """Whether everything below ``offset`` is on disk, with the indexes of finished segments."""
         return self.recovery_point >= offset and not any(
             each.end_offset <= offset for each in self._rolled
         )
 
     def due(self, now_ms: int, flush_messages: int, flush_ms: int) -> int | None:
-        """The offset up to which a flush is due now; see :meth:`.Log.flush_due`."""
+        """Return the offset up to which a flush is due now, or None; see :meth:`.Log.flush_due`."""
         active = self._segments.active
         end_offset = active.end_offset
         if end_offset - self.recovery_point >= flush_messages:
@@ -133,15 +133,15 @@ class Durability:
         self._commit.failure = self._commit.failure or reason
 
     async def flush(self, up_to: int) -> None:
-        """Return when everything below ``up_to`` is durable; see :meth:`.Log.flush`."""
+        """Wait until everything below ``up_to`` is durable; see :meth:`.Log.flush`."""
         await self._commit.until(lambda: self.is_durable(up_to), self._begin)
 
     async def save_epochs(self) -> None:
-        """Return when every leader epoch is durable; otherwise as :meth:`flush`."""
+        """Wait until every leader epoch is durable; raises as :meth:`flush` does."""
         await self._commit.until(lambda: self._epochs.is_saved, self._begin)
 
     async def idle(self) -> None:
-        """Return when no thread of a flush is running; always a checkpoint."""
+        """Wait until no flush is running in a thread. Always a checkpoint."""
         await self._commit.idle()
 
     def _begin(self) -> Round:
@@ -192,7 +192,7 @@ class Durability:
         return Round(save, sync, note_done)
 
     def _sync_metadata(self) -> None:
-        """Sync the topic id: it has to survive with the first record."""
+        """Sync the topic id, which must be durable as soon as the first record is."""
         try:
             self._directory.sync_file(PARTITION_FILE)
         except FileNotFoundError:

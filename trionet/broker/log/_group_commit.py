@@ -3,9 +3,9 @@
 The problem: with ``flush.messages=1`` every produce request waits for the disk, and one fsync per
 request would limit a partition to a few hundred requests per second.
 
-The choice: rounds. A round makes durable what was written before it started. A task that needs more
-than that (data appended since) waits for the next round. The first task that finds no round running
-runs one itself; there is no background task.
+The choice: rounds. A round makes everything durable that was written before it started. A task that
+needs more than that (data appended since) waits for the next round. The first task that finds no
+round running runs one itself; there is no background task.
 
 Refused: a task per log, because nothing may run after its block ends, and idle partitions would
 have thousands of idle tasks. Also refused: retrying a failed fsync. The kernel reports a failed
@@ -30,7 +30,7 @@ from .files._directory import Directory
 
 
 class Round(NamedTuple):
-    """The steps of one round."""
+    """The steps of one round: save, sync, and record that it is done."""
 
     save: Callable[[], None]
     """Called first, in the thread: writes files. If it fails, the next round can repeat it."""
@@ -45,7 +45,7 @@ class GroupCommit:
 
     Args:
         directory: runs blocking work.
-        name: for messages.
+        name: the name of the log, for messages.
         limiter: limits how many threads sync concurrently; shared by all logs of a folder. None:
             trio's default.
     """
@@ -61,19 +61,20 @@ class GroupCommit:
         self._running: trio.Event | None = None
 
     async def until(self, is_durable: Callable[[], bool], begin: Callable[[], Round]) -> None:
-        """Run rounds, or wait for those of other tasks, until ``is_durable()``.
+        """Run rounds, or wait for those that other tasks run, until ``is_durable()`` is true.
 
         Args:
             is_durable: called in the loop, before and after each round.
             begin: called in the loop when a round starts. Not stored: that would be a reference
                 cycle, which would keep a closed log in memory.
 
-        Always a checkpoint. If cancelled while another task runs the round, it returns at once; if
-        cancelled while running it, when the thread has ended. Either way the round counts for all.
+        Always a checkpoint. If cancelled while another task runs the round, this ends at once; if
+        cancelled while running the round itself, when the thread has ended. Either way the round
+        counts for all tasks.
 
         Raises:
-            ApiError: KAFKA_STORAGE_ERROR: a sync failed now or earlier, or a file could not be
-                written (then another round may succeed).
+            ApiError: KAFKA_STORAGE_ERROR if a sync has failed, now or earlier, or a file could not
+                be written (in this case another round may succeed).
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         waited = False
@@ -88,7 +89,7 @@ class GroupCommit:
             await trio.lowlevel.cancel_shielded_checkpoint()
 
     async def idle(self) -> None:
-        """Return when no round is running; always a checkpoint."""
+        """Wait until no round is running. Always a checkpoint."""
         await trio.lowlevel.checkpoint()
         while self._running is not None:
             await self._running.wait()
@@ -116,7 +117,7 @@ class GroupCommit:
             running.set()
 
     def _work(self, this_round: Round) -> OSError | None:
-        """Runs in the thread; returns the error that makes the log unusable, if any."""
+        """Run the round in a thread; returns the error that makes the log unusable, if any."""
         try:
             this_round.save()
         except OSError as error:

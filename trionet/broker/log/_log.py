@@ -1,12 +1,13 @@
 """One partition's log: appends batches and reads file ranges, in Kafka's on-disk format.
 
 (Kafka: UnifiedLog and LocalLog.) An append writes to the page cache, in the loop, and waits for
-nothing; :meth:`Log.flush` makes records durable. Only lookups by time decode single records.
+nothing; :meth:`Log.flush` makes records durable. Only lookups by timestamp decode individual
+records.
 
 The order of an append is what makes a failure harmless. Every batch is checked and every decision
-made before the first byte is written. If anything fails after that, an error of the disk or any
-other exception, the append is settled at once, or at the latest before the next one: until the end
-offset of its segment has moved, it is undone; from then on, when readers may have seen it, it is
+made before the first byte is written. If anything fails after that, with a disk error or any other
+exception, the append is settled at once, or at the latest before the next one: until the end offset
+of its segment has moved, it is undone; from then on, when readers may have seen it, it is
 completed.
 """
 
@@ -55,12 +56,12 @@ _tuple: Final = tuple.__new__
 class Log:
     """One partition's log; opened by :meth:`open`, in the broker by a ``LogFolder``.
 
-    Belongs to one trio loop. Methods documented as thread-safe may also be called in threads.
+    A log belongs to one trio loop. Methods documented as thread-safe may also be called in threads.
 
-    One class of many methods, as Kafka's UnifiedLog: append, read, flush and deletion share the
-    offsets below, and what is large in them is elsewhere (segments, validation, durability).
-    Splitting it would cost every append and fetch another attribute, or keep closed logs in memory
-    by reference cycles.
+    It is one class with many methods, like Kafka's UnifiedLog: append, read, flush and deletion
+    share the offsets below, and their larger parts are modules of their own (segments, validation,
+    durability). Splitting the class would cost every append and fetch another attribute lookup, or
+    keep closed logs in memory through reference cycles.
 
     Attributes:
         topic: the topic's name.
@@ -70,8 +71,8 @@ class Log:
         config: the topic's settings; a new value applies from the next append on.
         start_offset: the first offset that can be read (the log start offset).
         end_offset: the offset of the next record (the log end offset).
-        leader_id: the node that may append now, -1 for none; set by the election.
-        leader_epoch: the epoch of records that are appended now.
+        leader_id: the id of the partition's leader, -1 if there is none; set by elections.
+        leader_epoch: the epoch of records that are appended from now on.
         epochs: the start offsets of the leader epochs.
     """
 
@@ -131,14 +132,14 @@ class Log:
         topic: str = "",
         partition: int = 0,
     ) -> Log:
-        """Open the log in a folder, or create one. Blocks; scans after an unclean shutdown.
+        """Open the log in a folder, creating it if needed. Blocks; scans after an unclean shutdown.
 
         Args:
             directory: the partition's folder.
-            config: the topic's settings; Kafka's defaults by default.
+            config: the topic's settings; None for Kafka's defaults.
             now_ms: the current time.
             last_shutdown: how the last run ended; by default unclean, with nothing known to be on
-                the disk.
+                disk.
             topic: the topic's name.
             partition: the partition's number.
 
@@ -232,7 +233,7 @@ class Log:
             raise
 
     def _settle(self) -> None:
-        """Finish or undo what an exception has interrupted.
+        """Complete or undo an append or a roll that an exception has interrupted.
 
         Raises:
             OSError: rolling was interrupted, and the file of the new segment cannot be removed.
@@ -284,8 +285,8 @@ class Log:
     def high_watermark(self) -> int:
         """The first offset that is not visible to consumers yet.
 
-        The log end offset; with ``flush.messages=1`` the recovery point, because Kafka then shows
-        no record that a power failure can still lose.
+        This is the log end offset or, with ``flush.messages=1``, the recovery point, so that
+        consumers never see a record that a power failure can still lose.
         """
         if self.config.flush_messages <= 1 and self.directory.is_durable:
             return self._durability.recovery_point
@@ -309,12 +310,12 @@ class Log:
         Args:
             offset: the first offset to read, from :attr:`start_offset` to :attr:`end_offset`.
             max_bytes: the limit of the range's size; it may cut the last batch short.
-            min_one_message: return the first batch whole, even if it is larger (KIP-74). If false,
-                the range is empty when the first batch does not fit.
+            min_one_message: whether to return the first batch whole, even if it is larger (KIP-74).
+                If not, the range is empty when the first batch does not fit.
             up_to: return only records below this offset; :attr:`high_watermark` by default.
 
         Raises:
-            ApiError: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE, the bytes on the disk are not a batch.
+            ApiError: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE if the bytes on disk are not a batch.
         """
         read = self._read(offset, max_bytes, min_one_message, up_to, cached_only=False)
         assert read is not None
@@ -323,16 +324,16 @@ class Log:
     def read_cached(
         self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
     ) -> LogRead | None:
-        """As :meth:`read`, for the loop: None if reading or sending would wait for the disk.
+        """Like :meth:`read`, but returns None if reading or sending would wait for the disk.
 
-        Call :meth:`read_warm` in a thread then.
+        In that case, call :meth:`read_warm` in a thread.
         """
         return self._read(offset, max_bytes, min_one_message, up_to, cached_only=True)
 
     def read_warm(
         self, offset: int, max_bytes: int, min_one_message: bool = True, up_to: int | None = None
     ) -> LogRead:
-        """As :meth:`read`, for a thread: the range is in the page cache when this returns.
+        """Like :meth:`read`, for use in a thread: also reads the range into the page cache.
 
         Raises:
             OSError: the disk failed.
@@ -377,16 +378,16 @@ class Log:
     def offset_for_timestamp(
         self, timestamp: int, up_to: int | None = None
     ) -> OffsetAndTimestamp | None:
-        """The first record whose timestamp is at least ``timestamp``; None if there is none.
+        """Return the first record whose timestamp is at least ``timestamp``, or None.
 
-        Thread-safe. May read a lot and decodes a batch: call it in a thread.
+        Thread-safe. May read large parts of the log, and decodes a batch; call it in a thread.
 
         Args:
             timestamp: in milliseconds.
             up_to: search only below this offset; :attr:`high_watermark` by default.
 
         Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes on the disk are not a batch.
+            ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
         """
         visible = self.high_watermark
         limit = visible if up_to is None else min(up_to, visible)
@@ -397,10 +398,11 @@ class Log:
         return found
 
     def beginnings_before(self, timestamp: float, now_ms: int) -> list[int]:
-        """Base offsets of segments last written at ``timestamp`` or before, and the log end offset.
+        """Return base offsets of segments last written by ``timestamp``, and the log end offset.
 
-        Descending, and none above the high watermark; see :func:`timestamps.beginnings_before`.
-        Thread-safe; may wait for the disk unless ``timestamp`` is infinity.
+        In descending order, and none above the high watermark; see
+        :func:`timestamps.beginnings_before`. Thread-safe; may wait for the disk unless
+        ``timestamp`` is infinity.
         """
         visible = self.high_watermark
         offsets = timestamps.beginnings_before(
@@ -411,12 +413,12 @@ class Log:
         return offsets
 
     def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
-        """The record with the greatest timestamp; None if there is none (KIP-734).
+        """Return the record with the greatest timestamp (KIP-734); None if the log is empty.
 
-        Thread-safe; call it in a thread, as :meth:`offset_for_timestamp`.
+        Thread-safe; call it in a thread, like :meth:`offset_for_timestamp`.
 
         Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes on the disk are not a batch.
+            ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
         """
         found = timestamps.newest(self._segments.all, self.start_offset)
         self._segments.release_idle()
@@ -425,14 +427,14 @@ class Log:
     # Leader epochs
 
     def check_leader_epoch(self, epoch: int) -> None:
-        """Check the current leader epoch that a client states in its request (KIP-320).
+        """Check the leader epoch that a client sent with its request (KIP-320).
 
         Args:
-            epoch: the client's value; -1 if it does not state one.
+            epoch: the leader epoch known to the client; -1 if unknown.
 
         Raises:
-            ApiError: FENCED_LEADER_EPOCH, the client's epoch is older; UNKNOWN_LEADER_EPOCH, it is
-                newer.
+            ApiError: FENCED_LEADER_EPOCH if the client's epoch is older than the current one;
+                UNKNOWN_LEADER_EPOCH if it is newer.
         """
         if epoch < 0 or epoch == self.leader_epoch:
             return
@@ -442,18 +444,19 @@ class Log:
         )
 
     def end_of_epoch(self, epoch: int) -> EpochEnd:
-        """The end offset of a leader epoch; see :meth:`LeaderEpochs.end_of`."""
+        """Return the end offset of a leader epoch; see :meth:`LeaderEpochs.end_of`."""
         return self.epochs.end_of(epoch, self.end_offset)
 
     async def begin_epoch(self, epoch: int) -> None:
-        """Start a leader epoch: records appended from now on get it. Durable when this returns.
+        """Start a leader epoch for records appended from now on. It is durable when this returns.
 
         Args:
             epoch: greater than :attr:`leader_epoch`.
 
         Raises:
-            ValueError: the epoch is not greater.
-            ApiError: KAFKA_STORAGE_ERROR, the epoch could not be saved. It is used all the same.
+            ValueError: the epoch is not greater than the current one.
+            ApiError: KAFKA_STORAGE_ERROR if the epoch could not be saved; it takes effect all the
+                same.
 
         Cancellation: the epoch has started in any case; unless this returns, a power failure may
         undo it until the next flush.
@@ -473,21 +476,21 @@ class Log:
 
     @property
     def recovery_point(self) -> int:
-        """Everything below this offset survives a power failure (in memory: the log end offset)."""
+        """The offset below which everything survives a power failure; in memory, the end offset."""
         if not self.directory.is_durable:
             return self.end_offset
         return self._durability.recovery_point
 
     @property
     def stored_recovery_point(self) -> int:
-        """The recovery point as the checkpoint file may state it."""
+        """The recovery point that may be written to the checkpoint file."""
         if not self.directory.is_durable:
             return self.end_offset
         return self._durability.stored_recovery_point
 
     @property
     def extent(self) -> Extent:
-        """The part of the log that is on the disk; the next start compares its files with it."""
+        """The part of the log that is on disk; the next start compares the files with it."""
         base_offset, position = self._durability.stored_position
         return Extent(
             self.topic_id,
@@ -501,36 +504,36 @@ class Log:
 
     @property
     def unflushed_messages(self) -> int:
-        """How many offsets a power failure would lose now."""
+        """The number of offsets that a power failure would lose now."""
         return self.end_offset - self.recovery_point
 
     @property
     def must_flush(self) -> bool:
-        """``flush.messages`` is reached: the response to the producer has to wait for a flush."""
+        """Whether ``flush.messages`` is reached, so that the response must wait for a flush."""
         return 0 < self.unflushed_messages >= self.config.flush_messages
 
     @property
     def is_offline(self) -> bool:
-        """Appends are rejected: a sync failed, or the log is closed or deleted."""
+        """Whether appends are rejected: a sync failed, or the log is closed or deleted."""
         return self._offline_reason is not None or self._durability.failure is not None
 
     @property
     def has_unflushed_segments(self) -> bool:
-        """A finished segment is not on the disk yet: after a crash it would be scanned."""
+        """Whether a finished segment is not on disk yet; after a crash it would be scanned."""
         return self._durability.has_rolled
 
     def flush_due(self, now_ms: int) -> int | None:
-        """The offset up to which a flush is due now; None: no flush is due.
+        """Return the offset up to which a flush is due now; None if no flush is due.
 
-        Due by ``flush.messages``, by ``flush.ms``, or because a finished segment is not on the
-        disk.
+        A flush is due by ``flush.messages``, by ``flush.ms``, or because a finished segment is not
+        on disk.
         """
         if not self.directory.is_durable or self.is_offline:
             return None
         return self._durability.due(now_ms, self.config.flush_messages, self.config.flush_ms)
 
     async def flush(self, up_to: int | None = None) -> None:
-        """Return when everything below ``up_to`` survives a power failure.
+        """Wait until everything below ``up_to`` survives a power failure.
 
         Concurrent calls share an fsync, which runs in a thread.
 
@@ -576,7 +579,7 @@ class Log:
         return not all(each.is_newest_known for each in self._segments.all)
 
     def retention_due(self, now_ms: int) -> int | None:
-        """The log start offset that retention calls for now; None: nothing is to be deleted."""
+        """Return the log start offset that retention requires now; None if it deletes nothing."""
         self._now_ms = now_ms
         return start_offset_due(
             self._segments.all, self.config, self.start_offset, self.high_watermark, now_ms
@@ -585,14 +588,15 @@ class Log:
     async def delete_before(self, offset: int) -> None:
         """Delete the records below ``offset``, for DeleteRecords and retention.
 
-        They cannot be read from the time of the call on. Segments that are entirely below are then
+        The records become unreadable at once. Segments that lie entirely below ``offset`` are then
         removed in a thread; ranges of them that are being sent stay readable.
 
         Args:
             offset: the new log start offset; one below the current start offset changes nothing.
 
         Raises:
-            ApiError: OFFSET_OUT_OF_RANGE, above the high watermark; KAFKA_STORAGE_ERROR.
+            ApiError: OFFSET_OUT_OF_RANGE if ``offset`` is above the high watermark;
+                KAFKA_STORAGE_ERROR if a new segment cannot be created.
 
         Cancellation: all or nothing.
         """
@@ -624,17 +628,17 @@ class Log:
                 self._removals -= 1
 
     async def _save_start_offset(self) -> None:
-        """Save the start offset; a start would report files removed before as missing."""
+        """Save the start offset, without which the next start would report missing files."""
         if self._save_start is None:
             return
         try:
             await self._save_start()
         except OSError as error:
             # The disk may be full, and removing the files frees space.
-            logger.warning("%s: the new log start offset is not saved yet: %s", self._name, error)
+            logger.warning("%s: cannot save the new log start offset yet: %s", self._name, error)
 
     def expire_producers(self, now_ms: int) -> None:
-        """Remove the idempotent producers that were idle for ``producer.id.expiration.ms``."""
+        """Remove the idempotent producers that have been idle for ``producer.id.expiration.ms``."""
         for producer_id in expired(self._producers, now_ms, self.config.producer_id_expiration_ms):
             del self._producers[producer_id]
 
@@ -645,7 +649,7 @@ class Log:
         self._offline_reason = self._offline_reason or reason
 
     async def abandon(self) -> None:
-        """Stop flushing; return when no thread is running and no file is held open.
+        """Stop flushing, and wait until no thread is running and no file is held open.
 
         Always a checkpoint. Pending calls of :meth:`flush` raise KAFKA_STORAGE_ERROR.
         """
@@ -658,7 +662,7 @@ class Log:
         """Reject appends and flush everything, so that the next start needs no scan.
 
         Raises:
-            ApiError: KAFKA_STORAGE_ERROR, an fsync failed: the shutdown is not clean.
+            ApiError: KAFKA_STORAGE_ERROR if an fsync failed; the shutdown is then not clean.
             OSError: a file could not be written.
 
         Cancellation: the log rejects appends, but its shutdown is not clean.

@@ -30,7 +30,7 @@ from ._topic_registry import TopicRegistry
 
 
 def _operations(*codes: int) -> int:
-    """AclOperation numbers as the bit field of KIP-430."""
+    """Encode AclOperation numbers as the bit field of KIP-430."""
     return sum(1 << code for code in codes)
 
 
@@ -42,11 +42,11 @@ CLUSTER_OPERATIONS = _operations(5, 7, 8, 9, 10, 11, 12)
 
 @attrs.define
 class Conversions:
-    """Numbers of converted records (Kafka: BrokerTopicMetrics).
+    """Counts of converted records (Kafka: BrokerTopicMetrics).
 
     Attributes:
-        produced: converted from message sets to batches.
-        fetched: converted from batches to message sets.
+        produced: records converted from message sets to batches.
+        fetched: records converted from batches to message sets.
     """
 
     produced: int = 0
@@ -54,7 +54,7 @@ class Conversions:
 
 
 class BrokerState:
-    """One node without its network.
+    """The state of one node, apart from its network.
 
     Args:
         cluster: the state shared with the other nodes.
@@ -64,11 +64,11 @@ class BrokerState:
         cluster: as passed in; topics are created, altered and deleted there.
         settings: as passed in; see :meth:`reconfigure`.
         config: the effective settings.
-        topics, folder, database, purgatory, unflushed, nursery: those of the cluster.
+        topics, folder, database, purgatory, unflushed, nursery: as in the cluster.
         now_ms: the time of record timestamps, in ms since the epoch.
         fetch_sessions: incremental fetch sessions.
         groups: the groups that this node coordinates.
-        registration: what the cluster knows of the node.
+        registration: the node as the other nodes see it.
         conversions: counts of converted records.
         request_log_topic: the topic of the request log; None without one.
     """
@@ -111,7 +111,7 @@ class BrokerState:
         self._logs = cluster.folder.logs
 
     def reset_fetch_sessions(self) -> None:
-        """Start without fetch sessions, as a node that has just started."""
+        """Create an empty cache of fetch sessions, as at the start of a node."""
         self.fetch_sessions: FetchSessionCache = FetchSessionCache(
             self.config.integer("max.incremental.fetch.session.cache.slots"),
             rng=self.cluster.network.rng,
@@ -119,7 +119,7 @@ class BrokerState:
         )
 
     def reconfigure(self, settings: DynamicConfig) -> None:
-        """Use new settings from now on."""
+        """Switch to new settings."""
         self.settings = settings
         self.config = settings.current
 
@@ -134,14 +134,14 @@ class BrokerState:
     def addresses(
         self, listener_name: str, nodes: Iterable[int]
     ) -> list[tuple[BrokerRegistration, Endpoint]]:
-        """The live ones of these nodes, with their addresses for clients of a listener."""
+        """Return the live nodes among ``nodes``, with their addresses for clients of a listener."""
         live = self.cluster.live_nodes()
         return [(node, node.advertised(listener_name)) for node in live if node.node_id in nodes]
 
     # Partitions.
 
     def get_log(self, topic: str | bytes, partition: int) -> Log | None:
-        """The log of a partition, by topic name or id, or None."""
+        """Return the log of a partition, by topic name or id, or None."""
         if isinstance(topic, bytes):
             known = self.topics.by_id(topic)
             if known is None:
@@ -158,7 +158,7 @@ class BrokerState:
             leader_epoch: the leader epoch known to the client; -1 if unknown.
 
         Raises:
-            ApiError: there is no such partition, or this node is not its leader, or the epochs
+            ApiError: the partition does not exist, this node is not its leader, or the epochs
                 differ.
         """
         log = self.get_log(topic, partition)
@@ -200,7 +200,7 @@ class BrokerState:
         )
 
     def leader_of(self, topic: str | bytes, partition: int) -> PartitionRegistration | None:
-        """The current leader, for the response to a client that asked another node (KIP-951)."""
+        """Return the current leader, for responses to clients that asked another node (KIP-951)."""
         log = self.get_log(topic, partition)
         return None if log is None else self.cluster.leadership[log.topic, partition]
 

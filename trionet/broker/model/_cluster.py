@@ -12,9 +12,9 @@ Rejected: a log per replica with real replication. It would multiply disk traffi
 the replication factor, to protect against a failure (one process losing one of its own copies)
 that cannot happen here. Think again if a broker should ever span several processes.
 
-Changes of topics and elections run one at a time, under one lock. Each is complete or was not
-begun: the database is written first, memory follows without a checkpoint in between, and steps
-that must not be cut short are shielded.
+Changes of topics and elections run one at a time, under one lock. Each happens completely or not at
+all: the database is written first, memory follows without a checkpoint in between, and steps that
+must not be interrupted are shielded.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Cluster:
         topics: the topics.
         folder: the logs of their partitions.
         database: everything that is not a log.
-        network: source of time, randomness and the nodes' connections.
-        nursery: runs work that outlives the call that began it, until the broker stops.
+        network: the source of time, randomness and the nodes' connections.
+        nursery: runs work that outlives the call that started it, until the broker stops.
         producer_ids: allocates ids for idempotent producers.
         scram_credentials: the users of SCRAM; None without a listener that uses SASL or TLS.
         purgatory: the requests that wait for data.
@@ -125,13 +125,13 @@ class Cluster:
         )
 
     def now_ms(self) -> int:
-        """The time of record timestamps and responses, in ms since the epoch."""
+        """Return the time of record timestamps and responses, in ms since the epoch."""
         if self._virtual_now_ms is not None:
             return self._virtual_now_ms()
         return time.time_ns() // 1_000_000
 
     def release_logs(self) -> None:
-        """Drop all references to logs: files close with the last one, and a Broker may be kept."""
+        """Drop all references to logs: a Broker may be kept, and would keep their files open."""
         self._logs.clear()
         self.unflushed.clear()
         if self.is_in_memory:
@@ -139,7 +139,7 @@ class Cluster:
                 self.folder.directory.remove_folder(name)
 
     async def next_producer_id(self) -> int:
-        """Allocate a producer id that was never used before.
+        """Allocate a producer id that has never been used before.
 
         Raises:
             ApiError: the database cannot be written.
@@ -150,7 +150,7 @@ class Cluster:
     # Nodes.
 
     def live_nodes(self) -> list[BrokerRegistration]:
-        """The nodes that are advertised to clients."""
+        """Return the nodes that are advertised to clients."""
         return [
             node
             for id, node in self.nodes.items()
@@ -158,7 +158,7 @@ class Cluster:
         ]
 
     def coordinator_of(self, group_id: str) -> int:
-        """The node that coordinates a group, or NO_LEADER."""
+        """Return the id of the node that coordinates a group, or NO_LEADER."""
         return self.coordinators[partition_of(group_id)].leader
 
     # Topics.
@@ -194,9 +194,9 @@ class Cluster:
         """Change the settings of a topic; they apply to its logs from the next append on.
 
         Args:
-            name: name of the topic.
+            name: the name of the topic.
             change: returns the new settings, given the old ones.
-            validate_only: validate, and change nothing.
+            validate_only: whether only to validate the change, and change nothing.
 
         Raises:
             ApiError: there is no such topic, a setting is not allowed, or ``change`` raises it;
@@ -225,7 +225,7 @@ class Cluster:
                 log.config = config
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Use new settings from now on, except in logs; see :meth:`configure_logs`."""
+        """Switch to new settings, except in logs; see :meth:`configure_logs`."""
         self.config = config
         self.topics.reconfigure(config)
 
@@ -236,7 +236,7 @@ class Cluster:
 
         Raises:
             ApiError: the request is not allowed, or the logs could not be created; the topic is
-                then as before.
+                then unchanged.
         """
         async with self._changing_topics:
             with storage_errors():

@@ -30,8 +30,8 @@ ELECTIONS_AT_ONCE: Final = 40
 class BrokerRegistration:
     """A node as the other nodes see it: its id, rack, addresses, and the groups it coordinates.
 
-    It exists so that a cluster need not know the :class:`.BrokerState` of its nodes, which knows
-    the cluster.
+    It exists so that a cluster does not depend on the :class:`.BrokerState` of its nodes, which
+    depends on the cluster.
 
     Args:
         node_id: the node's id.
@@ -55,15 +55,15 @@ class BrokerRegistration:
         self._advertised[endpoint.listener_name] = endpoint
 
     def advertised(self, listener_name: str) -> Endpoint:
-        """The address advertised to clients of a listener."""
+        """Return the address advertised to clients of a listener."""
         return self._advertised[listener_name]
 
 
 class Elections:
     """The elections of a cluster.
 
-    Each is complete or was not begun: a cancelled one is finished first, which takes a few fsyncs
-    at most.
+    Each election happens completely or not at all: a cancelled one is completed first, which takes
+    a few fsyncs at most.
 
     Args:
         leadership: the leaders of topic partitions.
@@ -111,28 +111,28 @@ class Elections:
             self._hand_over_groups()
 
     async def node_started(self, node: int) -> None:
-        """Elect a node that now listens, wherever there is no leader."""
+        """Elect a node that has started, wherever there is no leader."""
         async with self._changing:
             self._coordinators.start(node)
             self._hand_over_groups()
             await self.install_leaders(self._leadership.start(node))
 
     async def node_stops(self, node: int) -> None:
-        """Elect other leaders, where there are any, before a node stops listening."""
+        """Elect other leaders, where possible, before a node stops listening."""
         async with self._changing:
             self._coordinators.stop(node)
             self._hand_over_groups()
             await self.install_leaders(self._leadership.stop(node))
 
     async def elect_preferred_leaders(self) -> None:
-        """Make the first replica of every partition its leader, where that node is live."""
+        """Make the first replica of every partition its leader, if that node is live."""
         async with self._changing:
             self._coordinators.elect_preferred()
             self._hand_over_groups()
             await self.install_leaders(self._leadership.elect_preferred())
 
     def _groups_of(self, group_id: str) -> GroupCoordinator | None:
-        """The GroupCoordinator of a group; None while the group has no coordinator."""
+        """Return the GroupCoordinator of a group; None while no node coordinates the group."""
         node = self._nodes.get(self._coordinators[partition_of(group_id)].leader)
         return None if node is None else node.groups
 

@@ -10,9 +10,9 @@ of its session. A lost response thus shows up as a wrong epoch, and the consumer
 
 The choices:
 
-* Sessions are in order of their last use, so that the least recently used one is found at once.
-  Eviction is by Kafka's rules, except that the smallest old session is found by a scan, which only
-  a full cache needs. Kafka keeps two more sorted trees for it.
+* Sessions are kept in order of their last use, so that the least recently used one is found at
+  once. Eviction is by Kafka's rules, except that the smallest old session is found by a scan, which
+  only a full cache needs. Kafka keeps two more sorted trees for it.
 * The cache is bounded by partitions in total, besides Kafka's bound on sessions: 1,000 sessions of
   250,000 partitions each would not fit in memory.
 * Requests of many partitions are read by a generator (:meth:`FetchSessionCache.open_in_steps`),
@@ -136,12 +136,12 @@ class FetchSessionCache:
     Args:
         slots: ``max.incremental.fetch.session.cache.slots``; 0 disables sessions.
         eviction_seconds: ``min.incremental.fetch.session.eviction.ms``.
-        rng: source of session ids.
-        elements: maximum number of partitions of all sessions together
+        rng: generates session ids.
+        elements: the maximum number of partitions of all sessions together
             (``max.incremental.fetch.session.cache.elements``).
 
     Attributes:
-        elements: current number of partitions of all sessions together.
+        elements: the current number of partitions of all sessions together.
     """
 
     def __init__(
@@ -168,11 +168,11 @@ class FetchSessionCache:
         return list(self._sessions.values())
 
     def get(self, id: int) -> FetchSession | None:
-        """The session with this id, or None."""
+        """Return the session with this id, or None."""
         return self._sessions.get(id)
 
     def open(self, request: FetchRequest, version: int, now: float) -> FetchContext:
-        """Apply a request's changes to its session, and return what it fetches.
+        """Apply a request's changes to its session, and return the partitions to fetch.
 
         Raises:
             ApiError: the session is unknown, or the request is not its next one.
@@ -204,7 +204,7 @@ class FetchSessionCache:
     def open_in_steps(
         self, request: FetchRequest, version: int, now: float
     ) -> Generator[None, None, FetchContext]:
-        """As :meth:`open`, yielding at each partition: a request may have 250,000 of them."""
+        """Like :meth:`open`, but yields at each partition: a request may have 250,000 of them."""
         uses_topic_ids = version >= 13
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self._remove(request.session_id)
@@ -246,7 +246,7 @@ class FetchSessionCache:
         return FetchContext(list(session.partitions.values()), session, is_incremental=True)
 
     def _is_kept(self, session: FetchSession) -> bool:
-        """Whether the session was not evicted or ended while a request to it was being read."""
+        """Whether the session still exists; it may end while a request is being read."""
         return self._sessions.get(session.id) is session
 
     def _remove(self, id: int) -> None:
@@ -286,7 +286,7 @@ class FetchSessionCache:
         return True
 
     def _smallest(self, size: int, now: float) -> FetchSession | None:
-        """The smallest session below a size that is old enough for eviction."""
+        """Return the smallest session under ``size`` partitions that is old enough to evict."""
         found = None
         for session in self._sessions.values():
             if now - session.created >= self._eviction_seconds and len(session.partitions) < size:

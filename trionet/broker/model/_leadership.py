@@ -29,7 +29,7 @@ class PartitionRegistration:
     Attributes:
         replicas: the nodes that may lead it, the preferred leader first.
         leader: the current leader; NO_LEADER while no replica is live.
-        epoch: the number of leader changes, those to and from NO_LEADER included.
+        epoch: the number of leader changes, including those to and from NO_LEADER.
         last_leader: the current leader, or else the previous one.
     """
 
@@ -46,7 +46,7 @@ class Leadership(Generic[K]):
     """The leaders of all partitions, and the live nodes.
 
     Args:
-        nodes: the ids of all nodes, all of them live at first.
+        nodes: the ids of all nodes, which are all live at first.
     """
 
     def __init__(self, nodes: Iterable[int]) -> None:
@@ -104,24 +104,24 @@ class Leadership(Generic[K]):
         return self._partitions[key]
 
     def get(self, key: K) -> PartitionRegistration:
-        """The registration of a partition; one without replicas if it does not exist."""
+        """Return the registration of a partition; one without replicas if it does not exist."""
         return self._partitions.get(key, _UNREGISTERED)
 
     def live_replicas(self, partition: PartitionRegistration) -> list[int]:
-        """The live replicas."""
+        """Return the live replicas of a partition."""
         return [node for node in partition.replicas if node in self._live]
 
     def in_sync(self, partition: PartitionRegistration) -> list[int]:
-        """The live replicas, or else the last leader, which is always in sync (Kafka: the ISR)."""
+        """Return the live replicas, or else the last leader, which is always in sync (the ISR)."""
         live = self.live_replicas(partition)
         return live if live or not partition.replicas else [partition.last_leader]
 
     def offline_replicas(self, partition: PartitionRegistration) -> list[int]:
-        """The replicas that are not live."""
+        """Return the replicas of a partition that are not live."""
         return [node for node in partition.replicas if node not in self._live]
 
     def replicas_on(self, node: int) -> int:
-        """The number of partitions of which a node is a replica."""
+        """Return the number of partitions that have a replica on a node."""
         if len(self.nodes) == 1:
             return len(self._partitions)
         return sum(node in partition.replicas for partition in self._partitions.values())
@@ -152,8 +152,8 @@ class Leadership(Generic[K]):
 
         Args:
             key: the partition's key.
-            replicas: its replicas. Unknown nodes are dropped; if none is left, the first of all
-                nodes is the only replica.
+            replicas: the nodes of its replicas. Unknown nodes are dropped; if none is left, the
+                first of all nodes is the only replica.
             epoch: its leader epoch.
         """
         assert key not in self._partitions, f"{key} is registered already"
@@ -163,7 +163,7 @@ class Leadership(Generic[K]):
         self._partitions[key] = PartitionRegistration(known, leader, epoch, last)
 
     def begin_epoch(self, key: K) -> None:
-        """Start a new epoch of the same leader."""
+        """Start a new leader epoch with the same leader."""
         partition = self._partitions[key]
         self._partitions[key] = attrs.evolve(partition, epoch=partition.epoch + 1)
 

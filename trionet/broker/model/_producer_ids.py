@@ -32,7 +32,7 @@ class ProducerIds:
         self._block = iter(range(0))
 
     def allocate(self) -> int | None:
-        """The next id, or ``None`` if the reserved block is exhausted."""
+        """Return the next id, or None if the reserved block is exhausted."""
         return next(self._block, None)
 
     async def next_block(self) -> None:
@@ -47,7 +47,7 @@ class ProducerIds:
         self._block = iter(range(first, first + BLOCK_SIZE))
 
     async def next_id(self) -> int:
-        """The next id, after reserving a block if needed.
+        """Return the next id, after reserving a block if needed.
 
         Raises:
             DatabaseError: no block could be reserved.

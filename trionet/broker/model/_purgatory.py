@@ -47,11 +47,11 @@ class DelayedOperation(Protocol):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether its client has disconnected."""
+        """Whether the client that waits for the operation has disconnected."""
         ...
 
     def is_satisfied_by(self, amount: int) -> bool:
-        """Add ``amount`` to what has arrived; returns whether the operation can complete now."""
+        """Count ``amount`` as arrived; returns whether the operation can complete now."""
         ...
 
     def complete(self) -> None:
@@ -117,7 +117,7 @@ class Purgatory:
                 self._defer(operation)
 
     def complete_all(self, key: Hashable | None = None) -> None:
-        """Complete all operations, or all that watch ``key``, now or shortly."""
+        """Complete all operations, or those that watch ``key``, now or shortly."""
         operations = self._keys if key is None else self._watchers.get(key, {})
         for number, operation in enumerate(list(operations)):
             if number < AT_ONCE_MAX:
@@ -132,9 +132,9 @@ class Purgatory:
     async def drain(self) -> None:
         """Complete all held operations, yielding after each one.
 
-        A single one may be a fetch of thousands of partitions, so their total cost is unknown.
+        A single operation may be a fetch of thousands of partitions, so the total cost is unknown.
 
-        Cancellation: the remaining ones are dropped.
+        Cancellation: the remaining operations are dropped.
         """
         try:
             await trio.lowlevel.checkpoint()

@@ -18,12 +18,12 @@ from ._topic_registry import TopicRegistry
 
 
 class _Field:
-    """The fields in which a request names topics, if all of them are in one list.
+    """The fields in which a request names topics, all of which are in one list.
 
     Args:
-        topics: the field with the list.
-        name: an item's field with the topic name.
-        id: an item's field with the topic id; empty if there is none.
+        topics: the field that has the list.
+        name: the field of an item that has the topic name.
+        id: the field of an item that has the topic id; empty if there is none.
     """
 
     __slots__ = ("id", "name", "topics")
@@ -87,7 +87,7 @@ class RequestLogTopic:
     """The topic of the request log.
 
     Args:
-        name: name of the topic.
+        name: the name of the topic.
         topics: the registry, which has its id; the id changes if the topic is recreated.
     """
 

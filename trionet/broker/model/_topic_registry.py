@@ -45,10 +45,10 @@ _INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_gro
 _CLUSTER_METADATA = "__cluster_metadata"
 
 Assignments = Sequence[tuple[int, Sequence[int]]]
-"""Partitions with their replicas, as in CreateTopics."""
+"""Partitions with their replicas, in the form of CreateTopics."""
 
 Settings = Sequence[tuple[str, str | None]]
-"""A topic's own settings, as in CreateTopics."""
+"""The settings of a topic itself, in the form of CreateTopics."""
 
 
 class TopicRegistry:
@@ -95,7 +95,7 @@ class TopicRegistry:
             database: the database.
             config: the broker's settings.
             leadership: assigns partitions to nodes; by default there is one node.
-            rng: source of ids.
+            rng: generates ids.
 
         Raises:
             DatabaseError: the database cannot be read.
@@ -116,11 +116,11 @@ class TopicRegistry:
         return iter(self._by_name.values())
 
     def get(self, name: str) -> Topic | None:
-        """The topic of this name, or None."""
+        """Return the topic with this name, or None."""
         return self._by_name.get(name)
 
     def by_id(self, id: bytes) -> Topic | None:
-        """The topic of this id, or None."""
+        """Return the topic with this id, or None."""
         return self._by_id.get(id)
 
     def check(
@@ -134,11 +134,11 @@ class TopicRegistry:
         """Return the topic that :meth:`create` would create, for ``validate_only``.
 
         Args:
-            name: name of the new topic.
-            partitions: number of partitions, or -1 for ``num.partitions``.
-            replication_factor: number of replicas, or -1 for ``default.replication.factor``.
+            name: the name of the new topic.
+            partitions: the number of partitions, or -1 for ``num.partitions``.
+            replication_factor: the number of replicas, or -1 for ``default.replication.factor``.
             assignments: the replicas of each partition; both numbers must be -1 then.
-            configs: its own settings.
+            configs: the settings of the topic itself.
 
         Raises:
             ApiError: the topic is not allowed; with Kafka's error code.
@@ -178,15 +178,15 @@ class TopicRegistry:
         """Create a topic; it is stored before it becomes visible.
 
         Args:
-            name: name of the new topic; the other arguments are those of :meth:`check`.
-            partitions: number of partitions, or -1.
-            replication_factor: number of replicas, or -1.
+            name: the name of the new topic; the other arguments are those of :meth:`check`.
+            partitions: the number of partitions, or -1.
+            replication_factor: the number of replicas, or -1.
             assignments: the replicas of each partition.
-            configs: its own settings.
+            configs: the settings of the topic itself.
 
         Raises:
             ApiError: as :meth:`check`.
-            DatabaseError: it could not be stored, and was not created.
+            DatabaseError: the topic could not be stored, and was not created.
 
         Cancellation: raises ``Cancelled`` only if the topic was not created.
         """
@@ -202,7 +202,7 @@ class TopicRegistry:
         """Return the topic as :meth:`grow` would change it (Kafka: ReplicationControlManager).
 
         Args:
-            name: name of the topic.
+            name: the name of the topic.
             partitions: the new number of partitions, higher than the current one.
             assignments: the replicas of each new partition; None to assign them automatically.
 
@@ -215,8 +215,8 @@ class TopicRegistry:
         if partitions <= topic.partitions:
             raise ApiError(
                 INVALID_PARTITIONS,
-                f"topic {name} already has {topic.partitions} partitions; allowed: a higher number"
-                f" than that, not {partitions}, since partitions cannot be removed",
+                f"topic {name} already has {topic.partitions} partitions; the new number must be"
+                f" higher, not {partitions}, since partitions cannot be removed",
             )
         more = partitions - topic.partitions
         if assignments is not None and len(assignments) != more:
@@ -235,7 +235,7 @@ class TopicRegistry:
     def _grown(
         self, topic: Topic, more: int, assignments: Sequence[Sequence[int]] | None
     ) -> Replicas:
-        """The replicas of a topic after adding partitions."""
+        """Return the replicas of a topic after adding ``more`` partitions."""
         nodes, factor = self._leadership.nodes, topic.replication_factor
         if len(nodes) == 1:
             # A topic created on several nodes keeps its replicas, with an entry per partition.
@@ -294,7 +294,7 @@ class TopicRegistry:
 
         Args:
             topic: the topic.
-            configs: all of its new settings, validated.
+            configs: all new settings of the topic, validated.
 
         Returns:
             The changed topic.
@@ -314,7 +314,7 @@ class TopicRegistry:
             return altered
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Use new settings of the broker from now on."""
+        """Switch to new settings of the broker."""
         self._config = config
 
     async def delete(self, topic: Topic) -> None:
@@ -338,7 +338,7 @@ class TopicRegistry:
         """Record that the folders of topics, possibly deleted ones, match the registry.
 
         Raises:
-            DatabaseError: it could not be recorded; the next start checks the folders.
+            DatabaseError: nothing was recorded; the next start checks the folders.
 
         Cancellation: raises ``Cancelled`` only if nothing was recorded.
         """
@@ -353,7 +353,7 @@ class TopicRegistry:
             there = "is one broker" if nodes == 1 else f"are {nodes} brokers"
             raise ApiError(
                 INVALID_REPLICATION_FACTOR,
-                f"replication factor {replication_factor} is not allowed; allowed:"
+                f"replication factor {replication_factor} is not allowed; it must be"
                 f" {'1' if nodes == 1 else f'1 to {nodes}'}, since there {there}, or -1 for"
                 " default.replication.factor",
             )
@@ -362,7 +362,7 @@ class TopicRegistry:
         elif partitions < 1:
             raise ApiError(
                 INVALID_PARTITIONS,
-                f"{partitions} partitions are not allowed; allowed: 1 or more, or -1 for"
+                f"{partitions} partitions are not allowed; there must be at least 1, or -1 for"
                 " num.partitions",
             )
         return partitions, replication_factor
@@ -370,7 +370,7 @@ class TopicRegistry:
     def _check_assignments(
         self, partitions: int, replication_factor: int, assignments: Assignments
     ) -> tuple[int, int]:
-        """The numbers of partitions and of replicas."""
+        """Validate assignments, and return the numbers of partitions and of replicas."""
         if partitions != -1 or replication_factor != -1:
             raise ApiError(
                 INVALID_REQUEST,
@@ -408,12 +408,12 @@ class TopicRegistry:
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
                 f"partition {partition} cannot be assigned to brokers {list(brokers)}, since all of"
-                " them are stopped; allowed: at least one that is running",
+                " them are stopped; at least one must be running",
             )
 
 
 def check_partition_count(partitions: int) -> None:
-    """Reject too many partitions.
+    """Reject a number of partitions above the maximum.
 
     Raises:
         ApiError: POLICY_VIOLATION.
@@ -421,7 +421,7 @@ def check_partition_count(partitions: int) -> None:
     if partitions > PARTITIONS_MAX:
         raise ApiError(
             POLICY_VIOLATION,
-            f"{partitions} partitions are too many; allowed: up to {PARTITIONS_MAX}",
+            f"{partitions} partitions are too many; the maximum is {PARTITIONS_MAX}",
         )
 
 
@@ -452,7 +452,7 @@ def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> Non
     try:
         check_topic_name(topic.name)
         if len(topic.id) != 16 or not 1 <= topic.partitions <= PARTITIONS_MAX:
-            raise ValueError(f"an id of {len(topic.id)} bytes, {topic.partitions} partitions")
+            raise ValueError(f"{topic.partitions} partitions, and an id of {len(topic.id)} bytes")
         topic_config(config, topic.configs)
     except (ApiError, ConfigError, LookupError, ValueError) as error:
         raise damaged(database.path, f"topic {topic.name!r}: {error}") from error
@@ -464,7 +464,7 @@ def _check_pending_folders(database: Database, pending_folders: PendingFolders) 
     try:
         check_topic_name(pending_folders.name)
         if not 0 <= first <= end <= PARTITIONS_MAX:
-            raise ValueError(f"partitions {first} to {end}")
+            raise ValueError(f"invalid partitions {first} to {end}")
     except (ApiError, ValueError) as error:
         raise damaged(
             database.path, f"unsettled topic {pending_folders.name!r}: {error}"

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Topic:
-    """One topic.
+    """A topic and its settings.
 
     Args:
         name: a valid name by Kafka's rules.
         id: 16 bytes, never zero; a topic recreated under the same name has another id.
-        partitions: number of partitions, numbered from 0.
-        configs: its own validated settings, as strings; see
+        partitions: the number of partitions, which are numbered from 0.
+        configs: the validated settings of the topic itself, as strings; see
             :func:`.topic_config`.
         replicas: the replicas of each partition; empty if all are on the first node only.
     """
@@ -45,10 +45,10 @@ class Topic:
 class PendingFolders:
     """Partitions whose folders are being created or removed.
 
-    If the topic has the partition its folder is being created, otherwise it is being removed.
+    The folder of a partition that the topic has is being created; any other is being removed.
 
     Args:
-        id: the topic's id; it may have been deleted.
+        id: the id of the topic, which may have been deleted.
         name: the topic's name.
         first: the first partition.
         end: the partition after the last one.
@@ -60,11 +60,11 @@ class PendingFolders:
     end: int
 
     def to_create(self, topic: Topic | None) -> range:
-        """The partitions that the topic has, whose folders may not exist yet."""
+        """Return the partitions that the topic has, whose folders may not exist yet."""
         return range(self.first, min(self.end, topic.partitions if topic is not None else 0))
 
     def to_remove(self, topic: Topic | None) -> range:
-        """The partitions that the topic no longer has, whose folders may still exist."""
+        """Return the partitions that the topic no longer has, whose folders may still exist."""
         return range(max(self.first, topic.partitions if topic is not None else 0), self.end)
 
 

@@ -75,14 +75,14 @@ class BrokerStatistics:
 
     Attributes:
         server: statistics of the network layer.
-        calls: total number of requests, by Kafka's name of the API.
+        calls: the total number of requests, by Kafka's name of their API.
         delayed: requests that are waiting for data.
         fetch_sessions: incremental fetch sessions.
-        topics: number of topics.
-        partitions: number of partitions of all topics.
-        log_bytes: bytes in all logs.
+        topics: the number of topics.
+        partitions: the number of partitions of all topics.
+        log_bytes: the size of all logs, in bytes.
         loop: load and lag of the event loop.
-        request_log: completed requests by their outcome; None without request.log.topic.
+        request_log: completed requests by their outcome; None without ``request.log.topic``.
     """
 
     server: ServerStatistics
@@ -140,9 +140,9 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all nodes, stopped ones included, as in ``"127.0.0.1:9092"``.
+        """The addresses of all nodes, including stopped ones, such as ``"127.0.0.1:9092"``.
 
-        Comma-separated, for a client's ``bootstrap.servers``.
+        They are separated by commas, for the ``bootstrap.servers`` of clients.
         """
         name = self.endpoints[0].listener_name
         return ",".join(
@@ -182,10 +182,10 @@ class Broker:
         return self._cluster.leadership.live
 
     def endpoints_of(self, node: int) -> Sequence[Endpoint]:
-        """The bound listeners of a node, which it also keeps while it is stopped.
+        """Return the bound listeners of a node, which are kept while the node is stopped.
 
         Args:
-            node: its id, as in :attr:`node_ids`.
+            node: the id of the node; see :attr:`node_ids`.
 
         Raises:
             ValueError: there is no such node.
@@ -193,11 +193,11 @@ class Broker:
         return self._node(node).endpoints
 
     def leader(self, topic: str, partition: int) -> int:
-        """The leader of a partition; -1 while it has none.
+        """Return the id of the leader of a partition; -1 if there is none.
 
         Args:
-            topic: its name.
-            partition: its number.
+            topic: the name of the topic.
+            partition: the number of the partition.
 
         Raises:
             ValueError: there is no such partition.
@@ -209,7 +209,7 @@ class Broker:
         return found.leader
 
     def coordinator(self, group: str) -> int:
-        """The coordinator of a group id, whether or not the group exists; -1 if there is none.
+        """Return the id of a group's coordinator, even if the group does not exist; -1 if none.
 
         Args:
             group: a group id.
@@ -219,16 +219,17 @@ class Broker:
     async def move_leader(self, topic: str, partition: int, node: int) -> None:
         """Make a node the leader of a partition, in its next leader epoch.
 
-        Does nothing if it is the leader already. The old leader rejects requests from then on
-        with NOT_LEADER_OR_FOLLOWER, waiting fetches included.
+        Does nothing if the node is the leader already. The old leader rejects requests from then
+        on, including waiting fetches, with NOT_LEADER_OR_FOLLOWER.
 
         Args:
-            topic: its name.
-            partition: its number.
+            topic: the name of the topic.
+            partition: the number of the partition.
             node: the id of a running node that has a replica.
 
         Raises:
-            ValueError: there is no such partition, or the node is not a replica of it, or stopped.
+            ValueError: the partition does not exist, or the node is not a replica of it, or is
+                stopped.
 
         Cancellation: the leader has moved, or has not.
         """
@@ -237,7 +238,7 @@ class Broker:
     async def move_coordinator(self, group: str, node: int) -> None:
         """Make a node the coordinator of a group, and of all groups of the same partition.
 
-        Does nothing if it is the coordinator already. The group's stored state moves along:
+        Does nothing if the node is the coordinator already. The group's stored state moves along:
         members stay in their generation, and a rebalance in progress starts over.
 
         Args:
@@ -254,7 +255,7 @@ class Broker:
     async def elect_preferred_leaders(self) -> None:
         """Make the first replica of every partition its leader, if that node is running.
 
-        As Kafka's ``kafka-leader-election.sh --election-type PREFERRED``; there is no automatic
+        Like Kafka's ``kafka-leader-election.sh --election-type PREFERRED``; there is no automatic
         rebalancing of leaders.
 
         Cancellation: all leaders have moved, or none.
@@ -268,13 +269,13 @@ class Broker:
         responses are still sent, for at most 5 s. Does nothing if the node is stopped already.
 
         Args:
-            node: its id, as in :attr:`node_ids`.
+            node: the id of the node; see :attr:`node_ids`.
 
         Raises:
             ValueError: there is no such node.
 
         Cancellation: nothing was done, or the leaders have moved and the node stops without
-            waiting for responses.
+        waiting for responses.
         """
         running = self._node(node)
         async with self._changing_nodes:
@@ -293,7 +294,7 @@ class Broker:
         :meth:`elect_preferred_leaders` for the others. Does nothing if the node is running.
 
         Args:
-            node: its id, as in :attr:`node_ids`.
+            node: the id of the node; see :attr:`node_ids`.
 
         Raises:
             ValueError: there is no such node.
@@ -388,15 +389,15 @@ async def open_broker(
     Args:
         settings: Kafka's broker settings by their dotted keys.
         brokers: the number of nodes, which share the data and have ids from ``node.id`` upward.
-            The ports of each node are one higher than those of the previous one, or free ones.
+            The ports of each node are one higher than those of the previous node, or free ones.
             By default new topics have as many replicas as there are nodes, up to three.
         principal_builder: builds principals from the authenticated identities of peers, in place
             of ``ssl.principal.mapping.rules``.
-        network: source of connections, time and randomness; pass a
+        network: the source of connections, time and randomness; pass a
             :class:`trionet.testing.MemoryNetwork` for virtual time.
         disk: provides the data folders; pass a :class:`trionet.broker.Disk` of your own for tests.
-        keywords: the same settings with underscores, as in ``num_partitions=3``; they take
-            precedence over ``settings``.
+        keywords: the same settings with underscores for dots, such as ``num_partitions=3``; they
+            take precedence over ``settings``.
 
     Raises:
         ConfigError: a setting is unknown or its value is not allowed, or is not allowed in
@@ -406,8 +407,8 @@ async def open_broker(
     At the end of the block pending responses are still sent (for at most 5 s), then everything is
     closed and the logs are marked as cleanly stopped. No socket, file or task remains.
 
-    Cancellation: does not wait for responses, and gives the logs 2 s to reach the disk. If that
-    is not enough they are not marked, and the next start scans them; no acknowledged record is
+    Cancellation: does not wait for responses, and gives the logs 2 s to reach the disk. If that is
+    not enough, the logs are not marked, and the next start scans them; no acknowledged record is
     lost either way. Cancelled during startup, it returns when the logs being opened are open.
     """
     given = {**_DEFAULTS, **(settings or {}), **keywords}
@@ -440,7 +441,7 @@ async def open_broker(
 
 
 def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
-    """Default to as many replicas as a production cluster has, unless the key is set."""
+    """Set ``default.replication.factor`` as for a production cluster, unless it is set already."""
     key = "default.replication.factor"
     if brokers == 1 or key in config.originals:
         return config

@@ -22,7 +22,7 @@ def connections_max(config: BrokerConfig, nodes: int = 1) -> int:
 
     Args:
         config: the broker's settings.
-        nodes: how many nodes share the process and its descriptors.
+        nodes: the number of nodes that share the process and its descriptors.
     """
     setting, limit = config.integer("max.connections"), descriptor_limit()
     if limit is None:

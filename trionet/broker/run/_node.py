@@ -41,11 +41,11 @@ logger = logging.getLogger("trionet.broker")
 
 @attrs.frozen
 class NodeContext:
-    """What all nodes of a broker share besides their cluster.
+    """The objects that all nodes of a broker share besides their cluster.
 
     Attributes:
         principal_builder: builds principals, in place of ``ssl.principal.mapping.rules``.
-        monitor: monitor of the event loop.
+        monitor: the monitor of the event loop.
         log: recent log lines for the metrics listener; None without one.
     """
 
@@ -63,7 +63,7 @@ class Node:
         recorder: records requests for the request log; None without one.
         endpoints: the listeners, with their bound ports once it has run.
         server: the network layer; the previous one while it is stopped.
-        metrics: its metrics; None without ``metrics.listener``.
+        metrics: the metrics of the node; None without ``metrics.listener``.
     """
 
     server: SocketServer
@@ -86,7 +86,7 @@ class Node:
         self._reserved: list[socket.socket] = []
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until :meth:`stop` or cancellation; ``started`` when connections are accepted.
+        """Serve until :meth:`stop` or cancellation; reports ``started`` when it listens.
 
         Raises:
             ConfigError: a setting of a listener is not allowed.
@@ -106,7 +106,7 @@ class Node:
             self._ended.set()
 
     async def _listen(self, nursery: trio.Nursery, serving: trio.Nursery) -> NodeReconfiguration:
-        """Start to serve, with settings altered while the node was stopped.
+        """Start serving, with settings altered while the node was stopped.
 
         Returns:
             The component that applies changes of settings from now on.
@@ -147,8 +147,8 @@ class Node:
         (Kafka: DynamicBrokerConfig logs what could not be applied, and continues.)
 
         Args:
-            make: builds it.
-            group: the group of alterable keys that it depends on; see
+            make: builds the result from a config.
+            group: the group of alterable keys that the result depends on; see
                 :func:`.check_group`.
 
         Raises:
@@ -166,7 +166,7 @@ class Node:
         return await make(rest.current)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Send pending responses, close every connection, and return when the node has ended.
+        """Send pending responses, close every connection, and wait until the node has ended.
 
         Args:
             grace_seconds: how long to wait for responses.
@@ -184,7 +184,8 @@ class Node:
     def reserve_ports(self) -> None:
         """Reserve the ports while the node is stopped; connections to them are refused.
 
-        Best effort: if the system does not allow it, the next start reports a port that is taken.
+        This is best effort: if the system does not allow it, another process may take a port, which
+        the next start reports.
         """
         if self.state.cluster.network.is_virtual:
             return  # no other process can bind ports of a memory network

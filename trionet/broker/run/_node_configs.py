@@ -18,8 +18,8 @@ _SINGLE = "metrics.listener"
 def node_configs(config: BrokerConfig, brokers: int) -> list[BrokerConfig]:
     """Return the settings of every node.
 
-    The first has the broker's own. Ids and ports of the others count upward from these; port 0
-    remains a free port.
+    The first node has the broker's settings. The ids and ports of the others count upward from
+    those; port 0 still means a free port.
 
     Args:
         config: the broker's settings.
@@ -50,14 +50,15 @@ def _shifted(config: BrokerConfig, number: int) -> BrokerConfig:
 
 
 def _at(key: str, text: str, number: int) -> str:
-    """Return an address with its port, if not 0, raised by ``number``."""
+    """Return an address with its port, unless that is 0, increased by ``number``."""
     head, _, port = text.rpartition(":")
     if not port.isdigit() or not int(port):
         return text
     if int(port) + number > PORT_MAX:
         raise ConfigError(
-            f"{key}: node {number + 1} would have port {int(port) + number}; allowed: up to"
-            f" {PORT_MAX}, with the ports of each node one higher than those of the previous node"
+            f"{key}: node {number + 1} would have port {int(port) + number}; the maximum is"
+            f" {PORT_MAX}, and the ports of each node are one higher than those of the previous"
+            " node"
         )
     return f"{head}:{int(port) + number}"
 
@@ -69,14 +70,14 @@ def _check_ports(configs: list[BrokerConfig]) -> None:
             if port in taken:
                 raise ConfigError(
                     f"listeners, metrics.listener: nodes {taken[port]} and {config.node_id} would"
-                    f" both have port {port}; allowed: ports at least {len(configs)} apart, since"
-                    " the ports of each node are one higher than those of the previous node, or 0"
+                    f" both have port {port}; ports must be 0 or at least {len(configs)} apart,"
+                    " since the ports of each node are one higher than those of the previous node"
                 )
             taken[port] = config.node_id
 
 
 def _ports(config: BrokerConfig) -> set[int]:
-    """The ports of a node that are not 0."""
+    """Return the ports of a node that are not 0."""
     ports = {endpoint.port for endpoint in config.listeners if endpoint.port}
     url = config[_SINGLE]
     port = url.rpartition(":")[2] if isinstance(url, str) else ""

@@ -10,8 +10,8 @@ cannot fail. :class:`.BrokerConfigs` drives both phases, one change at a time.
 Rejected: Kafka's way, which validates, applies component by component, and logs a component that
 fails while the others keep the change.
 
-The logs are shared by all nodes, so only settings for all nodes apply to them. With a single node
-its own settings apply to the logs, too.
+The logs are shared by all nodes, so only settings for all nodes apply to them. With a single node,
+the settings of that node apply to the logs, too.
 
 Think again if applying a change ever has to wait for I/O: it would no longer be all or nothing.
 """
@@ -50,7 +50,7 @@ class LogReconfiguration:
         self.settings = settings
 
     async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
-        """Return a function that applies the settings; nothing in them can be invalid for logs."""
+        """Return a function that applies the settings. Logs accept any valid settings."""
         await trio.lowlevel.checkpoint()
         return partial(self._apply, settings, altered)
 
@@ -62,7 +62,7 @@ class LogReconfiguration:
         await trio.lowlevel.checkpoint()
 
     async def _configure_logs(self) -> None:
-        """Update the config of every log: the settings are defaults of the topics' keys."""
+        """Update the config of every log, since the broker's settings are the topics' defaults."""
         # Most topics have no settings of their own, so that few configs serve all logs.
         cluster = self._cluster
         made: dict[tuple[tuple[str, str], ...], LogConfig] = {}

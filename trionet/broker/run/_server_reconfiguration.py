@@ -35,7 +35,7 @@ class ServerChanges:
     Args:
         server: the running server.
         secured: its listeners with TLS or SASL, by name.
-        nodes: how many nodes share the process; None if connections use no descriptors.
+        nodes: the number of nodes that share the process; None if connections use no descriptors.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ def _processors(old: BrokerConfig, new: BrokerConfig) -> dict[str, int]:
 
 
 async def _unless_it_ends(apply: Apply) -> None:
-    """Ignore a server that is stopping; the next one is started with the new settings."""
+    """Apply, unless the server is stopping; the next server starts with the new settings."""
     try:
         await apply()
     except LocalProtocolError:

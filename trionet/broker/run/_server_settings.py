@@ -66,9 +66,9 @@ async def server_limits(
 
     Args:
         config: the broker's settings.
-        overrides: the resolved ``max.connections.per.ip.overrides``, by address; by default they
-            are resolved here.
-        nodes: how many nodes share the process; None if connections use no descriptors.
+        overrides: the resolved ``max.connections.per.ip.overrides``, by address; None to resolve
+            them here.
+        nodes: the number of nodes that share the process; None if connections use no descriptors.
 
     Raises:
         ConfigError: a value is not allowed, or a host name cannot be resolved.
@@ -88,7 +88,7 @@ async def server_limits(
 def listener_limits(settings: ListenerSettings) -> ListenerLimits:
     """Return the limits of one listener.
 
-    Only the listener's own keys apply: the general ones limit the whole broker.
+    Only keys with the listener's prefix apply; keys without a prefix limit the whole broker.
 
     Raises:
         ConfigError: a value is not allowed.
@@ -105,10 +105,10 @@ def listener_limits(settings: ListenerSettings) -> ListenerLimits:
 
 
 def _protected_listener(config: BrokerConfig, listeners: tuple[Endpoint, ...]) -> str | None:
-    """The inter-broker listener, which is exempt from ``max.connections`` (KIP-402), or None.
+    """Return the inter-broker listener, exempt from ``max.connections`` (KIP-402), or None.
 
     Raises:
-        ConfigError: there is no listener of that name.
+        ConfigError: there is no listener with that name.
     """
     name = config["inter.broker.listener.name"]
     if not isinstance(name, str):

@@ -183,7 +183,8 @@ class Database:
 
         Args:
             work: executes statements and does not commit. With a file it runs in a thread, so it
-                must not touch the loop's state. An exception rolls back and is raised here.
+                must not touch the loop's state. An exception rolls the transaction back and is
+                raised here.
 
         Raises:
             DatabaseError: SQLite failed, or cannot store a value; nothing has changed.
@@ -230,14 +231,14 @@ class Database:
     async def _turn_in_ram(self) -> None:
         """Wait until no transaction is between steps.
 
-        Not a limiter, which would take half as long as a small transaction itself.
+        This is not a limiter, because a limiter costs half as much as a small transaction.
         """
         await trio.lowlevel.checkpoint()
         while self._pausing is not None:
             await self._pausing.wait()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """As :meth:`transaction`, where ``work`` parses rows that may be damaged.
+        """Like :meth:`transaction`, for ``work`` that parses rows, which may be damaged.
 
         Raises:
             DatabaseError: SQLite failed, or ``work`` cannot parse the rows.
@@ -253,7 +254,7 @@ class Database:
 
 
 class _Transaction:
-    """Commits at the end of the block, or rolls back if the block raises."""
+    """A context manager that commits at the end of the block, or rolls back if it raises."""
 
     __slots__ = ("_connection", "_path")
 
@@ -385,7 +386,7 @@ def _prepare(connection: Connection, path: str) -> None:
 
 
 def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLog) -> None:
-    """Report transactions that SQLite discards from the write-ahead log of an unclean stop."""
+    """Report transactions that SQLite discards from the write-ahead log after an unclean stop."""
     _, taken, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     if taken < left.frames:
         logger.error(
@@ -422,7 +423,7 @@ def _check_types(connection: Connection, path: str) -> None:
         query = f'SELECT count(*) FROM "{table}" WHERE {" OR ".join(wrong)}'  # noqa: S608 - ours
         [count] = connection.execute(query).fetchone()
         if count:
-            raise damaged(path, f"{count} rows of {table} have values of a wrong type")
+            raise damaged(path, f"{count} rows of {table} have values of the wrong type")
 
 
 def _migrate(connection: Connection, path: str) -> None:

@@ -18,7 +18,7 @@ class Disk(Protocol):
 
     @property
     def is_virtual(self) -> bool:
-        """Whether it uses no threads, so that it works in virtual time."""
+        """Whether this disk uses no threads, so that it works in virtual time."""
 
     def directory(self, path: str) -> Directory:
         """Open a folder, creating it if needed."""

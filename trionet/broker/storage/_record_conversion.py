@@ -82,7 +82,7 @@ async def to_message_set(
     """Convert records read from a log to the message set of an old consumer.
 
     Raises:
-        ApiError: UNSUPPORTED_COMPRESSION_TYPE, zstd; CORRUPT_MESSAGE; KAFKA_STORAGE_ERROR.
+        ApiError: UNSUPPORTED_COMPRESSION_TYPE for zstd; CORRUPT_MESSAGE; KAFKA_STORAGE_ERROR.
 
     Cancellation: see :func:`in_steps`. Always a checkpoint.
     """
@@ -107,7 +107,7 @@ async def in_steps(steps: Steps[T]) -> T:
     Calls that release the GIL run in a thread if they are large.
 
     Raises:
-        BaseException: any exception of the computation.
+        BaseException: any exception that the computation raises.
 
     Cancellation: between two steps, or after a call in a thread; the computation is closed.
     """

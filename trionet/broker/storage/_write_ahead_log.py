@@ -18,13 +18,13 @@ class WriteAheadLog(NamedTuple):
     """The contents of a write-ahead log."""
 
     frames: int
-    """Number of frames up to the last that ends a transaction, with right or wrong checksums."""
+    """The number of frames up to the last commit, whether or not their checksums match."""
     frame_size: int
     spare_bytes: int
-    """Number of bytes after the last complete frame."""
+    """The number of bytes after the last complete frame."""
 
     def position(self, frames: int) -> int:
-        """The file position at which this many frames end."""
+        """Return the file position at which this many frames end."""
         return _HEADER.size + frames * self.frame_size
 
 

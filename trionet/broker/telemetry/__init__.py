@@ -1,1 +1,1 @@
-"""What a broker reports of itself: metrics, snapshot sections, and the request log topic."""
+"""What a broker reports about itself: metrics, snapshot sections, and the request log topic."""

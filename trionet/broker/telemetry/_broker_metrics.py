@@ -138,10 +138,10 @@ class BrokerMetrics:
     Args:
         state: the node's data.
         server: the node's network.
-        monitor: monitor of the event loop.
+        monitor: the monitor of the event loop.
         requests: the node's request counts.
         recorder: the recorder of the request log; None without one.
-        settings: settings of metrics and their listener.
+        settings: the settings of metrics and their listener.
         log: recent log lines, to be reported.
 
     Attributes:
@@ -149,7 +149,8 @@ class BrokerMetrics:
         log: as passed in.
         sections: the lists of ``/snapshot``, by name.
         endpoint: the bound address of the metrics listener; None without one.
-        url: the same as a URL, such as ``http://127.0.0.1:9404``; None without one.
+        url: the base URL of the metrics listener, such as ``http://127.0.0.1:9404``; None without
+            one.
     """
 
     def __init__(
@@ -199,7 +200,7 @@ class BrokerMetrics:
     def snapshot_without_requests(self) -> Snapshot:
         """Collect all metrics but those of requests, which make up four fifths of the cost.
 
-        The figures of requests that a dashboard shows are in :meth:`about`.
+        The request figures that a dashboard shows are in :meth:`about`.
         """
         return self.registry.snapshot(trio.current_time(), without=(self._of_requests,))
 
@@ -252,7 +253,7 @@ class BrokerMetrics:
         logger.info("metrics are at %s/metrics", self.url)
 
     def about(self) -> dict[str, object]:
-        """The fields of ``/snapshot`` besides its lists and metrics, as JSON values by name."""
+        """Return the fields of ``/snapshot`` besides its lists and metrics, as JSON values."""
         state = self._state
         return {
             "trionet": __version__,
@@ -279,7 +280,7 @@ class BrokerMetrics:
         id = parameters.get("id")
         if id is None:
             raise Refused(
-                HTTPStatus.BAD_REQUEST, "id is missing; pass a connection id, as in /snapshot"
+                HTTPStatus.BAD_REQUEST, "id is missing; pass a connection id from /snapshot"
             )
         if not self.close_connection(id):
             raise Refused(HTTPStatus.NOT_FOUND, f"no connection {id}; it may have closed already")
@@ -309,7 +310,7 @@ class BrokerMetrics:
 
 
 def _name_of(request: Request) -> str | None:
-    """The name of a request's API; None before it is decoded."""
+    """Return the name of a request's API; None before the request is decoded."""
     return None if request.kind is None else cast(ApiVersionCodec, request.kind).name
 
 

@@ -26,7 +26,7 @@ class MetricsSettings:
 
     Attributes:
         endpoint: the address of the metrics listener; None without one.
-        token: the token that readers must send; None if none is required.
+        token: the token that readers must send; None if no token is required.
         samples: ``metrics.num.samples``.
         sample_seconds: ``metrics.sample.window.ms``, in seconds.
     """
@@ -47,15 +47,15 @@ def metrics_settings(config: BrokerConfig) -> MetricsSettings:
 
     Raises:
         ConfigError: the listener is not a URL, or can be reached from other machines without TLS
-            and a token, or the token is too short; or h11 is not installed.
+            and a token, the token is too short, or h11 is not installed.
     """
     url = config["metrics.listener"]
     token = config["metrics.listener.token"]
     text = token.text if isinstance(token, Password) else None
     if text is not None and (len(text) < TOKEN_CHARS_MIN or not text.isascii() or " " in text):
         raise ConfigError(
-            f"metrics.listener.token is not allowed; allowed: {TOKEN_CHARS_MIN} or more ASCII"
-            " characters without spaces"
+            f"metrics.listener.token is not allowed; it must have at least {TOKEN_CHARS_MIN} ASCII"
+            " characters and no spaces"
         )
     endpoint = _endpoint(url) if isinstance(url, str) and url else None
     if endpoint is not None:
@@ -85,7 +85,7 @@ def _check(endpoint: Endpoint, *, has_token: bool) -> None:
     if not _is_loopback(endpoint.host) and not (is_secure and has_token):
         raise ConfigError(
             f"metrics.listener: {endpoint.address} can be reached from other machines, and metrics"
-            " reveal who connects; allowed: a loopback address such as 127.0.0.1, or https with"
+            " reveal its clients; use a loopback address such as 127.0.0.1, or https with"
             " metrics.listener.token"
         )
     if not _is_installed("h11"):

@@ -57,10 +57,10 @@ class RequestLogSettings:
     """The settings of the request log.
 
     Attributes:
-        topic: name of the topic.
-        partitions: number of partitions, if the topic has to be created.
+        topic: the name of the topic.
+        partitions: the number of partitions, if the topic has to be created.
         sample_ppm: how many out of a million requests are logged.
-        rows_max: maximum number of buffered rows.
+        rows_max: the maximum number of buffered rows.
         linger_seconds: how long rows wait for further ones.
     """
 
@@ -272,7 +272,7 @@ class RequestLog:
         self._fail(error.message)
 
     def _fail(self, why: str) -> None:
-        """Log a failure, but only the first one until an append succeeds again."""
+        """Log the first failure only, until an append succeeds again."""
         if not self._is_failing:
             logger.warning("cannot write the request log: %s", why)
         self._is_failing = True

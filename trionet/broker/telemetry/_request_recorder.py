@@ -66,8 +66,8 @@ class RowBatch:
 
     Attributes:
         builder: builds the record batch.
-        requests: number of rows of requests.
-        connections: number of rows of connections.
+        requests: the number of rows of requests.
+        connections: the number of rows of connections.
     """
 
     __slots__ = ("builder", "connections", "requests")
@@ -79,7 +79,7 @@ class RowBatch:
 
 
 def halves(batch: bytes) -> list[RowBatch]:
-    """Split a batch into two with half of the rows each."""
+    """Split a batch into two batches with half of the rows each."""
     columns = decode_columns(batch)
     middle = len(columns.values) // 2
     found = []
@@ -92,7 +92,7 @@ def halves(batch: bytes) -> list[RowBatch]:
 
 
 class _Origin:
-    """The part that a connection's rows share, while client id, software and principal stay."""
+    """The fields that a connection's rows share while its client and principal stay the same."""
 
     __slots__ = ("client_id", "codec", "encoded", "prefix", "principal", "software", "texts")
 
@@ -118,20 +118,20 @@ class RequestRecorder:
     Args:
         node_id: the broker's node id.
         sample_ppm: how many out of a million requests are logged.
-        rows_max: maximum number of buffered rows (``request.log.buffer.records``).
-        time_ns: the time of day, in nanoseconds since the epoch.
-        rng: source of randomness for the sample.
+        rows_max: the maximum number of buffered rows (``request.log.buffer.records``).
+        time_ns: returns the time of day, in nanoseconds since the epoch.
+        rng: the source of randomness for the sample.
 
     Attributes:
-        has_rows: set while there are buffered rows.
-        rows: number of buffered rows.
-        batch_bytes_max: maximum size of batches begun from now on; one row always fits.
+        has_rows: an event that is set while there are buffered rows.
+        rows: the number of buffered rows.
+        batch_bytes_max: the maximum size of batches begun from now on; one row always fits.
         left_out: requests about the log's own topic.
         sampled_out: requests that are not in the sample.
         dropped: requests dropped because the buffer was full or their rows could not be written.
         logged: requests whose rows are in the topic.
-        connections_dropped: closed connections, as ``dropped``.
-        connections_logged: closed connections, as ``logged``.
+        connections_dropped: closed connections dropped for the same reasons.
+        connections_logged: closed connections whose rows are in the topic.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class RequestRecorder:
 
     @property
     def buffered(self) -> int:
-        """Number of requests that are still to be written, throttled ones included."""
+        """The number of requests that are still to be written, including throttled ones."""
         return sum(batch.requests for batch in self._batches) + len(self._throttled)
 
     # The Recorder interface.
@@ -284,7 +284,7 @@ class RequestRecorder:
             self._begin_batch()
 
     def _epoch_us(self) -> int:
-        """The time of day at which ``perf_counter_ns`` was 0."""
+        """Return the time of day at which ``perf_counter_ns`` was 0, in microseconds."""
         return (self._time_ns() - now_ns()) // 1000
 
     def _next_gap(self) -> int:

@@ -21,7 +21,7 @@ class Numbers:
         self._next = 0
 
     def of(self, keys: Iterable[object]) -> list[tuple[int, object]]:
-        """Return (number, key) of the given keys, by ascending number; other keys are dropped."""
+        """Return (number, key) for each of ``keys``, by ascending number; forgets other keys."""
         current = dict.fromkeys(keys)
         known = self._numbers
         if any(key not in current for key in known):
@@ -80,7 +80,7 @@ def _member_row(member: Member, group: Group, leader: str | None, now: float) ->
 
 
 def _phase(member: Member, group: Group) -> str:
-    """The rebalance phase of a member: what it waits for, or what the group expects from it."""
+    """Return the rebalance phase of a member: what it waits for, or what the group expects."""
     if member.is_joining:
         return "joining"
     if member.is_syncing:

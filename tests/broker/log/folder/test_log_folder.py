@@ -70,7 +70,7 @@ async def test_identity_that_was_removed_is_made_again_and_that_is_reported(
     async with open_log_folder(directory, node_id=1) as folder:
         assert before != folder.cluster_id
 
-        assert "meta.properties is missing and was created again" in caplog.text
+        assert "meta.properties was missing and has been recreated" in caplog.text
         assert folder.cluster_id in caplog.text
 
 

@@ -4,7 +4,7 @@
   and one line per partition, ``topic partition offset``;
 * ``meta.properties``: the cluster and the broker that the folder belongs to;
 * ``partition.metadata``, in the folder of each partition: the id of the topic;
-* ``.kafka_cleanshutdown``: the last shutdown was clean.
+* ``.kafka_cleanshutdown``, which exists if the last shutdown was clean.
 """
 
 from __future__ import annotations
@@ -49,13 +49,11 @@ def decode_offsets(data: bytes) -> dict[PartitionKey, int]:
     """Decode a checkpoint file.
 
     Raises:
-        ValueError: it is malformed or incomplete.
+        ValueError: the data is malformed or incomplete.
     """
     version, count, *lines = data.decode().splitlines() + [""] * (2 - data.count(b"\n"))
     if version != "0" or not count.isdigit():
-        raise ValueError(
-            f"it starts with {version!r} and {count!r} instead of version 0 and a count"
-        )
+        raise ValueError(f"expected version 0 and a count, found {version!r} and {count!r}")
     offsets = {}
     for line in lines:
         entry = _ENTRY.fullmatch(line)
@@ -64,12 +62,12 @@ def decode_offsets(data: bytes) -> dict[PartitionKey, int]:
         partition, offset = int(entry[2]), int(entry[3])
         if partition > _PARTITION_MAX or abs(offset) > _OFFSET_MAX:
             raise ValueError(
-                f"invalid line {line!r}: partitions end at {_PARTITION_MAX}, offsets at"
-                f" {_OFFSET_MAX}"
+                f"invalid line {line!r}: the maximum partition is {_PARTITION_MAX}, the maximum"
+                f" offset {_OFFSET_MAX}"
             )
         offsets[entry[1], partition] = offset
     if len(offsets) != int(count):
-        raise ValueError(f"it states {count} partitions and lists {len(offsets)}")
+        raise ValueError(f"the count is {count}, but {len(offsets)} partitions are listed")
     return offsets
 
 
@@ -83,7 +81,7 @@ class FolderIdentity:
 
 
 def random_id(rng: random.Random = SYSTEM.rng) -> str:
-    """A new id as Kafka prints it; never one with a leading dash, which looks like an option."""
+    """Generate an id in Kafka's text form, without a leading dash, which looks like an option."""
     while True:
         text = encode_id(_uuid(rng).bytes)
         if not text.startswith("-"):
@@ -95,15 +93,15 @@ def _uuid(rng: random.Random) -> uuid.UUID:
 
 
 def encode_id(raw: bytes) -> str:
-    """Encode 16 bytes as Kafka prints a uuid."""
+    """Encode a UUID of 16 bytes in Kafka's text form."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def decode_id(text: str) -> bytes:
-    """Decode an id as Kafka prints it, to 16 bytes.
+    """Decode an id in Kafka's text form to 16 bytes.
 
     Raises:
-        ValueError: it is not such an id.
+        ValueError: the text is not such an id.
     """
     raw = base64.urlsafe_b64decode(text + "==")
     if len(raw) != 16:
@@ -123,7 +121,7 @@ def decode_identity(data: bytes, where: str) -> FolderIdentity:
     """Decode ``meta.properties``.
 
     Raises:
-        ConfigError: it has another version, or a field is missing.
+        ConfigError: the file has another version, or a field is missing.
     """
     fields = {}
     for line in data.decode(errors="replace").splitlines():
@@ -132,8 +130,7 @@ def decode_identity(data: bytes, where: str) -> FolderIdentity:
             fields[key.strip()] = value.strip().replace("\\", "")
     if fields.get("version") != "1":
         raise ConfigError(
-            f"{where} has version {fields.get('version')}; only version 1, that of KRaft brokers,"
-            " is supported"
+            f"{where} has version {fields.get('version')}; only version 1 (KRaft) is supported"
         )
     try:
         return FolderIdentity(
@@ -154,7 +151,7 @@ def decode_partition_metadata(data: bytes) -> bytes:
     """Decode ``partition.metadata`` to the topic id.
 
     Raises:
-        ValueError: it is malformed.
+        ValueError: the data is malformed.
     """
     fields = dict(line.split(": ", 1) for line in data.decode().splitlines() if ": " in line)
     if fields.get("version") != "0" or "topic_id" not in fields:
@@ -163,12 +160,12 @@ def decode_partition_metadata(data: bytes) -> bytes:
 
 
 def encode_clean_shutdown() -> bytes:
-    """Encode ``.kafka_cleanshutdown``, without a broker epoch: there are none on one node."""
+    """Encode ``.kafka_cleanshutdown``, without a broker epoch, as a single node has none."""
     return json.dumps({"version": "0", "broker_epoch": "-1"}).encode()
 
 
 def partition_of(folder: str) -> PartitionKey | None:
-    """The partition whose folder has this name; None if it is not a partition folder."""
+    """Return the partition whose folder has this name; None if it is not a partition folder."""
     found = _FOLDER.fullmatch(folder)
     if found is None or folder.endswith("-delete") or found[1] == _METADATA_TOPIC:
         return None
@@ -176,16 +173,16 @@ def partition_of(folder: str) -> PartitionKey | None:
 
 
 def deleted_name(topic: str, partition: int, rng: random.Random = SYSTEM.rng) -> str:
-    """A name for the folder of a deleted partition, until it is removed."""
+    """Return a name for the folder of a deleted partition, until the folder is removed."""
     # A folder name has at most 255 bytes, a topic name up to 249.
     return f"{topic[: 255 - 50]}-{partition}.{_uuid(rng).hex}-delete"
 
 
 def stray_name(topic: str, partition: int, rng: random.Random = SYSTEM.rng) -> str:
-    """A name for the folder of a partition without a topic; it is never removed."""
+    """Return a name for the folder of a partition without a topic, which is never removed."""
     return f"{topic[: 255 - 50]}-{partition}.{_uuid(rng).hex}-stray"
 
 
 def is_deleted_name(folder: str) -> bool:
-    """Whether a folder is to be removed."""
+    """Whether a folder name is that of a deleted partition, so that the folder is to be removed."""
     return _DELETED.fullmatch(folder) is not None

@@ -46,11 +46,11 @@ class LogFile:
     """An open file that closes its descriptor when its last reference is gone.
 
     It stays readable as long as it is referenced, for example by a range that is being sent, even
-    after its name was removed.
+    after the file was removed.
 
     Args:
         descriptor: opened for reading and writing; owned by this object from now on.
-        in_memory: reads never wait for a disk.
+        in_memory: whether reads never wait for a disk.
     """
 
     __slots__ = ("__weakref__", "_descriptor", "in_memory")
@@ -60,15 +60,15 @@ class LogFile:
         self.in_memory: bool = in_memory
 
     def fileno(self) -> int:
-        """The descriptor, valid as long as this object is referenced."""
+        """Return the descriptor, which is valid as long as this object is referenced."""
         return self._descriptor
 
     def size(self) -> int:
-        """The length of the file in bytes, according to the kernel."""
+        """Return the size of the file in bytes, according to the kernel."""
         return os.fstat(self._descriptor).st_size
 
     def read_at(self, position: int, count: int) -> bytes:
-        """Up to ``count`` bytes from ``position`` on; fewer only at the end of the file.
+        """Read up to ``count`` bytes from ``position`` on; fewer only at the end of the file.
 
         Thread-safe. May wait for the disk.
         """
@@ -95,14 +95,14 @@ class LogFile:
         return os.pwritev(self._descriptor, buffers, position)
 
     def truncate(self, size: int) -> None:
-        """Cut the file to ``size`` bytes."""
+        """Truncate the file to ``size`` bytes."""
         os.ftruncate(self._descriptor, size)
 
     def sync(self) -> None:
-        """Return when every byte written so far is on the disk. Blocks; call it in a thread.
+        """Wait until every byte written so far is on disk. Blocks; call it in a thread.
 
         Raises:
-            OSError: the state of the file on the disk is unknown. Syncing again proves nothing,
+            OSError: the state of the file on disk is unknown. Syncing again proves nothing,
                 because the kernel may have dropped the pages it could not write.
         """
         _sync_descriptor(self._descriptor)
@@ -155,7 +155,7 @@ def check_descriptor_limit(descriptor: int) -> int:
     A broker without descriptors could not even load the code that deletes a topic.
 
     Raises:
-        OSError: EMFILE; the descriptor was closed.
+        OSError: EMFILE if too few descriptors are left; this one was closed.
     """
     limit = _descriptor_limit()
     left = min(RESERVED_DESCRIPTORS, limit // 16)
@@ -176,7 +176,7 @@ def log_file(descriptor: int, *, in_memory: bool = False) -> LogFile:
 
 
 class FolderLock:
-    """The lock of a folder that this process uses."""
+    """A lock on a folder, held by this process."""
 
     def __init__(self, file: LogFile | None = None) -> None:
         self._file = file
@@ -197,17 +197,17 @@ class Directory(Protocol):
 
     @property
     def is_durable(self) -> bool:
-        """False in memory: there is no disk to wait for, and syncing does nothing."""
+        """Whether the folder is on disk; in memory, syncing does nothing."""
 
     @property
     def path(self) -> str | None:
-        """The path of the folder on the disk; None in memory."""
+        """The path of the folder on disk; None in memory."""
 
     def names(self) -> list[str]:
-        """The files (not the folders) in it, sorted."""
+        """Return the names of the files (not the folders) in this folder, sorted."""
 
     def folders(self) -> list[str]:
-        """The folders in it, sorted."""
+        """Return the names of the folders in this folder, sorted."""
 
     def create(self, name: str) -> LogFile:
         """Open a new, empty file for reading and writing; truncates an existing one."""
@@ -219,10 +219,10 @@ class Directory(Protocol):
         """Read a part of a file, by default up to its end."""
 
     def size(self, name: str) -> int:
-        """The length of a file in bytes."""
+        """Return the size of a file in bytes."""
 
     def modified_ms(self, name: str) -> int | None:
-        """When the file was last written, in milliseconds since the epoch; None: unknown."""
+        """Return when a file was last written, in ms since the epoch; None if unknown."""
 
     def write(self, name: str, position: int, data: Buffer) -> None:
         """Write into a file at ``position``; creates a missing file.
@@ -232,7 +232,7 @@ class Directory(Protocol):
         """
 
     def replace(self, name: str, data: Buffer) -> None:
-        """Replace the content of a file: a power failure leaves the old one or the new one.
+        """Replace the content of a file; a power failure leaves the old content or the new.
 
         Name and bytes are durable when this returns.
         """
@@ -241,26 +241,26 @@ class Directory(Protocol):
         """Reserve disk space, so that the next :meth:`replace` of up to ``size`` bytes succeeds.
 
         Raises:
-            OSError: the disk has less space.
+            OSError: too little disk space is left.
         """
 
     def truncate(self, name: str, size: int) -> None:
-        """Cut a file to ``size`` bytes."""
+        """Truncate a file to ``size`` bytes."""
 
     def remove(self, name: str) -> None:
         """Remove a file; while open, it stays readable. A missing name is not an error."""
 
     def sync_file(self, name: str) -> None:
-        """Return when the bytes of the file are on the disk."""
+        """Wait until the bytes of the file are on disk."""
 
     def sync(self) -> None:
-        """Return when the names in this folder are on the disk."""
+        """Wait until the names in this folder are on disk."""
 
     def folder(self, name: str) -> Directory:
-        """A folder inside this one; creates a missing one."""
+        """Open a folder inside this one, creating it if needed."""
 
     def move_to(self, name: str) -> None:
-        """Rename this folder inside its parent; this object follows it."""
+        """Rename this folder within its parent; this object then has the new name."""
 
     def remove_folder(self, name: str) -> None:
         """Remove a folder with everything in it."""
@@ -274,7 +274,8 @@ class Directory(Protocol):
             work: uses this folder; must not touch the state of the loop.
             limiter: limits the number of concurrent calls.
 
-        Cancellation: before the call, it is not made; during the call, this waits for its end.
+        Cancellation: before the call, ``work`` is not called; during the call, this waits until it
+        returns.
         """
 
     def lock(self) -> FolderLock:
@@ -288,7 +289,8 @@ class Directory(Protocol):
 async def in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter | None = None) -> T:
     """Call ``work()`` in one of trio's threads.
 
-    Cancellation: before the call, it is not made; during the call, this waits for its end.
+    Cancellation: before the call, ``work`` is not called; during the call, this waits until it
+    returns.
     """
     return await trio.to_thread.run_sync(work, limiter=limiter)
 
@@ -296,7 +298,8 @@ async def in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter | None 
 async def run_blocking(directory: Directory, work: Callable[..., T], *args: object) -> T:
     """Call ``work(*args)``, which uses ``directory``. Always a checkpoint.
 
-    Cancellation: before the call, it is not made; during the call, this waits for its end.
+    Cancellation: before the call, ``work`` is not called; during the call, this waits until it
+    returns.
     """
     if directory.is_durable:
         return await directory.in_thread(partial(work, *args))
@@ -305,7 +308,7 @@ async def run_blocking(directory: Directory, work: Callable[..., T], *args: obje
 
 
 class FolderDirectory:
-    """A folder on the disk; created, with its parents, if it is missing."""
+    """A folder on disk; created, with its parents, if it does not exist."""
 
     is_durable = True
 
@@ -355,7 +358,7 @@ class FolderDirectory:
             _write_all(log_file(self._open(name, os.O_WRONLY | os.O_CREAT)), position, data)
 
     def replace(self, name: str, data: Buffer) -> None:
-        # The new content must be on the disk before the name refers to it (rename is atomic, but
+        # The new content must be on disk before the name refers to it (rename is atomic, but
         # not ordered after the data), and the name itself is part of the folder.
         draft = name + ".tmp"
         with _with_filename(self._join(draft)):
@@ -458,7 +461,7 @@ def _write_all(file: LogFile, position: int, data: Buffer) -> None:
     while rest:
         written = file.write_at(position, [rest])
         if not written:
-            raise OSError("the file system accepted no byte of a write")
+            raise OSError("the file system wrote no bytes")
         position += written
         rest = rest[written:]
 

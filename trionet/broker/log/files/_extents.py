@@ -1,10 +1,10 @@
-"""A checkpoint of what each log is known to have on the disk, to detect losses at the next start.
+"""A checkpoint of the part of each log that is on disk, to detect losses at the next start.
 
-The problem: Kafka's checkpoints say up to which offset a log is on the disk, but not how many bytes
-that is, nor to which topic they belong; and without a checksum, a changed digit is believed. With
-these files alone, a start cannot distinguish a deleted segment from a missing one.
+The problem: Kafka's checkpoints say up to which offset a log is on disk, but not how many bytes
+that is, nor to which topic they belong; and without a checksum, a corrupted digit goes unnoticed.
+With these files alone, a start cannot distinguish a deleted segment from a missing one.
 
-The choice: a file of our own beside Kafka's, which takes precedence: a version (0), a count, a line
+The choice: a separate file beside Kafka's, which takes precedence: a version (0), a count, a line
 per partition, and the CRC-32C of all that. Kafka ignores it. Extending Kafka's files was refused,
 because Kafka must be able to read the folder; so was a table in the database, because the folder of
 a log must be complete in itself.
@@ -28,15 +28,15 @@ _OFFSET_MAX = 2**63 - 1
 
 @attrs.frozen
 class Extent:
-    """The part of one log that is on the disk.
+    """The part of one log that is on disk.
 
     Attributes:
-        topic_id: the id of the topic, 16 bytes; a topic created again has another one.
+        topic_id: the id of the topic, 16 bytes; a recreated topic has another one.
         start_offset: the log start offset.
         end_offset: the recovery point.
-        base_offset: the segment that contains, or starts at, the recovery point.
-        position: the bytes of that segment before the recovery point.
-        bytes_before: the bytes of all segments before it.
+        base_offset: the base offset of the segment that contains, or starts at, the recovery point.
+        position: the number of bytes of that segment before the recovery point.
+        bytes_before: the number of bytes of all segments before that segment.
         leader_epoch: the newest leader epoch.
     """
 
@@ -74,7 +74,7 @@ def decode_extents(data: bytes) -> dict[PartitionKey, Extent]:
     """Decode the file.
 
     Raises:
-        ValueError: it is malformed or incomplete; the message says at which byte.
+        ValueError: the data is malformed or incomplete; the message says at which byte.
     """
     end = len(data) - len(b"crc32c 00000000\n")
     body, seal = data[: max(end, 0)], data[max(end, 0) :]

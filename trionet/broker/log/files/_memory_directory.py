@@ -31,14 +31,15 @@ _NO_DESCRIPTOR = -1
 
 
 class MemoryDirectory:
-    """A folder in memory, empty at first, gone with its last reference.
+    """A folder in memory, empty at first, and released with its last reference.
 
     The methods are documented by :class:`~trionet.broker.log.Directory`.
 
     Args:
-        place: the folders of its parent, and its name among them; None: it has no parent.
-        is_virtual: run blocking work in the loop instead of in threads, so that tests with
-            virtual time are deterministic.
+        place: the folders of the parent, and the name of this one among them; None without a
+            parent.
+        is_virtual: whether to run blocking work in the loop instead of in threads, so that tests
+            with virtual time are deterministic.
     """
 
     is_durable = False
@@ -213,6 +214,6 @@ def _memory_file(name: str) -> LogFile:
 
 
 def unlinked_file() -> LogFile:
-    """A temporary file without a name, for systems without ``memfd_create``."""
+    """Create a temporary file without a name, for systems without ``memfd_create``."""
     with tempfile.TemporaryFile(prefix="trionet-", buffering=0) as file:
         return log_file(os.dup(file.fileno()), in_memory=True)

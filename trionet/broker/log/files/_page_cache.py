@@ -20,7 +20,7 @@ _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 
 
 def is_page_cached(file: LogFile, position: int) -> bool:
-    """Whether the page of one byte can be read without the disk; True if that is unknown."""
+    """Whether the byte at ``position`` can be read without the disk; True if that is unknown."""
     if file.in_memory or not _NOWAIT:
         return True
     try:
@@ -36,7 +36,7 @@ def is_page_cached(file: LogFile, position: int) -> bool:
 
 
 def is_range_cached(file: LogFile, offset: int, count: int) -> bool:
-    """Probe a range: one byte in each :data:`PROBE_BYTES`, and the last byte. Never blocks."""
+    """Probe a byte in each :data:`PROBE_BYTES` of a range, and the last byte. Never blocks."""
     if not count or file.in_memory:
         return True
     last = offset + count - 1

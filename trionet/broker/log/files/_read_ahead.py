@@ -22,10 +22,10 @@ _SEGMENT_SUFFIXES = ("log", "index", "timeindex", "snapshot")
 
 
 def read_ahead(path: str, folders: Iterable[str]) -> None:
-    """Start reading what opening the logs in some folders will read.
+    """Start reading the files that opening the logs in some folders will read.
 
-    Does nothing if the files of the first one are in the page cache, or if the system does not
-    support such hints. Never fails: opening the log reports what is wrong. Blocks while it lists
+    Does nothing if the files of the first folder are in the page cache, or if the system does not
+    support such hints. Never fails: opening the log reports any error. Blocks while it lists
     the folders.
 
     Args:

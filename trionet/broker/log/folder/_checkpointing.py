@@ -1,6 +1,6 @@
 """Writes the checkpoint files of a data folder: the start offset and recovery point of each log.
 
-A start offset that was reported to a client before it is on the disk could be undone by a crash, so
+A start offset that was reported to a client before it is on disk could be undone by a crash, so
 callers wait for the write.
 """
 
@@ -26,7 +26,7 @@ GROWTH_BYTES = 512
 
 
 class Checkpointing:
-    """Writes the three files of one folder, one at a time.
+    """Writes the three checkpoint files of one folder, one at a time.
 
     Args:
         directory: the data folder.
@@ -42,7 +42,7 @@ class Checkpointing:
         self._lines: dict[PartitionKey, tuple[tuple[object, ...], bytes]] = {}
 
     def mentions(self, key: PartitionKey) -> bool:
-        """Whether a file contains an offset of a partition, or may be about to."""
+        """Whether a checkpoint file contains an offset of a partition, or is about to."""
         return any(key in keys for keys in self._stored.values())
 
     async def write_all(self) -> None:
@@ -76,7 +76,7 @@ class Checkpointing:
         self._written = covered
 
     def _extent_lines(self) -> dict[PartitionKey, bytes]:
-        """One line per log; lines of unchanged logs are reused."""
+        """Return a line per log, reusing the lines of unchanged logs."""
         known, self._lines = self._lines, {}
         for key, log in self._logs.items():
             state = log.topic_id, log.start_offset, log.stored_recovery_point, log.leader_epoch
@@ -89,7 +89,7 @@ class Checkpointing:
     async def _replace(
         self, name: str, keys: Iterable[PartitionKey], encode: Callable[[], bytes]
     ) -> None:
-        """Write one file, which contains ``keys``."""
+        """Write one checkpoint file, with an offset for each of ``keys``."""
         before = self._stored.get(name, frozenset())
         self._stored[name] = before.union(keys)
         await run_blocking(self._directory, self._encode_and_replace, name, encode)

@@ -46,7 +46,7 @@ class DeletedFolders:
         self._directory.remove_folder(name)
 
     async def _remove_all(self) -> None:
-        """One task for all folders, as a topic may have ten thousand partitions."""
+        """Remove all folders in one task, since a topic may have ten thousand partitions."""
         names = self._names
         try:
             while names:
@@ -62,7 +62,7 @@ class DeletedFolders:
             self._directory.sync()
         except OSError as error:
             logger.warning(
-                "%d deleted partitions could not be removed, the next start will retry: %s",
+                "could not remove %d deleted partitions; the next start will retry: %s",
                 len(names),
                 error,
             )
@@ -71,6 +71,4 @@ class DeletedFolders:
             try:
                 self._directory.remove_folder(name)
             except OSError as error:
-                logger.warning(
-                    "%s could not be removed, the next start will retry: %s", name, error
-                )
+                logger.warning("could not remove %s; the next start will retry: %s", name, error)

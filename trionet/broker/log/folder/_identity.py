@@ -22,17 +22,17 @@ logger = logging.getLogger("trionet.broker.log")
 def identify(
     directory: Directory, node_id: int, cluster_id: str | None, rng: random.Random
 ) -> FolderIdentity:
-    """Return a folder's identity; one without ``meta.properties`` becomes this broker's. Blocks.
+    """Return a folder's identity, giving it this broker's if it has none. Blocks.
 
     Args:
         directory: the folder.
         node_id: the broker's ``node.id``.
-        cluster_id: the expected cluster id; by default any, and a random one for a new folder.
+        cluster_id: the expected cluster id; None accepts any, and generates one for a new folder.
         rng: generates ids.
 
     Raises:
         ConfigError: the folder belongs to another broker or cluster.
-        OSError: it cannot be read or written.
+        OSError: the folder cannot be read or written.
     """
     where = f"{directory.path or 'memory'}: {META_FILE}"
     try:
@@ -45,7 +45,7 @@ def identify(
         )
         if any(map(partition_of, directory.folders())):
             logger.warning(
-                "%s is missing and was created again: the cluster has a new id, %s",
+                "%s was missing and has been recreated: the cluster has a new id, %s",
                 where,
                 identity.cluster_id,
             )
@@ -56,6 +56,7 @@ def identify(
         )
     if cluster_id is not None and identity.cluster_id != cluster_id:
         raise ConfigError(
-            f"{where} belongs to cluster {identity.cluster_id}, but this broker to {cluster_id}"
+            f"{where} belongs to cluster {identity.cluster_id}, but this broker belongs to cluster"
+            f" {cluster_id}"
         )
     return identity

@@ -35,10 +35,11 @@ class ShutdownRecord:
     """What the files of a data folder say about its last shutdown.
 
     Attributes:
-        was_clean: everything had been flushed.
-        recovery_points: up to where each log was on the disk, from Kafka's checkpoint.
-        start_offsets: of logs that start inside a segment, from Kafka's checkpoint.
-        extents: the same and more; None if the file is missing or damaged.
+        was_clean: whether everything had been flushed.
+        recovery_points: the offset up to which each log was on disk, from Kafka's checkpoint.
+        start_offsets: the start offsets of logs that start inside a segment, from Kafka's
+            checkpoint.
+        extents: the part of each log that was on disk; None if the file is missing or damaged.
     """
 
     was_clean: bool
@@ -47,7 +48,7 @@ class ShutdownRecord:
     extents: dict[PartitionKey, Extent] | None
 
     def of(self, key: PartitionKey, *, loss_allowed: bool) -> LastShutdown:
-        """What is known about one partition, or an earlier one of the same name.
+        """Return how the last run ended for a partition, or for an earlier one of the same name.
 
         Args:
             key: the partition.
@@ -74,9 +75,9 @@ class ShutdownRecord:
 
 
 def read_shutdown_record(directory: Directory) -> ShutdownRecord:
-    """Read what the last run left, and finish interrupted deletions. Blocks.
+    """Read how the last run ended, and finish interrupted deletions. Blocks.
 
-    Anything that happens from now on is an unclean shutdown.
+    From now on, until the next clean shutdown, every end of the process is an unclean one.
 
     Raises:
         OSError: the folder cannot be read or written.
@@ -93,11 +94,11 @@ def read_shutdown_record(directory: Directory) -> ShutdownRecord:
     expected = {RECOVERY_POINT_FILE, START_OFFSET_FILE} if has_logs else set()
     if has_logs and EXTENT_FILE not in names and directory.is_durable:
         logger.warning(
-            "there is no %s: this start can only detect missing records between two segments",
+            "%s is missing: this start can detect missing records only between two segments",
             EXTENT_FILE,
         )
     for name in sorted(expected.difference(names)):
-        logger.warning("there is no %s; using %s instead", name, EXTENT_FILE)
+        logger.warning("%s is missing; using %s instead", name, EXTENT_FILE)
     return ShutdownRecord(
         was_clean,
         _read(directory, RECOVERY_POINT_FILE, decode_offsets) or {},

@@ -67,10 +67,10 @@ class LogFolder:
         directory: the folder.
         cluster_id: the id of its cluster, 22 characters.
         node_id: the ``node.id`` of its broker.
-        directory_id: its own id, 22 characters.
-        was_clean: the last shutdown was clean; also true for a new folder.
+        directory_id: the id of the folder itself, 22 characters.
+        was_clean: whether the last shutdown was clean; also true for a new folder.
         logs: all open logs, by topic and partition.
-        stop_failed: something could not be flushed when the folder was closed.
+        stop_failed: whether something could not be flushed when the folder was closed.
     """
 
     def __init__(
@@ -118,13 +118,14 @@ class LogFolder:
             now_ms: the current time.
             threads: how many logs to recover concurrently
                 (``num.recovery.threads.per.data.dir``).
-            topic_id_for: returns the id of the topic of a name, None if there is none. A folder
+            topic_id_for: returns the id of the topic with a name, or None. A folder
                 with another id belonged to a deleted topic, and is set aside; one without an id
                 gets this one. By default, the ids in the folders are used.
             expected: the partitions of all topics; a missing folder is reported and created.
-            begun: those of them whose creation had not finished.
+            begun: the expected partitions whose creation had not finished.
             removed: the partitions whose deletion had not finished, with the ids of their topics.
-            loss_allowed: open logs with missing records (``log.missing.records.allowed``).
+            loss_allowed: whether to open logs with missing records
+                (``log.missing.records.allowed``).
 
         Raises:
             MissingRecordsError: records are missing and that is not allowed. Each loss was logged;
@@ -215,7 +216,7 @@ class LogFolder:
             now_ms: the current time.
 
         Raises:
-            ValueError: it exists or is being created.
+            ValueError: the log exists or is being created.
             OSError: a file could not be created.
 
         Cancellation: the log is open, or was not created.
@@ -225,7 +226,7 @@ class LogFolder:
         while key in self._removing:
             await self._removing[key].wait()
         if key in self.logs or key in self._creating:
-            raise ValueError(f"the log {topic}-{partition} exists already")
+            raise ValueError(f"the log {topic}-{partition} already exists")
         self._creating.add(key)
         try:
             if self._checkpointing.mentions(key):
@@ -279,7 +280,7 @@ class LogFolder:
         left of a topic whose metadata was lost; only the operator knows which.
 
         Returns:
-            The folder's new name.
+            The new name of the folder.
 
         Raises:
             KeyError: there is no such log.
@@ -305,7 +306,7 @@ class LogFolder:
             done.set()
 
     async def sync_names(self) -> None:
-        """Return when the names of all partition folders are on the disk.
+        """Wait until the names of all partition folders are on disk.
 
         Raises:
             OSError: syncing the folder failed.
@@ -349,7 +350,7 @@ class LogFolder:
         any case.
 
         Cancellation: continues for 2 s, and until the threads that are running then have ended. If
-        something is left to do, the shutdown is not clean, which is logged.
+        work is left, the shutdown is not clean, which is logged.
         """
         try:
             scope = trio.CancelScope(shield=True)
@@ -360,7 +361,7 @@ class LogFolder:
                         await self._close_cleanly()
                     if scope.cancelled_caught:
                         logger.warning(
-                            "the shutdown was cancelled and is not clean: it takes more than %g s",
+                            "the shutdown is not clean: it was cancelled and takes more than %g s",
                             CANCELLED_STOP_SECONDS,
                         )
                     nursery.cancel_scope.cancel(reason="the folder is closed")
@@ -440,11 +441,11 @@ async def open_log_folder(
     Args:
         directory: the folder.
         node_id: the broker's ``node.id``.
-        cluster_id: the expected cluster id; by default any, and a random one for a new folder.
+        cluster_id: the expected cluster id; None accepts any, and generates one for a new folder.
         rng: generates ids.
 
     Raises:
-        ConfigError: another broker uses the folder, or it belongs to another one.
+        ConfigError: another broker uses the folder, or the folder belongs to another broker.
         OSError: the folder cannot be read or written.
 
     Cancellation: the folder is closed cleanly if that takes at most 2 s; see
@@ -461,7 +462,7 @@ async def open_log_folder(
 
 
 def _group_by_cause(failures: Mapping[PartitionKey, ApiError | OSError]) -> dict[str, list[str]]:
-    """The names of partitions, by the error and the file that the first of them reported."""
+    """Group the names of partitions by error and the file that the first of them reported."""
     names: dict[str, list[str]] = {}
     files: dict[str, str] = {}
     for topic, partition in sorted(failures):
@@ -484,7 +485,7 @@ def _log_failures(failures: Mapping[str, list[str]]) -> None:
 
 
 def _cause_of(error: ApiError | OSError) -> tuple[str, str]:
-    """The error of the operating system, and its file if that is known."""
+    """Return the error of the operating system, and the file if known."""
     cause = error if isinstance(error, OSError) else error.__cause__
     if isinstance(cause, OSError) and cause.strerror:
         return cause.strerror, f": {cause.filename}" if cause.filename else ""

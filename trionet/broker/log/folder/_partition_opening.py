@@ -1,6 +1,6 @@
 """Opens the folders of partitions at a start: checks that they exist and belong to their topics.
 
-Logs are opened in threads, so that the loop runs on and the disk is kept busy.
+Logs are opened in threads, so that the loop keeps running and the disk is kept busy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_TOPIC_ID = bytes(16)
 NAMED_MAX = 5
 
 Opening = Callable[[], Log | None]
-"""Opens one log; None: the log in the folder must not be opened. Blocks."""
+"""Opens one log; returns None if the log must not be opened. Blocks."""
 
 OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, LastShutdown, int], Log]
 
@@ -79,7 +79,7 @@ class PartitionOpening:
 
         Args:
             key: the partition.
-            topic_id: the id of its topic; None: the one in its folder.
+            topic_id: the id of its topic; None to use the id in its folder.
             config: the topic's settings.
             last_shutdown: how the last run ended.
             has_folder: whether its folder exists; otherwise it is created.
@@ -99,7 +99,7 @@ class PartitionOpening:
             return None
 
     def check(self) -> None:
-        """Check the result, after all partitions were opened.
+        """Check that every partition was opened; call it after the last one.
 
         Raises:
             MissingRecordsError: some were not opened, because records are missing.
@@ -154,7 +154,7 @@ class PartitionOpening:
     def _set_aside(
         self, key: PartitionKey, directory: Directory, found_id: bytes, last_shutdown: LastShutdown
     ) -> None:
-        """Rename a folder of another topic: it may be all that is left of that topic."""
+        """Rename the folder of another topic, since it may be all that is left of that topic."""
         name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._rng)
         logger.warning(
             "%s: its folder belongs to another topic of this name, with id %s; %s",
@@ -190,7 +190,7 @@ class PartitionOpening:
         else:
             logger.warning(
                 "%s: there is no folder %s: it was removed, or never created; no record is known to"
-                " have been on the disk",
+                " have been on disk",
                 name,
                 name,
             )
@@ -223,7 +223,7 @@ def move_removed(
 
 
 def _begin(last_shutdown: LastShutdown, offset: int) -> LastShutdown:
-    """The same for a log that starts, empty, at an offset."""
+    """Return ``last_shutdown`` as it is for an empty log that starts at ``offset``."""
     return LastShutdown(
         was_clean=last_shutdown.was_clean,
         recovery_point=offset,
@@ -234,7 +234,7 @@ def _begin(last_shutdown: LastShutdown, offset: int) -> LastShutdown:
 
 
 def _read_id(directory: Directory) -> tuple[bytes, str | None]:
-    """The topic id in a partition's folder, and what is wrong with its file, if anything."""
+    """Return the topic id in a partition's folder, and what is wrong with its file, if anything."""
     try:
         return decode_partition_metadata(directory.read(PARTITION_FILE)), None
     except FileNotFoundError:
@@ -263,7 +263,7 @@ async def open_in_threads(
         prepare: called in the thread before them; must not fail.
 
     Raises:
-        OSError: the first one that a function raised; no other function is started.
+        OSError: the first error that a function raised; no further function is started.
 
     Cancellation: returns when the functions that have started have ended.
     """

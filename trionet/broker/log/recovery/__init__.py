@@ -1,1 +1,1 @@
-"""Opening a log after a clean or an unclean stop (LogLoader), and what is missing of it."""
+"""Opens logs after clean and unclean shutdowns (LogLoader), and detects missing records."""

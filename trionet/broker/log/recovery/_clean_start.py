@@ -1,7 +1,7 @@
 """Opens the newest segment after a clean shutdown, without scanning it.
 
 An index is derived data. One that does not match its log file is rebuilt from the batch headers
-when it is first needed; the log file itself is left alone, since it was on the disk before the last
+when it is first needed; the log file itself is left alone, since it was on disk before the last
 shutdown.
 """
 
@@ -15,14 +15,14 @@ from ..segments._segment import Segment
 
 
 def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool) -> bool:
-    """Find the end of the newest segment after a clean shutdown. False: it has to be scanned.
+    """Find the end of the newest segment after a clean shutdown; False if it must be scanned.
 
     Reads its indexes, and the log file from the last index entry on. Blocks.
 
     Args:
         segment: the segment, whose end offset is not known yet.
         end_offset_max: the greatest possible end offset.
-        gaps_allowed: compaction may have removed offsets.
+        gaps_allowed: whether compaction may have removed offsets.
     """
     if not segment.size:
         # A log that was never written to has no index files.
@@ -42,7 +42,7 @@ def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool)
 
 
 def _find_end(segment: Segment, index: OffsetIndex, gaps_allowed: bool) -> bool:
-    """Follow the batches from the last index entry to the end of the file. False: damaged."""
+    """Follow the batches from the last index entry to the file's end; False if damaged."""
     base_offset = segment.base_offset
     entry, position = index.last()
     # An index entry holds the last offset of its batch, not the first.

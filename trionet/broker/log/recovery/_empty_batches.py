@@ -21,7 +21,7 @@ def fill_gap(
 ) -> list[Segment]:
     """Create segments of empty batches: one, unless it cannot hold all the offsets. Blocks.
 
-    Their bytes are on the disk when this returns; their names are not.
+    Their bytes are on disk when this returns; their names are not.
 
     Args:
         directory: the partition's folder. A segment that starts at ``first_offset`` is replaced.
@@ -71,7 +71,7 @@ def empty_batch(base_offset: int, count: int, leader_epoch: int) -> bytes:
 
 
 def truncate_segment(segment: Segment, end_offset: int, position: int) -> None:
-    """Cut off what follows the last whole batch of a segment. Blocks.
+    """Truncate a segment after its last whole batch. Blocks.
 
     Raises:
         OSError: the file cannot be truncated.

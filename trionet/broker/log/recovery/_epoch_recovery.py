@@ -1,6 +1,6 @@
 """Recovers the leader epochs of a log: from their file, or from the batch headers.
 
-An epoch is on the disk before its records count as durable. An epoch whose records a crash may have
+An epoch is on disk before its records count as durable. An epoch whose records a crash may have
 lost is never used again, because a consumer may remember it.
 """
 
@@ -21,7 +21,7 @@ logger = logging.getLogger("trionet.broker.log")
 def stored_epochs(
     directory: Directory, name: str, *, is_expected: bool = False
 ) -> LeaderEpochs | None:
-    """The epochs in the file; None if it is missing or damaged. Blocks."""
+    """Read the epochs from their file; None if it is missing or damaged. Blocks."""
     try:
         return decode_epochs(directory.read(LEADER_EPOCH_FILE))
     except FileNotFoundError:
@@ -34,9 +34,9 @@ def stored_epochs(
 
 
 def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
-    """The epochs in the headers of all batches. Blocks.
+    """Rebuild the epochs from the headers of all batches. Blocks.
 
-    After a batch that cannot be read, it continues with the next segment.
+    After a batch that cannot be read, continues with the next segment.
     """
     epochs = LeaderEpochs()
     for segment in segments:

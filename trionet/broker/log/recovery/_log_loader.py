@@ -5,10 +5,10 @@ zeros, and a log that skipped offsets or gave an offset to two records would cor
 The choices:
 
 * After a clean shutdown everything is trusted, and only the ends of the newest files are read.
-* After an unclean one, every segment from the recovery point on is scanned batch by batch. Only a
-  finished fsync advances that point, so that what is below it is on the disk. The first bad batch
-  ends the log: it and everything after it are cut off, because no offset may be skipped.
-* What is below the recovery point and not there was removed by something else. It is reported; its
+* After an unclean shutdown, every segment from the recovery point on is scanned batch by batch.
+  Only a finished fsync advances that point, so that everything below it is on disk. The first bad
+  batch ends the log: it and everything after it are cut off, because no offset may be skipped.
+* Records missing below the recovery point were removed by something else. They are reported; their
   offsets are filled with empty batches, so that no record ever gets them again, and the records
   after them stay (see :mod:`._missing_records` and :mod:`._empty_batches`). Kafka truncates there,
   or does not notice; that was refused, because it deletes records that were acknowledged and are
@@ -54,7 +54,7 @@ class LastShutdown:
     recovery_point: int = 0
     start_offset: int = 0
     extent: Extent | None = None
-    """What had been on the disk; None: only the recovery point is known."""
+    """The part of the log that had been on disk; None if only the recovery point is known."""
     loss_allowed: bool = True
     """Whether the log may be opened with missing records."""
 
@@ -69,7 +69,7 @@ class LoadedLog:
     producers: dict[int, ProducerEntry]
     epochs: LeaderEpochs
     is_as_closed: bool
-    """The files are as a clean shutdown leaves them."""
+    """Whether the files are as a clean shutdown leaves them."""
 
 
 def load(
@@ -92,7 +92,7 @@ def load(
 
 
 def _had_epoch_file(last_shutdown: LastShutdown) -> bool:
-    """Whether there had been a file of leader epochs: an empty log in epoch 0 has none."""
+    """Whether a file of leader epochs had existed; an empty log in epoch 0 has none."""
     extent = last_shutdown.extent
     return extent is not None and bool(
         extent.leader_epoch or (last_shutdown.was_clean and extent.size > 0)
@@ -166,7 +166,7 @@ class _LogLoader:
         """Remove the segments below the start offset, and return the others.
 
         A power failure may have restored segments that were being removed, without the bytes that
-        were not on the disk yet; so they must not be read.
+        were not on disk yet; so they must not be read.
         """
         start_offset = self._last_shutdown.start_offset
         removed = [each for each in segments[:-1] if each.end_offset <= start_offset]
@@ -266,7 +266,7 @@ class _LogLoader:
         """Remove all segments of a log that ends before its start: all its records are deleted."""
         last_shutdown, end_offset = self._last_shutdown, segments[-1].end_offset
         logger.warning(
-            "%s: the log ends at %d, before its start offset %d; it starts again there",
+            "%s: the log ends at %d, before its start offset %d; restarting it at the latter",
             self._name,
             end_offset,
             last_shutdown.start_offset,
@@ -286,7 +286,7 @@ class _LogLoader:
     def _start_empty(self) -> tuple[list[Segment], LeaderEpochs]:
         """Create an empty log that starts where the previous one ended."""
         last_shutdown, epochs = self._last_shutdown, self._epochs or LeaderEpochs()
-        self._note_all_missing("the folder has no segment")
+        self._note_all_missing("the folder contains no segments")
         start_offset = max(last_shutdown.start_offset, last_shutdown.recovery_point)
         segments = [Segment.create(self._directory, start_offset, self._now_ms)]
         epoch = last_shutdown.extent.leader_epoch if last_shutdown.extent is not None else 0

@@ -1,4 +1,4 @@
-"""Finds and reports records that had been on the disk and are missing.
+"""Finds and reports records that had been on disk and are missing.
 
 The problem: a segment that was removed, or a file that lost its end, below the recovery point.
 Kafka does not notice; the broker would go on with wrong offsets or without the records.
@@ -25,11 +25,11 @@ logger = logging.getLogger("trionet.broker.log")
 
 
 class MissingRecordsError(TrionetError):
-    """Records that had been on the disk are missing, and the settings do not allow that."""
+    """Records that had been on disk are missing, and the settings do not allow that."""
 
 
 class Gap(NamedTuple):
-    """Offsets between two segments that neither contains."""
+    """A range of offsets between two segments that neither of them contains."""
 
     before: Segment
     first_offset: int
@@ -39,15 +39,15 @@ class Gap(NamedTuple):
 
 
 class MissingRecords:
-    """Counts and logs what is missing from one log.
+    """Counts and logs the records that are missing from one log.
 
     Args:
         name: the name of the partition, for messages.
-        extent: what had been on the disk; None: unknown.
+        extent: the part of the log that had been on disk; None if unknown.
         allowed: whether the log may be opened with missing records.
 
     Attributes:
-        extent: as given.
+        extent: as passed in.
         count: the number of missing records.
         filled: the bytes of the empty batches that have taken their offsets.
     """
@@ -69,7 +69,7 @@ class MissingRecords:
         Args:
             first_offset: the first missing offset.
             end_offset: the offset after the last missing one.
-            size: their bytes; None if unknown.
+            size: the size of the records in bytes; None if unknown.
             where: the file, and the evidence.
             then: the consequence, if the log may be opened.
         """
@@ -91,7 +91,7 @@ class MissingRecords:
         """Report records before the ``first`` segment that a power failure may have lost."""
         logger.warning(
             "%s: %d records are missing, offsets %d to %d: the first segment is %s; they were not"
-            " known to be on the disk",
+            " known to be on disk",
             self._name,
             first.base_offset - first_offset,
             first_offset,
@@ -106,7 +106,7 @@ class MissingRecords:
             logger.error("%s: %d bytes are missing: %s", self._name, size, where)
 
     def note_cut(self, segment: Segment, size: int, damage: str) -> None:
-        """Remember that the valid batches of a segment of ``size`` bytes end at some damage."""
+        """Record that the valid batches of a segment of ``size`` bytes end at some damage."""
         self._cuts[segment.base_offset] = size - segment.size, damage
 
     def note_end(self, found: list[Segment], end_offset: int, then: str) -> None:
@@ -134,10 +134,10 @@ class MissingRecords:
             raise MissingRecordsError(f"{self.count} records of {self._name} are missing")
 
     def _bytes_lacking(self, found: int) -> int | None:
-        """How many bytes that had been on the disk are neither found nor reported; None: unknown.
+        """Return how many bytes that had been on disk are neither found nor reported, if known.
 
         Args:
-            found: the bytes that were found.
+            found: the number of bytes that were found.
         """
         if self.extent is None:
             return None
@@ -147,16 +147,16 @@ class MissingRecords:
 def find_gaps(
     segments: list[Segment], trusted_up_to: int, losses: MissingRecords, *, may_have_gaps: bool
 ) -> list[Gap]:
-    """Find and report what is missing at the start of a log and between its segments. Blocks.
+    """Find and report records missing at the start of a log and between its segments. Blocks.
 
-    If nothing is missing, this adds up known sizes. If these differ from the extent, or there is
-    none, it reads the end of each segment. Changes nothing.
+    If nothing is missing, this only adds up known sizes. If these differ from the extent, or there
+    is none, it reads the end of each segment. Changes nothing.
 
     Args:
         segments: all segments, ascending.
         trusted_up_to: segments that start after this offset are scanned anyway.
         losses: collects the losses.
-        may_have_gaps: compaction may have left gaps.
+        may_have_gaps: whether compaction may have left gaps.
 
     Returns:
         The gaps that have to be filled.
@@ -170,7 +170,7 @@ def find_gaps(
     first = segments[0]
     is_late = first.base_offset > extent.start_offset
     if is_late and extent.start_offset >= extent.end_offset:
-        # Everything that is known to have been on the disk was deleted.
+        # Everything that is known to have been on disk was deleted.
         losses.note_never_durable(extent.start_offset, first)
         return []
     # The segment that contains the recovery point is checked later; one that ends there, here.
@@ -219,7 +219,7 @@ def _gaps(segments: list[Segment], trusted_up_to: int) -> list[Gap]:
 
 
 def read_end(segment: Segment) -> tuple[int, int] | None:
-    """The offset and the position after the last whole batch; None: the batches are damaged.
+    """Return the offset and position after the last whole batch; None if a batch is damaged.
 
     Reads the headers from the last index entry on. Blocks.
     """

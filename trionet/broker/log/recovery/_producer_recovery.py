@@ -23,15 +23,15 @@ def producers_at(
     *,
     may_have_none: bool = False,
 ) -> dict[int, ProducerEntry]:
-    """The producers of the log when it ended at ``offset``. Blocks.
+    """Return the producers of the log as of the time when it ended at ``offset``. Blocks.
 
     Args:
         directory: the partition's folder; damaged snapshots in it are removed.
         snapshots: the offsets of its snapshots, ascending.
         segments: the segments below ``offset``, in order.
-        offset: the end.
-        may_have_none: a folder without snapshots never had idempotent producers (it was written by
-            Kafka before 0.11), and need not be read through.
+        offset: the end offset.
+        may_have_none: whether a folder without snapshots never had idempotent producers (Kafka
+            before 0.11 wrote it), so that it need not be read.
     """
     offsets = [each for each in snapshots if each <= offset]
     if not offsets and may_have_none:
@@ -67,7 +67,7 @@ def _replay(segment: Segment, start: int, end: int, producers: dict[int, Produce
 def remove_stray_snapshots(
     directory: Directory, snapshots: list[int], segments: list[Segment]
 ) -> None:
-    """Remove all snapshots but those at the start of a segment and the newest up to the end."""
+    """Remove all snapshots except those at a segment's start and the newest within the log."""
     bases = {segment.base_offset for segment in segments}
     end_offset = segments[-1].end_offset
     newest = max((each for each in snapshots if each <= end_offset), default=-1)

@@ -35,8 +35,8 @@ class RecoveryScan:
         directory: the partition's folder.
         name: the name of the partition, for messages.
         config: its settings.
-        recovery_point: everything below had been on the disk.
-        losses: collects what is missing below it.
+        recovery_point: the offset below which everything had been on disk.
+        losses: collects the records missing below that offset.
         now_ms: the current time.
     """
 
@@ -65,7 +65,7 @@ class RecoveryScan:
 
         Args:
             segments: all segments, at least one; those below the recovery point without gaps.
-            epochs: as they were stored; None: unknown.
+            epochs: the stored leader epochs; None if unknown.
 
         Returns:
             The remaining segments (at least one), the producers, and the leader epochs.
@@ -114,7 +114,7 @@ class RecoveryScan:
             size = segment.size
             damage = self._scan(segment)
             if damage is not None and segment.end_offset < self._recovery_point:
-                # The rest had been on the disk too: keep the newer segments.
+                # The rest had been on disk too: keep the newer segments.
                 self._losses.note_cut(segment, size, damage)
             elif damage is not None:
                 self._cut(segment, size, segments[number + 1 :], damage)
@@ -156,7 +156,7 @@ class RecoveryScan:
         rest: a failed append may have left them.
 
         Returns:
-            What is wrong after the valid batches; None if nothing is.
+            The damage after the valid batches; None if there is none.
         """
         producers = dict(self._producers)
         scan, implausible_at = self._scan_up_to(segment, segment.size)

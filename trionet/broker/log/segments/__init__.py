@@ -1,1 +1,1 @@
-"""One segment: its log file, its indexes, reading and scanning it."""
+"""The segments of a log: their files and indexes, and how they are read and scanned."""

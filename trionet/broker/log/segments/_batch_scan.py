@@ -17,22 +17,22 @@ _OFFSET_MAX = 2**63 - 2  # the offset after it has to be valid too
 
 
 def last_offset_max(base_offset: int) -> int:
-    """The greatest offset that a segment with this base offset can contain."""
+    """Return the greatest offset that a segment with this base offset can contain."""
     return min(base_offset + ENTRY_MAX, _OFFSET_MAX)
 
 
 class BatchScan:
     """The valid batches of a file, up to the first bad one.
 
-    Iterate it once. Afterwards :attr:`position` is the end of the valid part, and :attr:`damage`
-    says what is wrong there (None: nothing, the file ends there).
+    It can be iterated once. Afterwards :attr:`position` is the end of the valid part, and
+    :attr:`damage` says what is wrong there (None if the file ends there).
 
     Args:
         file: the log file.
         size: its length in bytes.
         base_offset: the segment's base offset.
-        gaps_allowed: compaction may have removed offsets. Otherwise a jump is damage, because the
-            CRC does not cover the base offset of a batch.
+        gaps_allowed: whether compaction may have removed offsets. Otherwise a jump is damage,
+            because the CRC does not cover the base offset of a batch.
     """
 
     def __init__(self, file: LogFile, size: int, base_offset: int, *, gaps_allowed: bool) -> None:
@@ -83,13 +83,13 @@ class BatchScan:
         if header.base_offset < expected or (
             header.base_offset > expected and not self._gaps_allowed
         ):
-            return f"offset {header.base_offset} instead of {expected}"
+            return f"offset {header.base_offset}, expected {expected}"
         if header.last_offset_delta < 0 or header.last_offset > self._last_offset_max:
             return f"a last offset delta of {header.last_offset_delta} is out of range"
         return None
 
     def _long_batch_is_whole(self, header: BatchHeader) -> bool:
-        """Compute the CRC of a batch that is longer than a chunk, chunk by chunk."""
+        """Verify the CRC of a batch that is longer than a chunk, chunk by chunk."""
         value = 0
         at, end = self.position + CRC_START, self.position + header.size
         while at < end:

@@ -1,7 +1,7 @@
-"""The two indexes of a segment: arrays in memory, Kafka's files on the disk.
+"""The two indexes of a segment: arrays in memory, Kafka's files on disk.
 
 Both are sparse and derived: they can be rebuilt from the log file at any time. In memory they are
-native arrays, which ``bisect`` searches without touching a file; on the disk, big-endian entries:
+native arrays, which ``bisect`` searches without touching a file; on disk, big-endian entries:
 
 * ``.index``: int32 offset relative to the segment's base offset, int32 position. The offset is the
   *last* one of the batch that starts at the position (Kafka: OffsetIndex).
@@ -38,7 +38,7 @@ _NO_TIMESTAMPS: Final = array("q")
 
 
 class OffsetIndex:
-    """Offset to position. Offsets are relative to the segment's base offset."""
+    """Maps offsets to positions. Offsets are relative to the segment's base offset."""
 
     __slots__ = ("_columns",)
 
@@ -53,7 +53,7 @@ class OffsetIndex:
         """Append the entry of the batch that ends with ``last_offset`` and starts at ``position``.
 
         Raises:
-            OverflowError: a number has more than 31 bits; nothing was appended.
+            OverflowError: a value has more than 31 bits; nothing was appended.
         """
         offsets, positions = self._columns
         if offsets is _NO_OFFSETS:
@@ -68,12 +68,12 @@ class OffsetIndex:
         self._columns = offsets[:count], positions[:count]
 
     def count_before(self, position: int) -> int:
-        """The number of entries before a position."""
+        """Return the number of entries before a position."""
         offsets, positions = self._columns
         return bisect_left(positions, position, 0, len(offsets))
 
     def floor(self, offset: int) -> tuple[int, int]:
-        """Where to start searching for ``offset``: no batch before this position contains it.
+        """Return the position to search for ``offset`` from: no earlier batch contains it.
 
         Returns:
             The last offset of the batch at the position, and the position; (-1, 0) if no entry is
@@ -84,13 +84,13 @@ class OffsetIndex:
         return (offsets[entry], positions[entry]) if entry >= 0 else (-1, 0)
 
     def last(self) -> tuple[int, int]:
-        """The last entry, (last offset, position); (-1, 0) without entries."""
+        """Return the last entry, (last offset, position); (-1, 0) without entries."""
         offsets, positions = self._columns
         count = len(offsets)
         return (offsets[count - 1], positions[count - 1]) if count else (-1, 0)
 
     def encode(self, start: int = 0) -> bytes:
-        """The file's bytes from entry number ``start`` on; none if there are fewer by now."""
+        """Encode the entries from number ``start`` on; empty if there are fewer by now."""
         offsets, positions = self._columns
         count = max(start, len(offsets))
         entries = array("i", bytes(OFFSET_ENTRY_SIZE * (count - start)))
@@ -113,7 +113,7 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """Timestamp to offset. Offsets are relative to the segment's base offset."""
+    """Maps timestamps to offsets. Offsets are relative to the segment's base offset."""
 
     __slots__ = ("_columns",)
 
@@ -128,7 +128,7 @@ class TimeIndex:
         """Append the greatest timestamp up to ``offset``, unless the last entry is as new.
 
         Raises:
-            OverflowError: a number has too many bits; nothing was appended.
+            OverflowError: a value has too many bits; nothing was appended.
         """
         timestamps, offsets = self._columns
         if timestamps is _NO_TIMESTAMPS:
@@ -144,24 +144,24 @@ class TimeIndex:
         self._columns = timestamps[:count], offsets[:count]
 
     def count_before(self, offset: int) -> int:
-        """The number of entries of records before an offset."""
+        """Return the number of entries of records before an offset."""
         timestamps, offsets = self._columns
         return bisect_left(offsets, offset, 0, len(timestamps))
 
     def floor(self, timestamp: int) -> int:
-        """Where to start searching for records of ``timestamp`` or later: none is before this."""
+        """Return the offset to search for ``timestamp`` or later from: no earlier record has it."""
         timestamps, offsets = self._columns
         entry = bisect_right(timestamps, timestamp) - 1
         return offsets[entry] if entry >= 0 else 0
 
     def last(self) -> tuple[int, int]:
-        """The last entry, (timestamp, relative offset); (-1, 0) without entries."""
+        """Return the last entry, (timestamp, relative offset); (-1, 0) without entries."""
         timestamps, offsets = self._columns
         count = len(timestamps)
         return (timestamps[count - 1], offsets[count - 1]) if count else (-1, 0)
 
     def encode(self, start: int = 0) -> bytes:
-        """The file's bytes from entry number ``start`` on; none if there are fewer by now."""
+        """Encode the entries from number ``start`` on; empty if there are fewer by now."""
         timestamps, offsets = self._columns
         count = max(start, len(timestamps))
         # Twelve-byte entries: both columns as 32-bit words, three per entry.
@@ -191,7 +191,7 @@ class TimeIndex:
 
 
 def _rises(values: array[int], first: int, end: int) -> bool:
-    """Whether the values rise strictly, from ``first`` or more to less than ``end``."""
+    """Whether the values increase strictly, and are at least ``first`` and below ``end``."""
     if not values:
         return True
     in_order = all(before < after for before, after in pairwise(values))

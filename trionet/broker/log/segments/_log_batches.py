@@ -33,12 +33,12 @@ class BatchPlace(NamedTuple):
 
 
 def file_name(base_offset: int, suffix: str) -> str:
-    """The name of a segment's file, such as ``00000000000000000042.log``."""
+    """Return the name of a segment's file, such as ``00000000000000000042.log``."""
     return f"{base_offset:020d}.{suffix}"
 
 
 def is_offset(stem: str) -> bool:
-    """Whether a file name without its suffix is an offset."""
+    """Whether a file name without its suffix is the base offset of a segment."""
     return stem.isascii() and stem.isdigit() and len(stem) <= 20 and int(stem) < 2**63
 
 
@@ -64,7 +64,7 @@ def has_batch_at(file: LogFile, position: int, last_offset: int) -> bool:
 def batches_from(
     file: LogFile, position: int, limit: int, base_offset: int
 ) -> Iterator[BatchPlace]:
-    """The batches from ``position``, where one starts, up to ``limit``. Reads headers only.
+    """Yield the batches from ``position``, where one starts, up to ``limit``. Reads only headers.
 
     Args:
         file: the log file.
@@ -73,7 +73,7 @@ def batches_from(
         base_offset: the base offset of the segment, for messages.
 
     Raises:
-        ApiError: CORRUPT_MESSAGE, the bytes found are not a batch.
+        ApiError: CORRUPT_MESSAGE if the bytes found are not a batch.
     """
     while position < limit:
         chunk = file.read_at(position, min(SCAN_BYTES, limit - position))

@@ -22,15 +22,15 @@ class LogConfig:
     """
 
     segment_bytes: int = 1073741824
-    """A segment that would grow beyond this size is followed by a new one."""
+    """Roll a segment that would exceed this size."""
     segment_ms: int = 604800000
-    """So is one whose first batch is older (``log.roll.ms``, ``log.roll.hours``)."""
+    """Roll a segment whose first batch is older (``log.roll.ms``, ``log.roll.hours``)."""
     segment_jitter_ms: int = 0
     """Up to this much is subtracted from ``segment_ms``, so that partitions do not roll at once."""
     segment_index_bytes: int = 10485760
-    """When an index file reaches this size, the segment is followed by a new one."""
+    """Roll a segment when one of its index files reaches this size."""
     index_interval_bytes: int = 4096
-    """An index entry is added after so many bytes of batches."""
+    """Add an index entry whenever this many bytes of batches have been appended."""
     max_message_bytes: int = 1048588
     """The size of the largest accepted batch, with its 12 bytes of offset and length."""
     message_timestamp_type: str = "CreateTime"
@@ -38,19 +38,19 @@ class LogConfig:
     message_timestamp_before_max_ms: int = _INT64_MAX
     """How far in the past a producer's timestamp may be (KIP-937)."""
     message_timestamp_after_max_ms: int = 3600000
-    """How far in the future it may be (KIP-937)."""
+    """How far in the future a producer's timestamp may be (KIP-937)."""
     flush_messages: int = _INT64_MAX
-    """Flush when so many records are not on the disk; with 1, every response waits for the disk."""
+    """Flush when this many records are not on disk; with 1, every response waits for the disk."""
     flush_ms: int = _INT64_MAX
-    """Flush when the oldest record that is not on the disk is this old."""
+    """Flush when the oldest record that is not on disk is this old."""
     retention_bytes: int = -1
     """Delete the oldest segments as long as the rest has at least this size; -1: no limit."""
     retention_ms: int = 604800000
-    """Delete segments whose newest record is older; -1: no limit."""
+    """Delete segments whose newest record is older than this; -1: no limit."""
     cleanup_policy: str = "delete"
     """``delete``, ``compact`` or both; without ``delete``, retention deletes nothing."""
     compression_type: str = "producer"
-    """The codec that batches are stored in; ``producer``: the one they arrive in."""
+    """The codec in which batches are stored; ``producer``: the codec in which they arrive."""
     compression_gzip_level: int = -1
     """The compression level if ``compression_type`` is ``gzip`` (KIP-390)."""
     compression_lz4_level: int = 9
@@ -64,10 +64,10 @@ class LogConfig:
 
     @classmethod
     def from_topic(cls, settings: Mapping[str, object], **broker: int) -> LogConfig:
-        """The log settings among the settings of a topic.
+        """Select the log settings from the settings of a topic.
 
         Args:
-            settings: values (numbers or their strings) by Kafka's topic key, such as
+            settings: values (numbers or their strings) by Kafka's topic keys, such as
                 ``segment.bytes``. Other keys are ignored.
             broker: fields that Kafka sets per broker: ``producer_id_expiration_ms``.
 
@@ -85,7 +85,7 @@ class LogConfig:
         return cls(**values)  # type: ignore[arg-type]  # each was made its field's type above
 
     def segment_age_ms_max(self, name: str) -> int:
-        """``segment.ms`` less a share of the jitter that is always the same for one name."""
+        """Return ``segment.ms`` less a part of the jitter that depends only on ``name``."""
         if not self.segment_jitter_ms:
             return self.segment_ms
         jitter_ms_max = min(self.segment_jitter_ms, self.segment_ms)
@@ -93,20 +93,20 @@ class LogConfig:
 
     @property
     def stamps_append_time(self) -> bool:
-        """Timestamps are set by the broker (``LogAppendTime``)."""
+        """Whether timestamps are set by the broker (``LogAppendTime``)."""
         return self.message_timestamp_type == "LogAppendTime"
 
     @property
     def recompresses(self) -> bool:
-        """Batches in another codec than the topic's are recompressed."""
+        """Whether batches in another codec than the topic's are recompressed."""
         return self.compression_type != "producer"
 
     @property
     def may_have_gaps(self) -> bool:
-        """Compaction may have removed records between neighbouring segments."""
+        """Whether compaction may have removed records between neighbouring segments."""
         return "compact" in self.cleanup_policy
 
     @property
     def removes_old_segments(self) -> bool:
-        """Retention and DeleteRecords apply."""
+        """Whether retention and DeleteRecords apply."""
         return "delete" in self.cleanup_policy

@@ -1,4 +1,4 @@
-"""Finds the file range that a fetch asks for, without copying bytes (Kafka: LocalLog.read).
+"""Finds the file range that a fetch requests, without copying bytes (Kafka: LocalLog.read).
 
 Thread-safe: each call works on the list of segments as it was at its start.
 """
@@ -30,7 +30,7 @@ class LogRead(NamedTuple):
     """Whole batches from the requested offset on, except that the last may be cut short; may be
     empty. Keeps the file readable as long as it is referenced."""
     first_offset: int
-    """The base offset of the first batch, at most the requested offset, which it is if empty."""
+    """The base offset of the first batch; the requested offset if the range is empty."""
     segment_base_offset: int
     """The segment of the range; ``records.offset`` is a position in it."""
 
@@ -47,18 +47,19 @@ def read_range(
     """Return the file range that starts with the batch of ``offset`` and ends before ``up_to``.
 
     Args:
-        segments: all of them, ascending.
+        segments: all segments of the log, ascending.
         offset: the first offset; within the log, or its end.
         max_bytes: the limit of the range's size.
         up_to: the first offset that must not be in the range.
-        min_one_message: return the first batch whole, even if it is larger than ``max_bytes``.
-        cached_only: return None instead of waiting for the disk.
+        min_one_message: whether to return the first batch whole, even if it is larger than
+            ``max_bytes``.
+        cached_only: whether to return None instead of waiting for the disk.
 
     Returns:
-        None only with ``cached_only``.
+        The range; None only with ``cached_only``.
 
     Raises:
-        ApiError: OFFSET_OUT_OF_RANGE, the segment was removed meanwhile; CORRUPT_MESSAGE.
+        ApiError: OFFSET_OUT_OF_RANGE if the segment was removed meanwhile; CORRUPT_MESSAGE.
     """
     number = bisect_right(segments, offset, key=_base_offset) - 1
     try:

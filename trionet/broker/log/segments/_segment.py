@@ -18,11 +18,11 @@ must leave no trace, and index files may be damaged. The choices:
 * An append first remembers what it is going to change, so that it can be undone by assignments
   alone. Bytes that a failed write left behind are cut off, at once or before the next write.
 * An index is derived data. If an entry does not name a batch with its offset, both indexes are
-  rebuilt from the batch headers. The log file itself is left alone: it was on the disk before the
+  rebuilt from the batch headers. The log file itself is left alone: it was on disk before the
   last shutdown, and cutting it would delete records because of a bad index.
 
-Think again if Python loses the GIL: "one assignment is atomic, and assignments are seen in order"
-carries this file.
+Think again if Python loses the GIL: this module relies on assignments being atomic and seen in
+order.
 """
 
 # Compiled by mypyc.
@@ -49,13 +49,13 @@ class Segment:
 
     Args:
         directory: the partition's folder.
-        base_offset: the smallest offset it can hold, which is also its name.
-        created_ms: when it was created, or opened if that is unknown.
+        base_offset: the smallest offset that the segment can hold, which also names its files.
+        created_ms: when the segment was created, or opened if that is unknown.
 
     Attributes:
-        indexes: what is known of its batches, in memory and in the index files.
+        indexes: the indexes of its batches, in memory and in the index files.
         end_offset: the offset after its last record.
-        size: how many bytes of the file are batches.
+        size: the number of bytes of the file that are batches.
         size_before: the size before the last append.
     """
 
@@ -99,7 +99,7 @@ class Segment:
 
     @classmethod
     def old(cls, directory: Directory, base_offset: int, end_offset: int, now_ms: int) -> Segment:
-        """A segment of an earlier run. Its index files are read when they are first needed."""
+        """Return a segment of an earlier run. Its index files are read when first needed."""
         segment = cls(directory, base_offset, now_ms)
         segment.end_offset = end_offset
         segment.size = directory.size(segment.name("log"))
@@ -108,7 +108,7 @@ class Segment:
         return segment
 
     def name(self, suffix: str) -> str:
-        """The name of one of the segment's files."""
+        """Return the name of one of the segment's files."""
         return file_name(self.base_offset, suffix)
 
     @property
@@ -121,7 +121,7 @@ class Segment:
 
     @property
     def is_loaded(self) -> bool:
-        """The file is open and the offset index in memory, so that a lookup opens no file."""
+        """Whether the file is open and the offset index in memory, so that lookups open no file."""
         return self._file is not None and self.indexes.offsets is not None
 
     def close_file(self) -> None:
@@ -137,7 +137,7 @@ class Segment:
     # Growing
 
     def write(self, buffers: list[Buffer], size: int) -> None:
-        """Write bytes at the end of the file; add their batches to the indexes, and grow, next.
+        """Write bytes at the end of the file. Next, index their batches and call :meth:`grow`.
 
         Raises:
             OSError: not all bytes could be written; call :meth:`undo_append`.
@@ -179,7 +179,7 @@ class Segment:
         """Cut off the bytes that a failed write left behind.
 
         Raises:
-            OSError: they could not be cut off.
+            OSError: the bytes could not be cut off.
         """
         if self._is_torn:
             self.file.truncate(self.size)
@@ -261,7 +261,7 @@ class Segment:
 
     @property
     def time_index(self) -> TimeIndex:
-        """The time index; for an old segment read from its file each time (may wait for it)."""
+        """The time index, which an old segment reads from its file each time (may wait)."""
         index = self.indexes.times
         if index is None:
             index = self.indexes.read_times()
@@ -270,9 +270,9 @@ class Segment:
         return index
 
     def rebuild_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Rebuild the indexes from the batch headers, in memory and on the disk.
+        """Rebuild the indexes from the batch headers, in memory and on disk.
 
-        The log file is not truncated: it was on the disk before the last shutdown. Records after
+        The log file is not truncated: it was on disk before the last shutdown. Records after
         bytes that are not a batch cannot be read. Blocks; thread-safe.
 
         Raises:
@@ -286,12 +286,12 @@ class Segment:
         logger.warning("%r: rebuilt the indexes of %s", self.directory, self.name("log"))
         if damage is not None:
             logger.error(
-                "%r: the records after this position cannot be read: %s", self.directory, damage
+                "%r: the records after the damage cannot be read: %s", self.directory, damage
             )
         return rebuilt.offsets, time_index
 
     def _ends_as_indexed(self, index: OffsetIndex) -> bool:
-        """Whether the last entry of an old segment's index names a batch."""
+        """Whether the last entry of an old segment's index points to a batch."""
         entry, position = index.last()
         if position and not has_batch_at(self.file, position, self.base_offset + entry):
             return False
@@ -328,12 +328,12 @@ class Segment:
     # Looking up
 
     def locate(self, offset: int) -> BatchPlace | None:
-        """The first batch that ends at or after ``offset``; None if this segment has none.
+        """Return the first batch that ends at or after ``offset``; None if this segment has none.
 
         Thread-safe; may wait for the disk unless the batch is one of the newest.
 
         Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes found are not a batch.
+            ApiError: CORRUPT_MESSAGE if the bytes found are not a batch.
         """
         place = self.indexes.find_recent(offset)
         if place is not None:
@@ -360,12 +360,12 @@ class Segment:
         return None
 
     def places_from(self, offset: int) -> Iterator[BatchPlace]:
-        """The batches from the one that contains ``offset``, or a little before it, to the end.
+        """Yield the batches from the one that contains ``offset``, or a little before it, on.
 
         Thread-safe; may wait for the disk.
 
         Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes found are not a batch.
+            ApiError: CORRUPT_MESSAGE if the bytes found are not a batch.
         """
         entry, position = self.index.floor(offset - self.base_offset)
         if position and not has_batch_at(self.file, position, self.base_offset + entry):
@@ -373,12 +373,12 @@ class Segment:
         return self.places(position)
 
     def places(self, position: int) -> Iterator[BatchPlace]:
-        """The batches from ``position``, where one starts, to the end. Reads headers only.
+        """Yield the batches from ``position``, where one starts, to the end. Reads only headers.
 
         Thread-safe; may wait for the disk.
 
         Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes found are not a batch.
+            ApiError: CORRUPT_MESSAGE if the bytes found are not a batch.
         """
         return batches_from(self.file, position, self.size, self.base_offset)
 

@@ -1,4 +1,4 @@
-"""What a segment knows of its batches: both indexes, their files, and the newest batches.
+"""The two indexes of a segment, their files, and the places of its newest batches.
 
 The loop adds batches while threads look them up, without a lock; see :mod:`._segment`. Index
 entries are complete before they count (:mod:`._index`), and a counter says when entries were
@@ -40,7 +40,7 @@ class RebuiltIndexes(NamedTuple):
     next_offset: int
     """The offset after the last good batch."""
     damage: Exception | None
-    """What is wrong after it."""
+    """What is wrong after the last good batch, if anything."""
 
 
 class SegmentIndexes:
@@ -51,12 +51,12 @@ class SegmentIndexes:
         base_offset: the base offset of the segment.
 
     Attributes:
-        offsets: the offset index; None: it is not in memory.
+        offsets: the offset index; None if it is not in memory.
         times: the time index; only an active segment keeps it in memory.
         first_timestamp: the greatest timestamp of the first batch; -1: unknown.
         max_timestamp: the greatest timestamp; -1 without records.
-        max_timestamp_offset: the last offset of the batch that has it.
-        is_newest_known: whether the two before are known.
+        max_timestamp_offset: the last offset of the batch with the greatest timestamp.
+        is_newest_known: whether ``max_timestamp`` and its offset are known.
     """
 
     __slots__ = (
@@ -126,7 +126,7 @@ class SegmentIndexes:
         """Add a written batch.
 
         Args:
-            place: where it is.
+            place: the position of the batch.
             max_timestamp: the greatest timestamp of its records.
             interval: ``index.interval.bytes``.
         """
@@ -180,7 +180,7 @@ class SegmentIndexes:
     # Looking up
 
     def find_recent(self, offset: int) -> BatchPlace | None:
-        """The place of the batch that contains an offset, if it is one of the newest."""
+        """Return the place of the batch that contains an offset, if it is one of the newest."""
         recent = self._recent
         found = bisect_right(recent, offset, key=_base_offset) - 1
         if 0 <= found < len(recent):
@@ -202,7 +202,7 @@ class SegmentIndexes:
 
     @property
     def has_unsaved(self) -> bool:
-        """The files lack entries, or hold entries that were removed."""
+        """Whether the files lack entries, or hold entries that were removed."""
         offsets, times = self.offsets, self.times
         return (
             (offsets is not None and len(offsets) > self._offsets_saved)
@@ -239,7 +239,7 @@ class SegmentIndexes:
                 continue
 
     def drop(self) -> None:
-        """Start anew: drop the indexes, in memory and on the disk."""
+        """Drop the indexes, in memory and on disk, to start over."""
         self._remove_files()
         self.start()
 
@@ -249,26 +249,26 @@ class SegmentIndexes:
         self._recent = []
 
     def read_offsets(self, log_size: int) -> OffsetIndex | None:
-        """Read the offset index from its file; None: it is missing, or not one of the log file."""
+        """Read the offset index from its file; None if missing or implausible."""
         try:
             return OffsetIndex.decode(self._directory.read(self._name("index")), log_size)
         except FileNotFoundError:
             return None
 
     def read_times(self) -> TimeIndex | None:
-        """Read the time index from its file; None: it is missing, or not a time index."""
+        """Read the time index from its file; None if it is missing or not a time index."""
         try:
             return TimeIndex.decode(self._directory.read(self._name("timeindex")))
         except FileNotFoundError:
             return None
 
     def keep(self, offsets: OffsetIndex) -> None:
-        """Keep the offset index of an old segment in memory, as its file has it."""
+        """Keep the offset index of an old segment, as read from its file, in memory."""
         self._offsets_saved = len(offsets)
         self.offsets = offsets
 
     def load_newest(self) -> bool:
-        """Read the greatest timestamp from the end of the time index. False: it is implausible."""
+        """Read the greatest timestamp from the end of the time index; False if implausible."""
         # Two entries, because one proves nothing: zeros, which a crash can leave after the entries,
         # are a valid entry, but not a rising one.
         name = self._name("timeindex")
@@ -287,7 +287,7 @@ class SegmentIndexes:
         return True
 
     def replace(self, rebuilt: RebuiltIndexes) -> TimeIndex:
-        """Replace the indexes by rebuilt ones, in memory and on the disk; returns the time index.
+        """Replace the indexes with rebuilt ones, in memory and on disk; returns the time index.
 
         Blocks; thread-safe.
         """
@@ -323,7 +323,7 @@ def index_batches(
         file: the log file.
         batches: its batches.
         base_offset: the base offset of the segment.
-        end_offset: the end offset of the segment; a batch that reaches it is bad.
+        end_offset: the end offset of the segment; a batch that extends past it is bad.
     """
     offsets, times = OffsetIndex(), TimeIndex()
     next_offset = base_offset

@@ -48,7 +48,7 @@ class Segments:
 
     @property
     def active(self) -> Segment:
-        """The last segment, which appends go to."""
+        """The last segment, to which batches are appended."""
         return self.all[-1]
 
     @property
@@ -99,7 +99,7 @@ class Segments:
 
 
 def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[Segment]:
-    """The segments among the files of a folder, ascending. Removes leftovers of deletions."""
+    """Find the segments of a folder, ascending. Removes leftovers of deletions."""
     named: dict[str, set[int]] = {suffix: set() for suffix in _SEGMENT_SUFFIXES}
     for name in names:
         stem, _, suffix = name.partition(".")
@@ -135,11 +135,11 @@ def remove_segments(directory: Directory, segments: list[Segment]) -> None:
 def start_offset_due(
     segments: list[Segment], config: LogConfig, start_offset: int, limit: int, now_ms: int
 ) -> int | None:
-    """The log start offset that retention calls for now; None: no segment is to be deleted.
+    """Return the log start offset that retention requires now; None if it deletes no segment.
 
-    From the oldest on, segments are deleted by age (``retention.ms``), and as long as the rest has
-    at least ``retention.bytes``. Those below the log start offset are always deleted. The active
-    segment may be deleted too, and is replaced by a new one, unless it is empty.
+    From the oldest on, segments are deleted by age (``retention.ms``), and as long as the remaining
+    ones have at least ``retention.bytes``. Segments below the log start offset are always deleted.
+    The active segment may be deleted too, and is replaced by a new one, unless it is empty.
 
     Args:
         segments: all segments, ascending.
@@ -165,6 +165,6 @@ def start_offset_due(
 
 
 def _newest_ms(segment: Segment) -> int:
-    """The time that retention compares: the greatest timestamp, else the last write."""
+    """Return the time that retention compares: the greatest timestamp, else the last write."""
     newest, _ = segment.newest
     return newest if newest >= 0 else segment.modified_ms

@@ -26,12 +26,12 @@ class OffsetAndTimestamp(NamedTuple):
 def first_at_or_after(
     segments: list[Segment], timestamp: int, start_offset: int, up_to: int
 ) -> OffsetAndTimestamp | None:
-    """The first record in ``start_offset`` to ``up_to`` (exclusive) as new as ``timestamp``.
+    """Return the first record, from ``start_offset`` to before ``up_to``, as new as ``timestamp``.
 
-    That is the one with the lowest offset, whatever the order of the timestamps (KIP-79).
+    It is the record with the lowest offset, regardless of the order of timestamps (KIP-79).
 
     Raises:
-        ApiError: CORRUPT_MESSAGE.
+        ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
     """
     for segment in segments:
         if segment.newest[0] < timestamp:
@@ -52,10 +52,10 @@ def first_at_or_after(
 
 
 def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | None:
-    """The first record with the greatest timestamp (KIP-734); None without records.
+    """Return the first record with the greatest timestamp (KIP-734); None without records.
 
     Raises:
-        ApiError: CORRUPT_MESSAGE.
+        ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
     """
     best: OffsetAndTimestamp | None = None
     for segment in segments:
@@ -80,9 +80,9 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
 def beginnings_before(
     segments: list[Segment], start_offset: int, end_offset: int, timestamp: float, now_ms: int
 ) -> list[int]:
-    """The base offsets of the segments last written at ``timestamp`` or before, descending.
+    """Return the base offsets of the segments last written by ``timestamp``, descending.
 
-    This is what a timestamp means in ListOffsets version 0 (Kafka:
+    This is the meaning of a timestamp in ListOffsets version 0 (Kafka:
     UnifiedLog.legacyFetchOffsetsBefore). The log end offset counts as written now, and is included
     unless the last segment is empty.
 
@@ -102,7 +102,10 @@ def beginnings_before(
 
 
 def _newest_left(segment: Segment, start_offset: int) -> int:
-    """The last offset of the batch with the greatest timestamp from ``start_offset`` on, or -1."""
+    """Return the last offset of the batch with the greatest timestamp, or -1.
+
+    Only batches that end at or after ``start_offset`` count.
+    """
     offset, timestamp = -1, -1
     for place in segment.places_from(start_offset):
         if place.last_offset >= start_offset:
@@ -113,7 +116,7 @@ def _newest_left(segment: Segment, start_offset: int) -> int:
 
 
 def _times(segment: Segment, place: BatchPlace, header: BatchHeader) -> list[OffsetAndTimestamp]:
-    """The offset and timestamp of each record of a batch."""
+    """Return the offset and timestamp of each record of a batch."""
     data = segment.file.read_at(place.position, place.size)
     try:
         return [OffsetAndTimestamp(record[0], record[1]) for record in decode_batch(data)]

@@ -1,6 +1,6 @@
 """The start offset of each leader epoch of a log (Kafka: LeaderEpochFileCache, KIP-101).
 
-Within one leader epoch, nothing that was readable is lost. A consumer that returns asks where the
+Within one leader epoch, nothing that was readable is lost. A returning consumer asks where the
 epoch of its last record ends (KIP-320); an end before its position means that records it has read
 are not in the log any more. A single broker starts a new epoch after every unclean shutdown, since
 it cannot know what a power failure has lost.
@@ -44,13 +44,13 @@ class EpochEnd(NamedTuple):
 
 
 class LeaderEpochs:
-    """The epochs of one log, in rising order of epochs and of start offsets.
+    """The epochs of one log, in ascending order of epochs and of start offsets.
 
     Threads may look up epochs while the loop changes them: the list is replaced, never changed.
 
     Args:
-        starts: in rising order.
-        is_saved: the file has the same content.
+        starts: the epochs in ascending order.
+        is_saved: whether the file has the same content.
     """
 
     def __init__(self, starts: list[EpochStart] | None = None, is_saved: bool = False) -> None:
@@ -80,13 +80,13 @@ class LeaderEpochs:
         self.is_saved = False
 
     def at(self, offset: int) -> int:
-        """The epoch of the record at ``offset``; -1 if it is older than all known epochs."""
+        """Return the epoch of the record at ``offset``; -1 if older than all known epochs."""
         starts = self._starts
         found = bisect_right(starts, offset, key=_start_offset) - 1
         return starts[found].epoch if found >= 0 else UNDEFINED
 
     def end_of(self, epoch: int, log_end: int) -> EpochEnd:
-        """Where an epoch ends, for OffsetForLeaderEpoch.
+        """Return where an epoch ends, for OffsetForLeaderEpoch.
 
         Args:
             epoch: the epoch of a record that a client has.
@@ -108,7 +108,7 @@ class LeaderEpochs:
     def remove_below(self, start_offset: int) -> None:
         """Remove epochs below the log start offset; the one that contains it then starts there.
 
-        The file may keep it: it is cut again at the next start.
+        The file may still have the removed epochs; the next start removes them again.
         """
         starts = self._starts
         later = bisect_right(starts, start_offset, key=_start_offset)
@@ -142,7 +142,7 @@ def decode_epochs(data: bytes) -> LeaderEpochs:
     """Decode the file.
 
     Raises:
-        ValueError: it is malformed or incomplete.
+        ValueError: the data is malformed or incomplete.
     """
     lines = data.decode().splitlines()
     if len(lines) < 2 or lines[0] != "0" or lines[1] != str(len(lines) - 2):
@@ -154,10 +154,11 @@ def decode_epochs(data: bytes) -> LeaderEpochs:
             raise ValueError(f"invalid line {line!r}: expected epoch and offset")
         if int(epoch) > EPOCH_MAX or int(offset) > _OFFSET_MAX:
             raise ValueError(
-                f"invalid line {line[:60]!r}: epochs end at {EPOCH_MAX}, offsets at {_OFFSET_MAX}"
+                f"invalid line {line[:60]!r}: the maximum epoch is {EPOCH_MAX}, the maximum offset"
+                f" {_OFFSET_MAX}"
             )
         starts.append(EpochStart(int(epoch), int(offset)))
     for before, after in pairwise(starts):
         if before.epoch >= after.epoch or before.start_offset >= after.start_offset:
-            raise ValueError(f"{tuple(before)} and {tuple(after)} are not in rising order")
+            raise ValueError(f"{tuple(before)} and {tuple(after)} are not in ascending order")
     return LeaderEpochs(starts, is_saved=True)

@@ -62,20 +62,20 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
     """Decode a snapshot.
 
     Raises:
-        WireFormatError: it is truncated, has another version, or its CRC does not match.
+        WireFormatError: the snapshot is truncated, has another version, or its CRC does not match.
     """
     if len(data) < _HEAD.size + _COUNT.size:
         raise WireFormatError(f"a producer snapshot of {len(data)} bytes is too short")
     version, crc = _HEAD.unpack_from(data)
     if version != _VERSION:
-        raise WireFormatError(f"unsupported version {version} of a producer snapshot")
+        raise WireFormatError(f"unsupported producer snapshot version {version}")
     body = memoryview(data)[_HEAD.size :]
     if crc32c(body) != crc:
         raise WireFormatError("the CRC of the producer snapshot does not match its content")
     (count,) = _COUNT.unpack_from(body)
     if _COUNT.size + count * _ENTRY.size != len(body):
         raise WireFormatError(
-            f"a producer snapshot of {count} entries does not have {len(body)} bytes"
+            f"{count} entries of a producer snapshot cannot have {len(body)} bytes"
         )
     entries: dict[int, ProducerEntry] = {}
     for fields in _ENTRY.iter_unpack(body[_COUNT.size :]):
@@ -89,20 +89,20 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
 
 
 def snapshot_offsets(directory: Directory) -> list[int]:
-    """The offsets of the producer snapshots in a folder, ascending."""
+    """Return the offsets of the producer snapshots in a folder, ascending."""
     return snapshots_among(directory.names())
 
 
 def snapshots_among(names: Iterable[str]) -> list[int]:
-    """The offsets of the producer snapshots among some file names, ascending."""
+    """Return the offsets of the producer snapshots among some file names, ascending."""
     stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
     return sorted(int(stem) for stem in stems if is_offset(stem))
 
 
 def write_snapshot(directory: Directory, offset: int, producers: dict[int, ProducerEntry]) -> None:
-    """Write the snapshot of ``offset``; durable when this returns. Blocks.
+    """Write the snapshot at ``offset``; durable when this returns. Blocks.
 
     Raises:
-        OSError: it could not be written; nothing was changed.
+        OSError: the file could not be written; nothing was changed.
     """
     directory.replace(file_name(offset, "snapshot"), encode_snapshot(producers))

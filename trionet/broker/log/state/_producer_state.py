@@ -5,7 +5,7 @@ batches are enough to recognise a batch that was sent again, and to reject one t
 five, because a producer has at most five requests in flight.
 
 Entries are immutable and replaced, never changed. So a copy of the map is a consistent snapshot,
-which a thread can write, and an append that fails on the disk has changed nothing.
+which a thread can write, and an append that fails on disk has changed nothing.
 """
 
 # Compiled by mypyc.
@@ -34,18 +34,18 @@ class StoredBatch(NamedTuple):
     last_sequence: int
     last_offset: int
     offset_delta: int
-    """The number of its records, minus one."""
+    """The number of records, minus one."""
     timestamp: int
-    """Its greatest timestamp."""
+    """The greatest timestamp of the records."""
 
     @property
     def first_sequence(self) -> int:
-        """The sequence number of its first record."""
+        """The sequence number of the first record."""
         return sequence_before(self.last_sequence, self.offset_delta)
 
     @property
     def first_offset(self) -> int:
-        """The offset of its first record."""
+        """The offset of the first record."""
         return self.last_offset - self.offset_delta
 
 
@@ -55,32 +55,32 @@ class ProducerEntry(NamedTuple):
     epoch: int
     batches: tuple[StoredBatch, ...]
     timestamp: int
-    """The greatest timestamp of its last batch; it expires some time after."""
+    """The greatest timestamp of the last batch, from which the expiry is counted."""
     coordinator_epoch: int = -1
-    """The epoch of the transaction coordinator that ended its last transaction; -1: none."""
+    """The epoch of the coordinator that ended the last transaction; -1 if there is none."""
     transaction_first_offset: int = NO_TRANSACTION
-    """The first offset of its open transaction; -1: none is open."""
+    """The first offset of the open transaction; -1 if none is open."""
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of its last record; -1 if no batch is known."""
+        """The sequence number of the producer's last record; -1 if no batch is known."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
 def sequence_after(sequence: int, count: int) -> int:
-    """The sequence number ``count`` steps later; 0 follows 2**31 - 1."""
+    """Return the sequence number ``count`` steps later; 0 follows 2**31 - 1."""
     return (sequence + count) & _SEQUENCE_MAX
 
 
 def sequence_before(sequence: int, count: int) -> int:
-    """The sequence number ``count`` steps earlier; 2**31 - 1 precedes 0."""
+    """Return the sequence number ``count`` steps earlier; 2**31 - 1 precedes 0."""
     return (sequence - count) & _SEQUENCE_MAX
 
 
 def find_duplicate(
     entry: ProducerEntry | None, epoch: int, base_sequence: int, last_sequence: int
 ) -> StoredBatch | None:
-    """The stored batch with the same epoch and sequence numbers, of which this is a duplicate."""
+    """Return the stored batch with the same epoch and sequence numbers, or None."""
     if entry is not None and entry.epoch == epoch:
         for batch in entry.batches:
             if batch.last_sequence == last_sequence and batch.first_sequence == base_sequence:
@@ -91,7 +91,7 @@ def find_duplicate(
 def check_next(
     entry: ProducerEntry | None, producer_id: int, epoch: int, base_sequence: int
 ) -> None:
-    """Check that a batch that is not a duplicate continues what is stored of its producer.
+    """Check that a batch, which is not a duplicate, follows the stored ones of its producer.
 
     A producer without an entry (never seen, expired, or all its records deleted) may start with any
     sequence number (KIP-360); a new epoch starts at 0.
@@ -122,7 +122,7 @@ def check_next(
 
 
 def with_batch(entry: ProducerEntry | None, epoch: int, batch: StoredBatch) -> ProducerEntry:
-    """The entry after ``batch`` was stored; a new epoch drops the batches of the old one."""
+    """Return the entry with ``batch`` added; a new epoch drops the batches of the old one."""
     if entry is None:
         return ProducerEntry(epoch, (batch,), batch.timestamp)
     kept = entry.batches[1 - BATCHES_KEPT :] if entry.epoch == epoch else ()
@@ -148,12 +148,12 @@ def accept(
     Args:
         entries: the stored entries; not changed.
         pending: the entries once the batches of this append are stored; a new batch updates it.
-        header: the header of the batch.
+        header: the batch header.
         base_offset: the offset that its first record would get.
-        timestamp: its greatest timestamp, as it would be stored.
+        timestamp: the greatest timestamp of the batch, as it would be stored.
 
     Returns:
-        The stored batch of which this one is a duplicate; None: it is new.
+        The stored batch of which this one is a duplicate; None if it is new.
 
     Raises:
         ApiError: as :func:`check_next`.
@@ -170,7 +170,7 @@ def accept(
 
 
 def replayed(entry: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
-    """The entry after a batch that was found in the log, which is not checked again."""
+    """Return the entry after a batch that was found in the log; the batch is not checked."""
     if header.is_control:
         # The end of a transaction. A marker of a newer epoch fences the old one (KIP-890).
         entry = entry or ProducerEntry(header.producer_epoch, (), header.max_timestamp)
@@ -191,7 +191,7 @@ def replayed(entry: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
 
 
 def expired(entries: Mapping[int, ProducerEntry], now_ms: int, expiration_ms: int) -> list[int]:
-    """The ids of the producers that have expired; never one with an open transaction."""
+    """Return the ids of the producers that have expired; never one with an open transaction."""
     newest_ms = now_ms - expiration_ms
     return [
         producer_id

@@ -43,18 +43,18 @@ class Appended(NamedTuple):
     """The timestamp of all records; -1 with CreateTime."""
     log_start_offset: int
     size: int
-    """The bytes written; 0 for a duplicate."""
+    """The number of bytes written; 0 for a duplicate."""
     is_duplicate: bool
-    """All batches had been stored before, and nothing was written."""
+    """Whether all batches had been stored before, so that nothing was written."""
 
 
 class Assigned(NamedTuple):
-    """A batch to be written."""
+    """A batch to be written, with its offsets."""
 
     header: BatchHeader
     """The header as the producer sent it."""
     at: int
-    """Its position in the records field."""
+    """The position of the batch in the records field."""
     size: int
     base_offset: int
     last_offset: int
@@ -67,14 +67,14 @@ class Assignment(NamedTuple):
     batches: list[Assigned]
     """The batches to be written, in order; empty if all are duplicates."""
     producers: dict[int, ProducerEntry]
-    """What is known of their producers once they are written."""
+    """The entries of their producers once the batches are written."""
     size: int
-    """The bytes to be written."""
+    """The number of bytes to be written."""
     first_offset: int
-    """Of the first batch, whether new or stored before."""
+    """The first offset of the first batch, whether new or stored before."""
     last_offset: int
     duplicate_timestamp: int
-    """The newest timestamp of the last repetition as it is stored; -1 without any."""
+    """The greatest timestamp of the last duplicate, as it is stored; -1 without duplicates."""
 
 
 def assign(
@@ -83,7 +83,7 @@ def assign(
     end_offset: int,
     append_time_ms: int,
 ) -> Assignment:
-    """Assign offsets to each batch, except to duplicates, which have theirs.
+    """Assign offsets to each batch, except to duplicates, which have offsets already.
 
     Args:
         headers: the headers of all batches of the field, in order.
@@ -93,7 +93,7 @@ def assign(
 
     Raises:
         ApiError: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, RECORD_LIST_TOO_LARGE (the
-            partition has not enough offsets left).
+            partition does not have enough offsets left).
     """
     batches: list[Assigned] = []
     pending: dict[int, ProducerEntry] = {}
@@ -130,7 +130,7 @@ def assign(
 def buffers_to_write(
     records: memoryview, batches: list[Assigned], leader_epoch: int, append_time_ms: int
 ) -> list[Buffer]:
-    """The buffers to write: for each batch, a new header and the rest of the batch.
+    """Return the buffers to write: for each batch, a new header and the rest of the batch.
 
     Args:
         records: the records field with the batches.

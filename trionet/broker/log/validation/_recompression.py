@@ -47,7 +47,7 @@ _USUAL_RATIO: Final = 8
 
 
 def must_recompress(records: Buffer, config: LogConfig) -> bool:
-    """Whether a batch has another codec than the topic, whose codec is not ``producer``.
+    """Whether a batch must be recompressed, because its codec is not the topic's.
 
     Anything but batches of format 2 is left to the log, which rejects it.
     """
@@ -75,10 +75,10 @@ async def recompress(
         now_ms: the current time.
 
     Raises:
-        ApiError: as the log raises for such batches, or INVALID_RECORD: the records cannot be
-            decompressed, or to more than 128 MB.
+        ApiError: as the log raises for such batches, or INVALID_RECORD if the records cannot be
+            decompressed, or exceed 128 MB when decompressed.
 
-    Cancellation: work in a thread is waited for and returned.
+    Cancellation: work that runs in a thread is completed, and its result returned.
     """
     headers = check_batches(records, config, now_ms)
     await trio.lowlevel.checkpoint()

@@ -1,8 +1,8 @@
 """Validates what a producer sends, per batch and never per record (Kafka: LogValidator).
 
-Pure. Nothing is decompressed, and records are not decoded: the header has their count, greatest
-timestamp and producer, and the CRC proves that they arrived unchanged. A count that the length of
-the batch cannot hold is rejected, because each record would use up an offset.
+Pure. Nothing is decompressed, and records are not decoded: the header contains their count,
+greatest timestamp and producer, and the CRC proves that they arrived unchanged. A count that the
+length of the batch cannot hold is rejected, because each record would use up an offset.
 """
 
 # Compiled by mypyc.
@@ -54,7 +54,7 @@ def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[Batch
         now_ms: the current time, for the limits of timestamps.
 
     Raises:
-        ApiError: a batch must not be stored; with the error code that Kafka returns.
+        ApiError: a batch is not acceptable; with the error code that Kafka returns.
     """
     total = len(records)
     if not total:
@@ -83,7 +83,7 @@ def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[Batch
 
 
 def records_max(header: BatchHeader) -> int:
-    """The maximum number of records in a batch of this length and codec."""
+    """Return the maximum number of records in a batch of this length and codec."""
     body = header.length - _BODY_AT
     return (
         body * DECOMPRESSION_RATIO_MAX.get(header.attributes & _CODEC_MASK, 1) // RECORD_BYTES_MIN
@@ -107,7 +107,7 @@ def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) 
     size = header.length + PREFIX_SIZE
     if size > total - position:
         raise ApiError(
-            CORRUPT_MESSAGE, f"a batch claims {size} bytes, but only {total - position} are there"
+            CORRUPT_MESSAGE, f"a batch claims {size} bytes, but only {total - position} are present"
         )
     if size > config.max_message_bytes:
         raise ApiError(
