@@ -137,7 +137,7 @@ _THROTTLED = ("follower.replication.throttled.replicas", "leader.replication.thr
 
 
 def broker_value(broker: BrokerConfig, row: TopicKey) -> Value:
-    """Return a topic key's default: the value of the first synonym that is set, in the key's unit."""
+    """Return a topic key's default: the value of the first synonym set, in the key's unit."""
     for key, factor in row.synonyms:
         value = broker[key]
         if value is None:
