@@ -2,8 +2,8 @@
 
 All of them derive from :class:`TrionetError`. Invalid arguments raise ``ValueError`` or
 ``TypeError``, and cancellation is never converted to any of these. Errors about an expired timeout
-derive from ``TimeoutError`` as well. The docstring of a class names the similar errors that must not
-be confused with it.
+derive from ``TimeoutError`` as well. Each docstring names the similar errors that must not be
+confused with the class.
 """
 
 from __future__ import annotations

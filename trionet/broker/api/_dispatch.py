@@ -130,7 +130,7 @@ class Apis:
 
     Attributes:
         advertised: the ApiVersions handler, with the served version ranges.
-        long_calls: as passed in.
+        long_calls: the long calls of the node.
         counts: the requests and errors of each API and version.
         interceptor: called for every decoded call in place of its API, for tests; usually None.
     """

@@ -15,10 +15,10 @@ SyncGroup. The group takes them from there, stores them, and distributes to each
 The problem: a dozen kinds of calls and timeouts can meet in any order, a call may wait for members
 that never come, and the new generation must be stored before its members act on it. The choices:
 
-* Decide synchronously, act afterwards. A call that has to wait leaves its ``reply`` with its
+* Decide synchronously, act afterwards. A call that must wait leaves its ``reply`` with its
   member; whatever completes it later puts ``(reply, result)`` into :attr:`Group.outbox`, which the
   coordinator empties. So every transition is one uninterrupted piece of code, and the tests run the
-  machine without a loop. Waiting tasks were refused: each of them could be cancelled in the middle
+  machine without a loop. Waiting tasks were rejected: each of them could be cancelled in the middle
   of a transition.
 * Assignments are *proposed* until they are stored; only then is the group STABLE and are syncs
   completed. :meth:`Group.begin_storing` remembers which proposal is being stored, so that a

@@ -5,8 +5,8 @@ database, sometimes for minutes, and must neither hold a handler nor lose a resp
 
 The choice: :class:`Group` is a pure state machine, and every call changes it at once. Afterwards
 :meth:`GroupCoordinator._settle` acts on what the group has decided: it sends the responses in its
-outbox, queues what has to be stored, and schedules its next timeout. Nothing here waits. A task per
-group was refused: its inbox would be another place where calls wait, and idle groups would cost
+outbox, queues what must be stored, and schedules its next timeout. Nothing here waits. A task per
+group was rejected: its inbox would be another place where calls wait, and idle groups would cost
 tasks. One heap of timeouts serves all groups (:class:`GroupTimers`).
 
 Each node of a cluster coordinates the groups whose partition of ``__consumer_offsets`` it leads,
@@ -14,7 +14,7 @@ and returns NOT_COORDINATOR for the others. When a partition gets another leader
 if they were read from that topic: waiting calls fail, members have their session timeout to send a
 heartbeat, and a rebalance in progress starts again.
 
-Think again for groups of other protocols (KIP-848, KIP-932): they would be beside
+Reconsider for groups of other protocols (KIP-848, KIP-932): they would exist beside
 :class:`Group`, with the same offsets.
 """
 

@@ -7,7 +7,7 @@ The choice: :class:`_Fetch`, built like Produce, reads in the handler. With less
 it becomes a delayed operation in the purgatory, for appends or for ``max_wait_ms``; it then holds
 no handler and no buffers, and reads again when it is completed. Records are file ranges, which the
 socket sends by itself. What is not in the page cache is read by a thread first; very many
-partitions are read in steps. A task per waiting fetch was refused: a thousand idle consumers would
+partitions are read in steps. A task per waiting fetch was rejected: a thousand idle consumers would
 be a thousand tasks, woken for every append.
 
 * The first partition with data returns at least one whole batch, whatever the limits say (KIP-74).

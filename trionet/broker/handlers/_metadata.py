@@ -2,8 +2,8 @@
 
 An unknown topic that is requested by name is created if ``auto.create.topics.enable`` and the
 request allow it. This response then has UNKNOWN_TOPIC_OR_PARTITION, as with Apache Kafka 4.3.1 in
-all versions, and the next one has its partitions; with ``auto.create.topics.ready.at.once`` this one
-has them.
+all versions, and the next one has its partitions; with ``auto.create.topics.ready.at.once`` this
+one has them.
 """
 
 from __future__ import annotations

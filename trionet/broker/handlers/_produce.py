@@ -1,14 +1,14 @@
 """Produce, versions 0 to 13, appends records to partitions; InitProducerId provides producer ids.
 
 The problem: a request takes 20 µs if its batches are appended as they are, and much longer if they
-have to be converted, recompressed or flushed; it must not hold a handler then, nor lose its place
+must be converted, recompressed or flushed; it must not hold a handler then, nor lose its place
 among the requests of its connection.
 
 The choice: :class:`_Produce`, built like Fetch, does everything that is quick in the handler, and
 the rest in one task. Its steps are the same either way: convert, append, recompress, respond, or
 first flush and then respond. The order of a connection's requests is kept, since a connection has
-only one request in progress. Tasks for every request were refused: starting one costs as much as an
-append.
+only one request in progress. A task for every request was rejected: starting one costs as much as
+an append.
 
 * The response is sent when the batches are in the log, and on the disk if ``flush.messages``
   requires that. All replicas share one log: ``acks=all`` differs from ``acks=1`` only in that it is

@@ -109,7 +109,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon(self) -> int | None:
-        """The time from which tombstones and markers in the batch may be deleted (KIP-534)."""
+        """When tombstones and markers in the batch may be deleted, in milliseconds (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     def pack(self) -> bytes:
