@@ -145,7 +145,7 @@ def read_varint(buf: bytes | bytearray, pos: int, first: int) -> tuple[int, int]
 
 
 def text_length(buf: bytes | bytearray, pos: int, first: int, field: str) -> tuple[int, int]:
-    """Read the rest of a text's compact length; returns length plus one and next position."""
+    """Read the rest of a text's compact length; returns it plus one, and the next position."""
     n, pos = read_varint(buf, pos, first)
     if n > TEXT_BYTES_MAX + 1:
         raise WireFormatError(f"{field}: text of {n - 1} bytes; at most {TEXT_BYTES_MAX} allowed")

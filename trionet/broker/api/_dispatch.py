@@ -1,8 +1,8 @@
 """Dispatches request frames to the handlers of their APIs (Kafka: KafkaApis).
 
 One table drives both dispatch and ApiVersions, so that exactly what is served is advertised. A
-request that cannot be decoded, or whose version is not served, closes its connection with the
-reason; only ApiVersions gets a response in every version (KIP-511).
+request that cannot be decoded, or whose version is not served, closes its connection; only
+ApiVersions gets a response in every version (KIP-511).
 """
 
 # Compiled by mypyc.

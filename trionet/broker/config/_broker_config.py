@@ -65,13 +65,13 @@ class BrokerConfig:
     """The single folder of ``log.dirs`` or ``log.dir``; ``None`` if neither is set."""
 
     without_effect: tuple[str, ...]
-    """The keys set that have no effect on a single node."""
+    """The keys that are set but have no effect on a single node."""
 
     not_applied: tuple[str, ...]
     """``key=value`` of each setting that this version does not apply."""
 
     unknown_listener_keys: tuple[str, ...]
-    """The keys set for listeners that are not in :attr:`listeners`."""
+    """The keys that are set for listeners not in :attr:`listeners`."""
 
     def __init__(self, originals: dict[str, Value]) -> None:
         """Derive and validate what depends on several keys; see :meth:`from_settings`."""

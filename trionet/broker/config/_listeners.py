@@ -123,7 +123,7 @@ def _name(text: str) -> str:
 
 
 def _check_ports(endpoints: Sequence[Endpoint]) -> None:
-    """Reject shared ports, except of one IPv4 and one IPv6 address (KIP-797), and port 0."""
+    """Reject shared ports, except port 0, and one IPv4 with one IPv6 address (KIP-797)."""
     for port, count in Counter(endpoint.port for endpoint in endpoints if endpoint.port).items():
         hosts = [endpoint.host for endpoint in endpoints if endpoint.port == port]
         families = {_family(host) for host in hosts}

@@ -410,7 +410,7 @@ class Group:
         return error_codes.NONE
 
     def fail_waiting(self, error_code: int) -> None:
-        """Fail all waiting calls with an error; the members stay."""
+        """Fail all waiting calls with an error; the members remain."""
         for member in self.members:
             self.outbox.extend(member.fail_calls(error_code))
 

@@ -33,7 +33,7 @@ class GroupTimeouts:
         self.wake_at = min(self.wake_at, at)
 
     def extend_session(self, member: Member, now: float) -> None:
-        """Extend the session of a member to one session timeout from ``now``."""
+        """Extend the session of a member until one session timeout from ``now``."""
         member.expires_at = now + member.session_seconds
         self.wake(member.expires_at)
 

@@ -101,7 +101,7 @@ class Member:
         return list(self.protocols.items()) == list(protocols.items())
 
     def vote(self, candidates: set[str]) -> str:
-        """Return the candidate that the member prefers among those that it supports."""
+        """Return the member's most preferred protocol among the candidates."""
         return next(name for name in self.protocols if name in candidates)
 
 

@@ -124,7 +124,7 @@ def _find(
 async def _create(
     broker: BrokerState, request: MetadataRequest, name: str
 ) -> Topic | MetadataResponseTopic:
-    """Create a topic if that is allowed; responds as Kafka does while it is being created."""
+    """Create a topic if that is allowed; responds as Kafka does during its creation."""
     try:
         check_topic_name(name)
     except ApiError as error:

@@ -202,7 +202,7 @@ class _Produce:
             self._topics.append(_topic_response(topic, results))
 
     async def append_paused(self) -> None:
-        """Append everything that can be appended as it is, with pauses."""
+        """Append with pauses, for very many partitions; see :meth:`append`."""
         call = self._call
         unflushed: list[_Append] = []
         for topic in self._request.topic_data:

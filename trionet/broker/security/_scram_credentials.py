@@ -116,8 +116,8 @@ class ScramCredentials:
         for credential in credentials.values():
             if not ITERATIONS_MIN <= credential.iterations <= ITERATIONS_MAX:
                 raise ConfigError(
-                    f"{credential.iterations} iterations are not allowed; allowed:"
-                    f" {ITERATIONS_MIN} to {ITERATIONS_MAX}"
+                    f"a SCRAM credential must have {ITERATIONS_MIN} to {ITERATIONS_MAX} iterations,"
+                    f" not {credential.iterations}"
                 )
         async with self._changing:
             await self._database.transaction(partial(_write, user_name, credentials))

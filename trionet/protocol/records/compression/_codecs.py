@@ -139,7 +139,7 @@ def _decompress_gzip(data: Bytes, limit: int) -> bytes:
 
 
 def _decompress_member(view: memoryview, pos: int, output: BoundedOutput) -> int:
-    """Decompress the gzip member at ``pos``; returns where it ends."""
+    """Decompress the gzip member at ``pos``; returns the end of the member."""
     stream = zlib.decompressobj(_GZIP_WINDOW)
     while True:
         data = stream.unconsumed_tail or view[pos : pos + _GZIP_IN_BYTES]

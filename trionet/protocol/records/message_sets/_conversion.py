@@ -293,7 +293,7 @@ def _messages(
 
 
 def _read(body: bytes, start: int, count: int, header: BatchHeader) -> tuple[list[Record], int]:
-    """Decode some records of a batch from ``start`` on; returns them and where they end."""
+    """Decode some records of a batch from ``start`` on; returns the records and their end."""
     bases = header.base_offset, header.base_timestamp
     try:
         records, end = implementation.reader.read_rows(body, start, count, *bases)

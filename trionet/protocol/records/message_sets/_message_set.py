@@ -182,7 +182,7 @@ def decode_messages(
         attributes: the attributes of all messages, or None for any.
 
     Returns:
-        The records, and where they end.
+        The records, and the position of their end.
 
     Raises:
         WireFormatError: see :func:`decode_message_set`; or a message has another magic or other
