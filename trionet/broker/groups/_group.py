@@ -168,7 +168,7 @@ class Group:
             self.rebalance(now)
 
     def _replace(self, old: Member, id: str, join: Join, reply: object, now: float) -> None:
-        """Replace a static member that has restarted with its new incarnation (KIP-345)."""
+        """Replace a restarted static member with its new incarnation (KIP-345)."""
         self.outbox.extend(old.fail_calls(error_codes.FENCED_INSTANCE_ID))
         member = Member.of(join, id)
         member.assignment, member.is_new = old.assignment, False
