@@ -99,7 +99,7 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int, passed: int = 0
 ) -> tuple[Columns, int]:
-    """Decode records to columns, after ``passed`` earlier ones; returns the columns and their end."""
+    """Decode records to columns, after ``passed`` earlier ones; returns columns and their end."""
     offsets: list[int] | range = range(base_offset + passed, base_offset + passed + count)
     timestamps = [base_timestamp] * count
     keys: list[bytes | None] = [None] * count

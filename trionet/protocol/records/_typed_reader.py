@@ -160,7 +160,7 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64, passed: i64 = 0
 ) -> tuple[Columns, int]:
-    """Decode records to columns, after ``passed`` earlier ones; returns the columns and their end."""
+    """Decode records to columns, after ``passed`` earlier ones; returns columns and their end."""
     cursor = _Cursor()
     offsets: list[int] | None = None
     delta: i64 = 0
