@@ -157,7 +157,7 @@ _SUBPACKAGES = {"testing"}
 
 
 def is_compiled() -> bool:
-    """Whether this process runs what serves requests as compiled modules, or all in pure Python."""
+    """Return whether the modules that serve requests run compiled, rather than as pure Python."""
     from importlib.machinery import PathFinder
 
     # The library that holds all compiled code lies beside the package, and nowhere else: another

@@ -1,8 +1,9 @@
 """The exceptions that trionet raises.
 
-All of them are :class:`TrionetError`. Wrong arguments raise ``ValueError`` or ``TypeError``, and
-cancellation is never converted to any of these. Errors about an expired timeout are
-``TimeoutError`` as well. A docstring says which similar error a class must not be confused with.
+All of them derive from :class:`TrionetError`. Invalid arguments raise ``ValueError`` or
+``TypeError``, and cancellation is never converted to any of these. Errors about an expired timeout
+derive from ``TimeoutError`` as well. Each docstring names the similar errors that must not be
+confused with the class.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ class TrionetError(Exception):
     """The base class of all exceptions of trionet.
 
     Attributes:
-        may_have_been_written: for the error of a record: whether the record may be in the log all
-            the same, because it is not certain that a leader rejected it. The message says so too.
+        may_have_been_written: for the error of a record, whether the record may be in the log
+            nevertheless, because it is not certain that a leader rejected it. The message then
+            says so too.
     """
 
     may_have_been_written = False
@@ -89,8 +91,8 @@ _API_ERROR_TEXT_MAX = 2000
 class ApiError(TrionetError):
     """A broker rejected a request, or one item of it, with a Kafka error code.
 
-    Clients raise it, or return it for the item, when a response has an error code that is none of
-    the more specific errors here. :attr:`error_code` says what was wrong: compare it with the
+    Clients raise it, or return it for the item, when a response has an error code for which there
+    is no more specific error here. :attr:`error_code` says what was wrong: compare it with the
     constants of :mod:`trionet.protocol.error_codes`. If :attr:`retriable` is true, the same request
     may succeed later; clients have then already retried it for as long as their settings allow.
     Otherwise a retry is pointless until something else changes: the request, the cluster, or what
@@ -104,8 +106,8 @@ class ApiError(TrionetError):
         message: what was wrong, what is allowed, what to do; truncated to 2000 characters.
 
     Attributes:
-        error_code: as given.
-        message: as given.
+        error_code: the error code passed in.
+        message: the message passed in, truncated if it is too long.
     """
 
     def __init__(self, error_code: int, message: str = "") -> None:
@@ -125,7 +127,7 @@ class ApiError(TrionetError):
 
 
 class DisconnectedError(TrionetError):
-    """A connection to a node could not be made, or was lost before the response.
+    """A connection to a node could not be established, or was lost before the response.
 
     It is not known whether the request was carried out (Kafka: DisconnectException). Unlike after
     an :class:`AuthenticationError`, a retry may succeed.
@@ -191,7 +193,7 @@ class SendBatchError(TrionetError):
 
 
 class UndeliveredError(TrionetError):
-    """Records failed whose deliveries were never awaited.
+    """Some records failed, and their deliveries were never awaited.
 
     Raised at the end of the producer's block, with the error of the first record as its cause. Not
     a :class:`SendBatchError`, which is about the records of one call.
@@ -250,8 +252,8 @@ class CommitFailedError(TrionetError):
 class RebalanceInProgressError(TrionetError):
     """Offsets were not committed, because a rebalance of the group is in progress.
 
-    (Kafka: RebalanceInProgressException.) Request the next record, which takes part in the
-    rebalance, and commit again for the partitions that are still assigned.
+    (Kafka: RebalanceInProgressException.) Request the next record, so that the consumer takes part
+    in the rebalance, and commit again for the partitions that are still assigned.
     """
 
 
@@ -262,8 +264,8 @@ class FencedInstanceIdError(TrionetError):
     :class:`CommitFailedError`, this does not resolve itself with the next rebalance.
 
     Args:
-        group_id: the group.
-        instance_id: the ``group.instance.id`` of both.
+        group_id: the id of the group.
+        instance_id: the ``group.instance.id`` of both consumers.
     """
 
     def __init__(self, group_id: str, instance_id: str) -> None:
@@ -294,7 +296,7 @@ class DeliveryTimeoutError(TrionetError, TimeoutError):
 
 
 class DeliveryAbortedError(TrionetError):
-    """The producer's block ended by an exception or cancellation before a record's outcome."""
+    """The producer's block failed or was cancelled before a record's outcome was known."""
 
 
 class CallTimedOutError(TrionetError, TimeoutError):
@@ -368,13 +370,13 @@ class NoOffsetForPartitionError(PartitionError):
 
 
 class OffsetOutOfRangeError(PartitionError):
-    """The log does not contain the offset (any more), and ``auto.offset.reset`` is ``none``."""
+    """The offset is outside the log, and ``auto.offset.reset`` is ``none``."""
 
 
 class LogTruncationError(PartitionError):
     """The log was truncated below the position (KIP-320), and ``auto.offset.reset`` is ``none``.
 
-    Not an :class:`OffsetOutOfRangeError`: the offset may exist again, with another record.
+    Not an :class:`OffsetOutOfRangeError`: the offset may exist again, with a different record.
 
     Args:
         message: what was wrong, what to do.

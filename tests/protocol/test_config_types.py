@@ -69,7 +69,7 @@ def test_texts_and_python_values_become_values(kind: int, raw: object, expected:
     [
         (BOOLEAN, "yes", "true or false"),
         (BOOLEAN, 1, "true or false"),
-        (STRING, 5, "a text"),
+        (STRING, 5, "a string"),
         (INT, "1_000", "an integer from -2147483648 to 2147483647"),
         (INT, "1.0", "an integer from -2147483648 to 2147483647"),
         (INT, 1.0, "an integer from -2147483648 to 2147483647"),
@@ -83,8 +83,8 @@ def test_texts_and_python_values_become_values(kind: int, raw: object, expected:
         (DOUBLE, "nan", "a number"),
         (DOUBLE, "much", "a number"),
         (DOUBLE, False, "a number"),
-        (LIST, [1, 2], "texts, separated by commas"),
-        (CLASS, object, "a text"),
+        (LIST, [1, 2], "strings, separated by commas"),
+        (CLASS, object, "a string"),
     ],
 )
 def test_what_is_not_of_the_type_is_refused(kind: int, raw: object, allowed: str) -> None:

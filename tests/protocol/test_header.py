@@ -76,12 +76,12 @@ def test_cut_client_id_is_refused_though_the_rest_is_a_known_one() -> None:
     decode_request_header(encode_request_header(PLAIN, 1, "client"))
     longer = encode_request_header(PLAIN, 1, "client-7")
 
-    with pytest.raises(WireFormatError, match="longer than the frame"):
+    with pytest.raises(WireFormatError, match="extends past the end of the frame"):
         decode_request_header(longer[:-2])
 
 
 @pytest.mark.parametrize(
-    ("tail", "message"), [("fffe", r"negative length \(-2\)"), ("0001 ff", "not UTF-8")]
+    ("tail", "message"), [("fffe", r"negative length \(-2\)"), ("0001 ff", "not valid UTF-8")]
 )
 def test_malformed_client_id_is_refused(tail: str, message: str) -> None:
     with pytest.raises(WireFormatError, match=message):

@@ -189,7 +189,7 @@ def test_overlong_varint_is_read() -> None:
 
 
 def test_text_that_is_not_utf_8_is_refused() -> None:
-    with pytest.raises(WireFormatError, match="MetadataRequest: a string is not UTF-8"):
+    with pytest.raises(WireFormatError, match="MetadataRequest: a string is not valid UTF-8"):
         decode_request(METADATA_0, "00000001 0001 ff")
 
 
@@ -203,7 +203,7 @@ def test_string_longer_than_the_frame_is_refused() -> None:
     [
         pytest.param("02 05 00 04 00", "tag 4 comes after tag 5", id="descending"),
         pytest.param("02 05 00 05 00", "tag 5 comes after tag 5", id="twice"),
-        pytest.param("01 05 03 00", "tag 5 is longer than the frame", id="too long"),
+        pytest.param("01 05 03 00", "tag 5 extends past the end of the frame", id="too long"),
         pytest.param("01 05", "ends too early", id="no size"),
         pytest.param("01 01 09 0000000000000000 00", "finalized_features_epoch: the size of",
                      id="longer than its field"),

@@ -318,18 +318,22 @@ def wrong(value: object) -> Any:
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
-        pytest.param(ProduceRequest(acks=2**15), "does not fit its field", id="too large"),
+        pytest.param(ProduceRequest(acks=2**15), "does not fit into its field", id="too large"),
         pytest.param(
-            ProduceRequest(acks=wrong("all")), "does not fit its field", id="text as a number"
+            ProduceRequest(acks=wrong("all")), "does not fit into its field", id="text as a number"
         ),
         pytest.param(
-            ProduceRequest(topic_data=wrong(5)), "does not fit its field", id="number as a list"
+            ProduceRequest(topic_data=wrong(5)),
+            "does not fit into its field",
+            id="number as a list",
         ),
         pytest.param(
-            ProduceRequest(transactional_id="\ud800"), "does not fit its field", id="surrogate"
+            ProduceRequest(transactional_id="\ud800"), "does not fit into its field", id="surrogate"
         ),
         pytest.param(
-            ProduceRequest(transactional_id="x" * 2**15), "does not fit its field", id="too long"
+            ProduceRequest(transactional_id="x" * 2**15),
+            "does not fit into its field",
+            id="too long",
         ),
     ],
 )

@@ -25,19 +25,19 @@ class ApiVersionCodec:
     Attributes:
         api_key: Kafka's number of the API.
         version: the version of its messages.
-        name: Kafka's name of the API, as in ``ListOffsets``.
+        name: Kafka's name of the API, such as ``ListOffsets``.
         flexible: whether its messages have tag sections and compact lengths (KIP-482).
         request_header_version: 1, or 2 with a tag section after the common part.
         response_header_version: 0, or 1 with a tag section after the correlation id.
         decode_request: ``(buf, pos, left) -> message``; bytes after the message are ignored.
             Raises WireFormatError for anything malformed, and for more than ``left`` arrays,
-            elements of arrays, and tags in all (REQUEST_ELEMENTS_MAX by default).
+            elements of arrays, and tags in total (REQUEST_ELEMENTS_MAX by default).
             ``records`` fields are views into ``buf``.
         encode_response: ``(message, out)``; appends chunks to ``out``. Raises LocalProtocolError
-            for a value that does not fit its field; fields that the version lacks are omitted.
-        encode_request: as ``encode_response``, but raises LocalProtocolError too for a field that
-            is set, that the version lacks and that the schema does not call ignorable.
-        decode_response: as ``decode_request``, with RESPONSE_ELEMENTS_MAX.
+            for a value that does not fit into its field; fields that the version lacks are omitted.
+        encode_request: see ``encode_response``; also raises LocalProtocolError for a field that is
+            set but missing in the version, unless the schema declares it ignorable.
+        decode_response: see ``decode_request``; the default limit is RESPONSE_ELEMENTS_MAX.
     """
 
     __slots__ = (
@@ -86,7 +86,7 @@ def lookup(api_key: int, version: int) -> ApiVersionCodec | None:
 
     Args:
         api_key: Kafka's number of the API; see :mod:`trionet.protocol.api_keys`.
-        version: of the API.
+        version: the version of the API.
     """
     return _loaded.get((api_key, version)) or _load(api_key, version)
 

@@ -1,8 +1,8 @@
-"""The nine types of Kafka's configuration values: parses and checks texts and Python values.
+"""The nine types of Kafka's configuration values: parses and validates strings and Python values.
 
 The numbers are those of DescribeConfigs (Kafka: ConfigDef.Type, ConfigEntry.ConfigType). A rule
-stands for Kafka's validator: a ``range`` for numbers, a tuple of choices for texts, list items and
-single integers, or ``None`` for any value of the type.
+stands for Kafka's validator: a ``range`` for numbers, a tuple of choices for strings, list items
+and single integers, or ``None`` for any value of the type.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def parse_value(key: str, kind: int, rule: Rule, raw: object) -> Value:
         key: the key, for the error message.
         kind: one of the nine types.
         rule: the allowed values of the type.
-        raw: text as in ``server.properties``, or a Python value; ``None`` stays ``None``.
+        raw: a string as in ``server.properties``, or a Python value; ``None`` stays ``None``.
 
     Raises:
         ConfigError: the value does not have the type, or is not allowed. The message lists the
@@ -119,11 +119,11 @@ def allowed(kind: int, rule: Rule) -> str:
         return f"an integer from {numbers.start} to {numbers.stop - 1}"
     if kind == DOUBLE:
         return "a number" if rule is None else f"a number from {rule.start} to {rule.stop - 1}"
-    return {BOOLEAN: "true or false", LIST: "texts, separated by commas"}.get(kind, "a text")
+    return {BOOLEAN: "true or false", LIST: "strings, separated by commas"}.get(kind, "a string")
 
 
 def nearest(key: str, known: Iterable[str]) -> str:
-    """Return the end of an error message about an unknown key: the most similar known key."""
+    """Return a suffix for errors about an unknown key that names the most similar known one."""
     import difflib  # only for errors: importing it at the top would slow down every start
 
     matches = difflib.get_close_matches(key, known, n=1)

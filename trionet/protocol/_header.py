@@ -51,7 +51,7 @@ def decode_request_header(
         has an int16 length in every header version (Kafka: RequestHeader.json).
 
     Raises:
-        WireFormatError: the header is truncated or its client id is not UTF-8.
+        WireFormatError: the header is truncated or its client id is not valid UTF-8.
     """
     try:
         key, version, correlation_id, length = _common(buf, pos)
@@ -74,11 +74,11 @@ def decode_request_header(
 
 def _read_client_id(raw: bytes | bytearray, length: int) -> str:
     if len(raw) != length:
-        raise WireFormatError("the client id is longer than the frame")
+        raise WireFormatError("the client id extends past the end of the frame")
     try:
         client_id = raw.decode()
     except UnicodeDecodeError as error:
-        raise_from(WireFormatError("the client id is not UTF-8"), error)
+        raise_from(WireFormatError("the client id is not valid UTF-8"), error)
     if length <= _CLIENT_ID_BYTES_MAX:
         if len(_client_ids) >= _CLIENT_IDS_MAX:
             _client_ids.clear()
@@ -111,7 +111,7 @@ def encode_request_header(
     """Encode the header of a request of this API version.
 
     Args:
-        codec: of the API version.
+        codec: the codec of the API version.
         correlation_id: repeated by the response; an int32.
         client_id: None for null.
 
@@ -132,8 +132,8 @@ def encode_response_header(codec: ApiVersionCodec, correlation_id: int) -> bytes
     """Encode the header of a response of this API version.
 
     Args:
-        codec: of the API version.
-        correlation_id: that of the request; an int32.
+        codec: the codec of the API version.
+        correlation_id: the correlation id of the request; an int32.
     """
     if codec.response_header_version:
         return _put_tagged(correlation_id)
@@ -143,10 +143,10 @@ def encode_response_header(codec: ApiVersionCodec, correlation_id: int) -> bytes
 def decode_response_header(
     codec: ApiVersionCodec, buf: bytes | bytearray, pos: int = 0
 ) -> tuple[int, int]:
-    """Decode a response header: (correlation id, position of the body).
+    """Decode a response header; returns the correlation id and the position of the body.
 
     Args:
-        codec: of the API version of the request.
+        codec: the codec of the API version of the request.
         buf: a frame without its size prefix.
         pos: where the header starts.
 
@@ -179,7 +179,7 @@ def frame(chunks: list[Chunk]) -> list[Chunk]:
         size += len(chunk)
     if size > _FRAME_BYTES_MAX:
         raise LocalProtocolError(
-            f"a frame of {size} bytes is too large; the protocol allows {_FRAME_BYTES_MAX}"
+            f"a frame of {size} bytes is too large; the protocol allows at most {_FRAME_BYTES_MAX}"
         )
     prefix = _put_untagged(size)
     if size <= JOINED_BYTES_MAX:

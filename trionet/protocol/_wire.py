@@ -119,7 +119,7 @@ class Message:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _shown(self, name: str) -> str:
-        """Format a field; bytes by their length, as they may be megabytes, or a password."""
+        """Format a field; bytes are shown by their length, as they may be large, or a password."""
         value = getattr(self, name)
         if name in self._uuids and isinstance(value, bytes):
             return value.hex()
@@ -129,7 +129,7 @@ class Message:
 
 
 def read_varint(buf: bytes | bytearray, pos: int, first: int) -> tuple[int, int]:
-    """Read the rest of an unsigned varint after its first byte: (value, next position)."""
+    """Read the rest of an unsigned varint; returns its value and the next position."""
     value = first & 127
     shift = 7
     while first > 127:
@@ -145,7 +145,7 @@ def read_varint(buf: bytes | bytearray, pos: int, first: int) -> tuple[int, int]
 
 
 def text_length(buf: bytes | bytearray, pos: int, first: int, field: str) -> tuple[int, int]:
-    """Read the rest of a text's compact length: (length plus one, next position)."""
+    """Read the rest of a text's compact length; returns it plus one, and the next position."""
     n, pos = read_varint(buf, pos, first)
     if n > TEXT_BYTES_MAX + 1:
         raise WireFormatError(f"{field}: text of {n - 1} bytes; at most {TEXT_BYTES_MAX} allowed")
@@ -172,7 +172,7 @@ def text_size(n: int, field: str) -> bytes:
 
 
 def tag_count(buf: bytes | bytearray, pos: int, first: int, left: int) -> tuple[int, int, int]:
-    """Read the rest of a tag section's count: (count, next position, elements left)."""
+    """Read the rest of a tag section's count; returns count, next position, elements left."""
     count, pos = read_varint(buf, pos, first)
     if count > TAGS_MAX:
         raise WireFormatError(f"section of {count} tags; at most {TAGS_MAX} allowed")
@@ -183,7 +183,7 @@ def tag_count(buf: bytes | bytearray, pos: int, first: int, left: int) -> tuple[
 
 
 def tag_head(buf: bytes | bytearray, pos: int, last: int) -> tuple[int, int, int]:
-    """Read a tag's number and size: (number, end of its data, start of its data).
+    """Read a tag's number and size; returns the number, and the end and the start of its data.
 
     KIP-482: the numbers of a section are ascending, each at most once.
     """
@@ -193,7 +193,7 @@ def tag_head(buf: bytes | bytearray, pos: int, last: int) -> tuple[int, int, int
         raise WireFormatError(f"tag {tag} comes after tag {last}: tags must ascend")
     end = pos + length
     if end > len(buf):
-        raise WireFormatError(f"tag {tag} is longer than the frame")
+        raise WireFormatError(f"tag {tag} extends past the end of the frame")
     return tag, end, pos
 
 
@@ -216,7 +216,7 @@ def read_tags(
 
 
 def write_tags(out: list[Sized], tags: Iterable[tuple[int, bytes]]) -> None:
-    """Replace the empty tag section at the end of the last chunk by a section of tags."""
+    """Replace the empty tag section at the end of the last chunk with a section of tags."""
     section = sorted(tags, key=_number)
     before: bytes = out[-1]  # type: ignore[assignment]  # it ends with the empty section
     parts = [before[:-1], varint(len(section))]
@@ -324,12 +324,12 @@ def join_array(code: str, values: Sequence[int] | Sequence[float]) -> bytes:
 def malformed(message: str, error: Exception) -> WireFormatError:
     """Create the error for malformed bytes from the error that a decoder raised."""
     if isinstance(error, UnicodeDecodeError):
-        return WireFormatError(f"{message}: a string is not UTF-8")
+        return WireFormatError(f"{message}: a string is not valid UTF-8")
     return WireFormatError(f"{message}: the frame ends too early")
 
 
 def bad_end(message: str, missing: int) -> WireFormatError:
-    """Create the error for a message that extends ``missing`` bytes beyond its frame."""
+    """Create the error for a message that extends ``missing`` bytes past its frame."""
     return WireFormatError(f"{message}: the frame ends {missing} bytes too early")
 
 
@@ -357,7 +357,7 @@ def bad_tag(field: str) -> WireFormatError:
 
 def unencodable(message: str, error: Exception) -> LocalProtocolError:
     """Create the error for a message with a value that its field cannot hold."""
-    return LocalProtocolError(f"{message}: a value does not fit its field: {error}")
+    return LocalProtocolError(f"{message}: a value does not fit into its field: {error}")
 
 
 def missing_field(field: str) -> NoReturn:

@@ -202,5 +202,5 @@ _NAMES: Final = {
 
 
 def name_of(key: int) -> str:
-    """Return Kafka's name of an API key, as in ``ListOffsets``; ``UNKNOWN(<n>)`` for others."""
+    """Return Kafka's name of an API key, such as ``ListOffsets``; ``UNKNOWN(<n>)`` for others."""
     return _NAMES.get(key) or f"UNKNOWN({key})"

@@ -63,7 +63,7 @@ class Origin:
 
     Attributes:
         node_id: the node id of the broker.
-        processor: the number of the processor that served it.
+        processor: the number of the processor that served the connection.
         sample_ppm: the sampling rate of the log, in millionths.
         listener: the name of the listener.
         client_id: the client id; empty if it was null.
@@ -87,8 +87,8 @@ class LoggedRequest:
     """A request.
 
     Attributes:
-        origin: where it came from.
-        api_key: Kafka's number of its API.
+        origin: where the request came from.
+        api_key: the API key.
         api_version: the version of the API.
         end: ``RESPONDED``, ``NO_RESPONSE`` (none was expected), ``CLOSED`` (the broker closed the
             connection instead) or ``GONE`` (the connection ended before the response was sent).
@@ -96,9 +96,9 @@ class LoggedRequest:
         completed_at_us: when the response was written, in microseconds since the epoch.
         request_bytes: the size of the request, without the size prefix.
         response_bytes: the size of the response, without the size prefix; 0 without a response.
-        request_queue_us: how long it waited for a handler.
+        request_queue_us: how long the request waited for a handler.
         local_us: how long the handler ran.
-        remote_us: how long it waited for data or for other clients.
+        remote_us: how long the request waited for data or for other clients.
         throttle_us: how long its connection was muted by a quota; not part of the total.
         response_queue_us: how long the response waited for the processor.
         response_send_us: how long it took to write the response.
@@ -127,13 +127,13 @@ class LoggedConnection:
     """A closed connection.
 
     Attributes:
-        origin: where it came from; the client id is that of its last request.
-        closed_at_us: when it was closed, in microseconds since the epoch.
-        open_us: how long it was open.
+        origin: where the connection came from, with the client id of its last request.
+        closed_at_us: when the connection was closed, in microseconds since the epoch.
+        open_us: how long the connection was open.
         requests: the number of requests received.
         bytes_received: the number of bytes received, including size prefixes.
         bytes_sent: the number of bytes sent.
-        reason: the name of its :class:`trionet.net.wire._close_reason.CloseReason`.
+        reason: the name of the :class:`trionet.net.wire._close_reason.CloseReason`.
         peer: the address and port of the peer.
         detail: the error that caused the close, or empty.
     """
@@ -237,7 +237,7 @@ def decode(value: bytes | bytearray | memoryview) -> LoggedRequest | LoggedConne
     """Decode a value.
 
     Raises:
-        WireFormatError: its version or kind is unknown, or its length does not match its contents.
+        WireFormatError: the version or kind is unknown, or the length does not match the contents.
     """
     version, kind = _version_and_kind(value)
     if version != VERSION or kind not in (REQUEST, CONNECTION):

@@ -84,7 +84,7 @@ _Numbers = NDArray[np.int64]
 
 
 def decode_columns(values: Any) -> tuple[Any, Any]:
-    """Decode values into two ``pyarrow.RecordBatch``: of requests, and of closed connections.
+    """Decode values into two ``pyarrow.RecordBatch``: requests, and closed connections.
 
     Their columns are those of ``REQUESTS`` and ``CONNECTIONS``: ``row`` is the index of the value,
     the others are named as in :mod:`trionet.protocol.request_log`; times are timestamps.
@@ -93,7 +93,7 @@ def decode_columns(values: Any) -> tuple[Any, Any]:
         values: a ``pyarrow.BinaryArray``, or one with large offsets.
 
     Raises:
-        WireFormatError: a value is null, or as :func:`trionet.protocol.request_log.decode`.
+        WireFormatError: a value is null or malformed; see :func:`.request_log.decode`.
     """
     if values.null_count:
         raise WireFormatError("request log value is null")
@@ -177,7 +177,7 @@ def _text(data: NDArray[np.uint8], starts: _Numbers, lengths: _Numbers) -> Any:
     try:
         words = encoded.dictionary.cast(pa.string())
     except pa.ArrowInvalid as error:
-        raise WireFormatError(f"text in a request log is not UTF-8: {error}") from error
+        raise WireFormatError(f"text in a request log is not valid UTF-8: {error}") from error
     return pa.DictionaryArray.from_arrays(encoded.indices, words)
 
 

@@ -190,16 +190,16 @@ def test_the_folder_is_that_of_log_dirs_and_else_of_log_dir(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"log.dirs": "/a,/b"}, r"log\.dirs = '/a,/b' names 2 folders; allowed: exactly one"),
-        ({"log.dir": ""}, r"log\.dir = '' names 0 folders; allowed: exactly one"),
+        ({"log.dirs": "/a,/b"}, r"log\.dirs = '/a,/b' must name exactly one folder"),
+        ({"log.dir": ""}, r"log\.dir = '' must name exactly one folder"),
         (
             {"process.roles": "controller"},
-            r"process\.roles = 'controller' .* allowed: broker, or",
+            r"process\.roles = 'controller' must be broker or",
         ),
         ({"compression.type": "brotli"}, r"compression\.type = 'brotli' .* allowed: .*producer"),
         ({"compression.lz4.level": 18}, r"compression\.lz4\.level = 18 .* from 1 to 17"),
         ({"authorizer.class.name": "x.Y"}, r"authorizer\.class\.name = 'x\.Y' .*every client"),
-        ({"log.retention.hours": 0}, r"log\.retention\.hours = 0 is not allowed; allowed: -1"),
+        ({"log.retention.hours": 0}, r"log\.retention\.hours = 0 must be -1, or 1 or more"),
         ({"log.roll.ms": 0}, r"log\.roll\.ms = 0 is not allowed"),
     ],
 )
@@ -217,7 +217,7 @@ DELAY = "connection.failed.authentication.delay.ms"
     ("settings", "message"),
     [
         ({DELAY: 600_000}, "= 600000 is not allowed with connections.max.idle.ms = 600000"),
-        ({DELAY: 5000, "connections.max.idle.ms": 1000}, "allowed: less than that"),
+        ({DELAY: 5000, "connections.max.idle.ms": 1000}, "must be less than"),
         ({"connections.max.idle.ms": 100}, "= 100 is not allowed with"),
         ({f"listener.name.plaintext.{DELAY}": 700_000}, f"listener.name.plaintext.{DELAY} ="),
     ],

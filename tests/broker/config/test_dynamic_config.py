@@ -53,7 +53,7 @@ def test_what_cannot_be_used_any_more_is_reported_and_left_out(
 
     assert {} == config.own
     assert 9 == config.current.integer("log.retention.ms")
-    assert f"ignoring an altered setting: {gone} names no existing listener" in caplog.text
+    assert f"ignoring an altered setting: {gone} does not name an existing listener" in caplog.text
 
 
 def test_if_they_do_not_fit_each_other_all_are_left_out(caplog: pytest.LogCaptureFixture) -> None:

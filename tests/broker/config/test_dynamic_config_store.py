@@ -218,7 +218,7 @@ async def test_what_cannot_be_used_any_more_prevents_no_start_and_no_alteration(
 
     async with open_broker(log_dir=data) as broker, connect(broker.bootstrap_servers) as client:
         assert (
-            f"ignoring an altered setting: {store}.location names no existing listener"
+            f"ignoring an altered setting: {store}.location does not name an existing listener"
             in caplog.text
         )
         assert 5 == broker.config.integer("log.roll.ms")

@@ -127,7 +127,7 @@ def test_of_a_listener_only_limits_and_certificates_change(key: str) -> None:
 def test_a_listener_must_be_there_and_is_written_in_lower_case(name: str) -> None:
     said = problem(f"listener.name.{name}.max.connections", "1")
 
-    assert "names no existing listener; allowed, in lower case: plaintext, secure" in said
+    assert "does not name an existing listener; allowed, in lower case: plaintext, secure" in said
 
 
 def test_classes_are_not_loaded() -> None:

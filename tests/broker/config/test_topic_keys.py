@@ -101,7 +101,10 @@ def test_throttled_replicas_are_all_or_pairs(replicas: str) -> None:
     [
         ([("retention", "1")], "retention: unknown topic key; the nearest known one is retention"),
         ([("num.partitions", "1")], "num.partitions: unknown topic key"),
-        ([("retention.ms", None)], "retention.ms: value missing; omit the key for its default"),
+        (
+            [("retention.ms", None)],
+            "retention.ms: the value is missing; omit the key to use its default",
+        ),
         ([("retention.ms", "")], "retention.ms = '' is not allowed; allowed: an integer from -1"),
         ([("retention.ms", "-5")], "retention.ms = '-5' is not allowed; allowed: an integer from"),
         ([("segment.bytes", "100")], "segment.bytes = '100' is not allowed; allowed: an integer"),

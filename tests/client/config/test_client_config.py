@@ -112,7 +112,7 @@ def test_an_error_never_quotes_a_secret() -> None:
     with pytest.raises(ConfigError) as raised:
         read({"sasl.password": 12345})
 
-    assert "sasl.password = [hidden] is not allowed; allowed: a text" == str(raised.value)
+    assert "sasl.password = [hidden] is not allowed; allowed: a string" == str(raised.value)
 
 
 def test_what_is_refused_may_be_said_when_it_asks_for_nothing() -> None:

@@ -253,7 +253,7 @@ def api_keys_module() -> str:
         constants,
         names,
         "API",
-        "Return Kafka's name of an API key, as in ``ListOffsets``; ``UNKNOWN(<n>)`` for others.",
+        "Return Kafka's name of an API key, such as ``ListOffsets``; ``UNKNOWN(<n>)`` for others.",
         [],
     )
 

@@ -60,7 +60,7 @@ class AdvertisedApis:
         Args:
             request: None for a version that is not served, whose body cannot be decoded. The
                 response then has the error and all version ranges, so that the client can retry.
-            version: version of the request.
+            version: the version of the request.
         """
         if request is None:
             return ApiVersionsResponse(

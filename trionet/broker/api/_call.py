@@ -32,7 +32,7 @@ STEP_SECONDS: Final = 0.001
 
 
 class LongCallScheduler:
-    """What calls need of :class:`._long_calls.LongCalls`, which creates it.
+    """The part of :class:`._long_calls.LongCalls` that calls use.
 
     Args:
         clock: the clock that limits steps, in seconds.
@@ -60,7 +60,7 @@ class Call:
     Attributes:
         codec: decodes and encodes the messages of this API version.
         correlation_id: the client's number for the request.
-        client_id: the client's name for itself; None for null.
+        client_id: the client id; None for null.
         request: the frame and its connection.
         counts: counts the response and the errors in it.
         has_errors: whether the response must be searched for errors; a handler that counts its
@@ -132,7 +132,8 @@ class Call:
         """Declare how many elements the handler will process, before it has any effect.
 
         Raises:
-            NeedsLongCall: too many for one step; the handler is called again as a long call.
+            NeedsLongCall: there are too many for one step; the handler is called again in a long
+                call.
         """
         if self.must_be_long(count):
             raise NeedsLongCall
@@ -266,7 +267,8 @@ class Call:
         """Return a copy whose delayed response is passed to a function, for tests.
 
         Args:
-            divert: called with the response message, or with how the call ends without one.
+            divert: called with the response message, or with the NoOp or CloseConnection that ends
+                the call.
         """
         copy = Call(
             self.codec,
@@ -283,7 +285,7 @@ class Call:
         return copy
 
     def fail(self, error: Exception) -> None:
-        """End a delayed call after an internal error, which closes its connection."""
+        """End a delayed call after an internal error by closing its connection."""
         logger.error(
             "unexpected error in %s from %s; closing it",
             self.codec.name,
@@ -303,6 +305,6 @@ class Abandoned(Exception):
 
 
 async def _returned(message: Any) -> Any:
-    """The work of a long call whose response message exists already."""
+    """Return a response message that exists already, as the work of a long call."""
     await trio.lowlevel.checkpoint()
     return message

@@ -1,8 +1,8 @@
 """Dispatches request frames to the handlers of their APIs (Kafka: KafkaApis).
 
 One table drives both dispatch and ApiVersions, so that exactly what is served is advertised. A
-request that cannot be decoded, or whose version is not served, closes its connection with the
-reason; only ApiVersions gets a response in every version (KIP-511).
+request that cannot be decoded, or whose version is not served, closes its connection; only
+ApiVersions gets a response in every version (KIP-511).
 """
 
 # Compiled by mypyc.
@@ -36,7 +36,7 @@ from ._request_logger import logger as _request_log
 
 Handle = Callable[[Any, Call], Awaitable[Any]]
 """``async (request message, call) -> response``: a message to encode; a Response to pass on as it
-is (no response, or closing the connection); or None, for a call that is responded to later."""
+is (no response, or closing the connection); or None, if the response is sent later."""
 
 Intercept = Callable[[Any, Call, Handle], Awaitable[Any]]
 """``async (request message, call, handle) -> response``: replaces the API's own ``handle``, which
@@ -93,7 +93,7 @@ RESPONSES = (bytes, Send, NoOp, CloseConnection)
 
 
 class _Route:
-    """One (API, version) that was requested at least once."""
+    """An API version that was requested at least once."""
 
     __slots__ = (
         "codec",
@@ -130,7 +130,7 @@ class Apis:
 
     Attributes:
         advertised: the ApiVersions handler, with the served version ranges.
-        long_calls: as passed in.
+        long_calls: the long calls of the node.
         counts: the requests and errors of each API and version.
         interceptor: called for every decoded call in place of its API, for tests; usually None.
     """
@@ -214,7 +214,7 @@ class Apis:
         )
 
     def _called(self, route: _Route, call: Call, message: Any) -> Awaitable[Any]:
-        """Start the handler, or the interceptor; the result is to be awaited."""
+        """Call the handler, or the interceptor; returns an awaitable of the response."""
         request_log_topic = self._own_topic
         if request_log_topic is not None and request_log_topic.is_named_in(
             call.codec.api_key, message
@@ -233,7 +233,7 @@ class Apis:
         return await self._called(route, call, message)
 
     def never_waits(self, request: Request) -> bool:
-        """Whether :meth:`handle` returns from this request without a checkpoint."""
+        """Whether :meth:`handle` completes this request without a checkpoint."""
         # An interceptor may wait. A payload too short for a key is rejected without waiting.
         return self.interceptor is None and (
             int.from_bytes(request.payload[:2], "big") in self._never_wait

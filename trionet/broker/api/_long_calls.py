@@ -60,7 +60,7 @@ class LongCalls:
         is_virtual: use a simulated clock, so that nothing depends on the speed of the machine.
 
     Attributes:
-        scheduler: the part of it that calls use.
+        scheduler: the part that the calls use.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class LongCalls:
 
 
 def _ticks() -> Callable[[], float]:
-    """A clock that advances by 10 µs with each call."""
+    """Return a clock that advances by 10 µs with each call."""
     return partial(next, count(0.0, 0.000_01))
 
 

@@ -33,7 +33,7 @@ class RouteCounts:
         looks_for_errors: whether every response must be passed to :meth:`count_errors`.
 
     Attributes:
-        times: the ``times`` of each request.
+        times: the times of the API's requests.
         requests: number of requests.
         responses: number of response messages.
         with_errors: number of responses with an error.
@@ -110,7 +110,7 @@ class RequestCounts:
         return counts
 
     def calls(self) -> dict[str, int]:
-        """Requests by API, all versions together; APIs without requests are omitted."""
+        """Return the number of requests by API, all versions together, without unused APIs."""
         found: Counter[str] = Counter()
         for (name, _), counts in self._routes.items():
             found[name] += counts.requests

@@ -24,7 +24,7 @@ def errors_in(message: object) -> list[int]:
 
 
 def find_errors(message: Message) -> Generator[None, None, list[int]]:
-    """As :func:`errors_in`, as a generator that yields after each code."""
+    """Find the same codes as :func:`errors_in`, in a generator that yields after each code."""
     found = []
     for code in _codes(message):
         if code:

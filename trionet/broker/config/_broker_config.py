@@ -65,13 +65,13 @@ class BrokerConfig:
     """The single folder of ``log.dirs`` or ``log.dir``; ``None`` if neither is set."""
 
     without_effect: tuple[str, ...]
-    """The keys set that have no effect on a single node."""
+    """The keys that are set but have no effect on a single node."""
 
     not_applied: tuple[str, ...]
     """``key=value`` of each setting that this version does not apply."""
 
     unknown_listener_keys: tuple[str, ...]
-    """The keys set for listeners that are not in :attr:`listeners`."""
+    """The keys that are set for listeners not in :attr:`listeners`."""
 
     def __init__(self, originals: dict[str, Value]) -> None:
         """Derive and validate what depends on several keys; see :meth:`from_settings`."""
@@ -134,35 +134,35 @@ class BrokerConfig:
         return f"BrokerConfig({settings})"
 
     def integer(self, key: str) -> int:
-        """The value of an integer key: a count, a size in bytes, or a duration in its unit."""
+        """Return the value of an integer key: a count, a size in bytes or a duration."""
         value = self[key]
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         raise _wrong_type(key, value, "an integer")
 
     def flag(self, key: str) -> bool:
-        """The value of a boolean key."""
+        """Return the value of a boolean key."""
         value = self[key]
         if isinstance(value, bool):
             return value
         raise _wrong_type(key, value, "true or false")
 
     def text(self, key: str) -> str:
-        """The value of a string key."""
+        """Return the value of a string key."""
         value = self[key]
         if isinstance(value, str):
             return value
-        raise _wrong_type(key, value, "a text")
+        raise _wrong_type(key, value, "a string")
 
     def names(self, key: str) -> tuple[str, ...]:
-        """The value of a list key."""
+        """Return the value of a list key."""
         value = self[key]
         if isinstance(value, tuple):
             return value
         raise _wrong_type(key, value, "a list")
 
     def advertised(self, listener_name: str) -> Endpoint:
-        """The address advertised to clients of a listener; port 0 stands for the bound port.
+        """Return the address advertised to clients of a listener; port 0 means the bound port.
 
         Raises:
             KeyError: no listener has this (upper-case) name.
@@ -174,7 +174,7 @@ def find_key(name: str) -> Row:
     """Look up the definition of a key, written with dots or with underscores.
 
     Raises:
-        ConfigError: the key is unknown; names the most similar one.
+        ConfigError: the key is unknown; the message names the most similar one.
     """
     key = name if "." in name else name.replace("_", ".")
     if key in BROKER_KEYS:
@@ -217,8 +217,8 @@ def _set_node_id(originals: dict[str, Value]) -> None:
     node_id, broker_id = originals.get("node.id"), originals.get("broker.id")
     if node_id is not None and broker_id is not None and node_id != broker_id:
         raise ConfigError(
-            f"node.id = {node_id} and broker.id = {broker_id} differ; allowed: one of them, or"
-            " both with the same value"
+            f"node.id = {node_id} and broker.id = {broker_id} differ; set only one of"
+            " them, or both to the same value"
         )
     if node_id is not None or broker_id is not None:
         originals["node.id"] = originals["broker.id"] = broker_id if node_id is None else node_id
@@ -228,8 +228,7 @@ def _check_role(originals: Mapping[str, Value]) -> None:
     roles = originals.get("process.roles")
     if isinstance(roles, tuple) and "broker" not in roles:
         raise ConfigError(
-            f"process.roles = {','.join(roles)!r} is not allowed; allowed: broker, or"
-            " broker,controller"
+            f"process.roles = {','.join(roles)!r} must be broker or broker,controller"
         )
 
 
@@ -241,8 +240,8 @@ def _one_folder(originals: Mapping[str, Value]) -> str | None:
     assert isinstance(folders, tuple)
     if len(folders) != 1 or not folders[0]:
         raise ConfigError(
-            f"{key} = {','.join(folders)!r} names {len(folders)} folders; allowed: exactly one,"
-            " since this version keeps all its data in one folder"
+            f"{key} = {','.join(folders)!r} must name exactly one folder, since this version"
+            " keeps all its data in one folder"
         )
     return folders[0]
 
@@ -251,18 +250,17 @@ def _check_values(originals: Mapping[str, Value]) -> None:
     """Reject settings that would be unsafe or wrong to ignore."""
     if originals.get("authorizer.class.name"):
         raise ConfigError(
-            f"authorizer.class.name = {originals['authorizer.class.name']!r} is not allowed;"
-            " allowed: leaving it out, since this version has no access control and would admit"
-            " every client"
+            f"authorizer.class.name = {originals['authorizer.class.name']!r} is not supported;"
+            " leave it out: this version has no access control and would admit every client"
         )
     for unit in ("ms", "minutes", "hours"):
         if originals.get(f"log.retention.{unit}") == 0:
-            raise ConfigError(f"log.retention.{unit} = 0 is not allowed; allowed: -1, or 1 or more")
+            raise ConfigError(f"log.retention.{unit} = 0 must be -1, or 1 or more")
     _check_delay(originals)
 
 
 def _check_delay(originals: Mapping[str, Value]) -> None:
-    """Reject a delay of failed authentications that outlasts the idle connection."""
+    """Reject a delay of failed authentications that exceeds the idle timeout."""
     idle_key, delay_key = "connections.max.idle.ms", "connection.failed.authentication.delay.ms"
     idle_ms = originals.get(idle_key, BROKER_KEYS[idle_key][2])
     delays = {delay_key: BROKER_KEYS[delay_key][2]} | {
@@ -275,8 +273,8 @@ def _check_delay(originals: Mapping[str, Value]) -> None:
         assert isinstance(idle_ms, int)
         if 0 <= idle_ms <= delay_ms:
             raise ConfigError(
-                f"{key} = {delay_ms} is not allowed with {idle_key} = {idle_ms}; allowed: less than"
-                " that, so that clients receive the reason why authentication failed"
+                f"{key} = {delay_ms} must be less than {idle_key} = {idle_ms}, so that"
+                " clients receive the reason why authentication failed"
             )
 
 
@@ -288,12 +286,12 @@ def _is_ignored(key: str, controllers: frozenset[str]) -> bool:
 
 
 def _is_of_none(key: str, names: Container[str]) -> bool:
-    """Whether a key is for a listener, and not for one of these."""
+    """Whether a key is for a listener that is not in ``names``."""
     return key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[0] not in names
 
 
 def _is_of_listener(key: str) -> bool:
-    """Whether a key is for a listener, and is applied there."""
+    """Whether a key is for a listener, and applied by this version."""
     if not key.startswith(listener_keys.PREFIX):
         return False
     _, mechanism, base = listener_keys.split(key)
@@ -301,7 +299,7 @@ def _is_of_listener(key: str) -> bool:
 
 
 def _not_applied(originals: Mapping[str, Value], ignored: Iterable[str]) -> Iterable[str]:
-    """Yield settings of missing features, except for values that request nothing."""
+    """Yield the settings of missing features, except values without effect."""
     for key, value in originals.items():
         default = BROKER_KEYS[key][2] if key in BROKER_KEYS else None
         if key in _APPLIED_KEYS or key in ignored or value == default or _is_of_listener(key):

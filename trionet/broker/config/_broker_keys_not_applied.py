@@ -1,6 +1,6 @@
 """Kafka 4.3's broker keys of features that this version does not have.
 
-One line per key: name, type, default, rule, as in :mod:`._broker_keys`. A key moves there in the
+One line per key: name, type, default, rule; see :mod:`._broker_keys`. A key moves there in the
 change that implements it.
 """
 

@@ -61,7 +61,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One key as in a DescribeConfigs response; ``synonyms`` are ordered by precedence."""
+    """One key of a DescribeConfigs response; ``synonyms`` are ordered by precedence."""
 
     name: str
     value: str | None
@@ -159,7 +159,7 @@ def describe_loggers(
 
 
 def _broker_synonyms(key: str) -> tuple[str, ...]:
-    """The keys that may provide a key's value; for a listener's key also the general one."""
+    """Return the keys that may provide a key's value; for a listener's key also the general one."""
     if key.startswith(listener_keys.PREFIX):
         return key, listener_keys.split(key)[2]
     return _BROKER_SYNONYMS.get(key, (key,))

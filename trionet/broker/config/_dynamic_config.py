@@ -24,7 +24,7 @@ class DynamicConfig:
     """The settings of one broker.
 
     Args:
-        static: the settings that it was started with.
+        static: the settings that the broker was started with.
         cluster: settings altered for all brokers.
         own: settings altered for this broker.
 
@@ -58,7 +58,7 @@ class DynamicConfig:
     def restore(
         cls, static: BrokerConfig, cluster: Mapping[str, str], own: Mapping[str, str]
     ) -> DynamicConfig:
-        """Return the settings at a start, including stored alterations.
+        """Return the settings at startup, including stored alterations.
 
         Alterations that are no longer valid, since ``static`` has changed, are logged and ignored.
 

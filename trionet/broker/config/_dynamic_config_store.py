@@ -88,7 +88,7 @@ class BrokerConfigs:
         """Return the settings of a node that starts.
 
         Args:
-            static: the settings that it is started with.
+            static: the settings that the node is started with.
         """
         own = {}
         for key, text in self._stored.get(str(static.node_id), {}).items():
@@ -100,12 +100,12 @@ class BrokerConfigs:
 
     @asynccontextmanager
     async def hold_changes(self) -> AsyncIterator[None]:
-        """Hold back changes for the duration of the block, as while a node starts."""
+        """Hold back changes for the duration of the block, for example while a node starts."""
         async with self._changing:
             yield
 
     def register(self, node_id: int, broker: Reconfigurable) -> None:
-        """Apply changes from now on to a component of a node."""
+        """Start applying changes to a component of a node."""
         self._brokers.append((str(node_id), broker))
 
     def unregister(self, broker: Reconfigurable) -> None:
@@ -169,7 +169,7 @@ class BrokerConfigs:
 
 
 def per_node_error(key: str) -> str:
-    """The error text for a log setting of a single node, where all nodes share the logs."""
+    """Return the error text for a log setting of a single node, since all nodes share the logs."""
     return (
         f"{key} cannot be set for one node, since all nodes share the same logs; set it for all"
         " nodes, with an empty resource name"

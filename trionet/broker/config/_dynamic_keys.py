@@ -17,7 +17,7 @@ from ._broker_keys_not_applied import NO_OP_VALUES
 from ._topic_keys import TOPIC_KEYS
 
 TOPIC_DEFAULTS = frozenset(row.synonyms[0].key for row in TOPIC_KEYS.values() if row.synonyms)
-"""The defaults of topic keys; of several synonyms the one in milliseconds.
+"""The keys with the defaults of topic keys; of several synonyms, the one in milliseconds.
 
 (Kafka: DynamicLogConfig.)"""
 
@@ -178,12 +178,12 @@ def check_group(key: str) -> str:
 
 
 def store_group(listener: str) -> str:
-    """The identifier that :func:`check_group` returns for the key stores of a listener."""
+    """Return the identifier that :func:`check_group` returns for the key stores of a listener."""
     return f"{listener_keys.PREFIX}{listener.lower()}.ssl"
 
 
 def redacted(key: str, text: str) -> str:
-    """A setting's text for the log, redacted if it could be a secret."""
+    """Return a setting's text for the log, redacted if it could be a secret."""
     try:
         return HIDDEN if find_key(key)[1] == PASSWORD else text
     except ConfigError:
@@ -202,7 +202,7 @@ def _read(broker: BrokerConfig, key: str, text: str, *, for_all_brokers: bool) -
     value = parse_value(key, kind, rule, text)
     if key in _CLASSES and value not in (default, *NO_OP_VALUES.get(key, ())):
         raise ConfigError(
-            f"{key} = {text!r} is not allowed; leave it out, since no classes can be loaded"
+            f"{key} = {text!r} is not supported, since no classes can be loaded; leave it out"
         )
     return value
 
@@ -233,7 +233,7 @@ def _listener_base(broker: BrokerConfig, key: str) -> str:
     is_lower = key.startswith(f"{listener_keys.PREFIX}{listener.lower()}.")
     if listener not in protocols or not is_lower:
         raise ConfigError(
-            f"{key} names no existing listener; allowed, in lower case:"
+            f"{key} does not name an existing listener; allowed, in lower case:"
             f" {', '.join(protocols).lower()}"
         )
     if mechanism is not None or base not in LISTENER_LIMITS | STORES:
@@ -242,5 +242,5 @@ def _listener_base(broker: BrokerConfig, key: str) -> str:
             f" {', '.join(sorted(LISTENER_LIMITS | STORES))}"
         )
     if base in STORES and "SSL" not in protocols[listener].name:
-        raise ConfigError(f"{key}: the listener does not use TLS, but {protocols[listener].name}")
+        raise ConfigError(f"{key}: the listener uses {protocols[listener].name}, not TLS")
     return base

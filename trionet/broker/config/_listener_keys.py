@@ -1,8 +1,8 @@
 """Keys that can be set for one listener, or for one SASL mechanism of a listener.
 
 ``listener.name.<listener>.<key>`` sets a key for a listener, and
-``listener.name.<listener>.<mechanism>.<key>`` for a mechanism of it. Keys that are not read this
-way must not count as applied: users could rely on a protection that does not exist.
+``listener.name.<listener>.<mechanism>.<key>`` for one of its mechanisms. Keys that are not read
+this way must not count as applied: users could rely on a protection that does not exist.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def split(key: str) -> tuple[str, str | None, str]:
 
 
 def can_be_set(mechanism: str | None, base: str) -> bool:
-    """Whether Kafka reads a broker key for a listener, or for a mechanism of it."""
+    """Whether Kafka reads a broker key for a listener, or for one of its mechanisms."""
     return mechanism is None or base.startswith("sasl.") or base == _REAUTHENTICATION
 
 
 def is_applied(mechanism: str | None, base: str) -> bool:
-    """Whether this version reads a key for a listener, or for a mechanism of it."""
+    """Whether this version reads a key for a listener, or for one of its mechanisms."""
     if mechanism is None:
         return base in _OF_LISTENERS
     if base in _TOKENS:

@@ -30,7 +30,7 @@ class ListenerSettings:
         }
 
     def value(self, key: str, mechanism: str | None = None) -> Value:
-        """The most specific value, or else the default."""
+        """Return the most specific value of a key, or else its default."""
         if mechanism is not None:
             special = f"{mechanism.lower()}.{key}"
             if special in self._own:
@@ -38,19 +38,19 @@ class ListenerSettings:
         return self._own.get(key, self._config[key])
 
     def is_set(self, key: str) -> bool:
-        """Whether the key is set, for all listeners or for this one."""
+        """Return whether the key is set, for all listeners or for this one."""
         return key in self._own or key in self._config.originals
 
     def own(self, key: str) -> Value:
-        """The value set for this listener only; None without one."""
+        """Return the value set for this listener only; None if there is none."""
         return self._own.get(key)
 
     def name(self, key: str, mechanism: str) -> str:
-        """The full name of a key of one mechanism."""
+        """Return the full name of a key of one mechanism."""
         return f"{self._prefix}{mechanism.lower()}.{key}"
 
     def text(self, key: str, mechanism: str | None = None) -> str | None:
-        """The value of a string or password key; None if unset or empty."""
+        """Return the value of a string or password key; None if unset or empty."""
         value = self.value(key, mechanism)
         if isinstance(value, Password):
             value = value.text
@@ -68,7 +68,7 @@ class ListenerSettings:
         return value
 
     def jaas(self, mechanism: str) -> LoginModule | None:
-        """The login module of a mechanism; as in Kafka, from its own ``sasl.jaas.config`` only."""
+        """Return a mechanism's login module, as in Kafka only from its own ``sasl.jaas.config``."""
         name = self.name("sasl.jaas.config", mechanism)
         value = self.own(f"{mechanism.lower()}.sasl.jaas.config")
         return parse_jaas(value.text, name) if isinstance(value, Password) else None

@@ -49,7 +49,7 @@ def bound_listeners(
     """Return the endpoints to listen on: ``listeners`` without those of controllers.
 
     Raises:
-        ConfigError: there is none, or a name or port is repeated.
+        ConfigError: there is no such endpoint, or a name or port is repeated.
     """
     endpoints = _parse("listeners", texts, protocols, controllers)
     if not endpoints:
@@ -85,7 +85,7 @@ def advertised_listeners(
             )
         if endpoint.is_wildcard:
             raise ConfigError(
-                f"advertised.listeners: clients cannot connect to {endpoint}; allowed: a host name"
+                f"advertised.listeners: clients cannot connect to {endpoint}; expected a host name"
                 " or address of this machine that clients can reach"
             )
     for endpoint in bound:
@@ -123,19 +123,19 @@ def _name(text: str) -> str:
 
 
 def _check_ports(endpoints: Sequence[Endpoint]) -> None:
-    """Reject shared ports, except of one IPv4 and one IPv6 address (KIP-797), and port 0."""
+    """Reject shared ports, except port 0, and one IPv4 with one IPv6 address (KIP-797)."""
     for port, count in Counter(endpoint.port for endpoint in endpoints if endpoint.port).items():
         hosts = [endpoint.host for endpoint in endpoints if endpoint.port == port]
         families = {_family(host) for host in hosts}
         if count > 1 and not (len(hosts) == 2 and families == {4, 6}):
             raise ConfigError(
-                f"listeners: {count} listeners have port {port}; allowed: different ports, port 0,"
+                f"listeners: {count} listeners have port {port}; use different ports, port 0,"
                 " or one IPv4 and one IPv6 address with the same port"
             )
 
 
 def _family(host: str) -> int:
-    """4 or 6 for an address; 0 for a name or wildcard, which may be either."""
+    """Return 4 or 6 for an address, and 0 for a name or wildcard, which may be either."""
     if ":" in host:
         return 6
     return 4 if host and _IPV4_LETTERS.issuperset(host) else 0

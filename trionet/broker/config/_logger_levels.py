@@ -36,7 +36,7 @@ class BrokerLoggers:
         self._before: dict[logging.Logger, int] = {}
 
     def levels(self) -> dict[str, str]:
-        """The effective level of each logger, by name."""
+        """Return the effective level of each logger, by name."""
         return {name: level_name(each.getEffectiveLevel()) for name, each in _loggers().items()}
 
     def alter(self, operations: Sequence[Operation], *, validate_only: bool = False) -> None:
@@ -71,7 +71,7 @@ class BrokerLoggers:
 
 
 def level_name(level: int) -> str:
-    """Kafka's name of the lowest level that is logged."""
+    """Return Kafka's name of the lowest level that is logged."""
     return next((name for name, number in LEVELS.items() if number >= level), "FATAL")
 
 

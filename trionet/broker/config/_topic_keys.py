@@ -137,7 +137,7 @@ _THROTTLED = ("follower.replication.throttled.replicas", "leader.replication.thr
 
 
 def broker_value(broker: BrokerConfig, row: TopicKey) -> Value:
-    """The default of a topic key: the value of the first synonym that is set, in the key's unit."""
+    """Return a topic key's default: the value of the first synonym set, in the key's unit."""
     for key, factor in row.synonyms:
         value = broker[key]
         if value is None:
@@ -180,7 +180,9 @@ def check_topic_overrides(
         if name not in TOPIC_KEYS:
             raise ApiError(INVALID_CONFIG, f"{name}: unknown topic key{nearest(name, TOPIC_KEYS)}")
         if text is None:
-            raise ApiError(INVALID_CONFIG, f"{name}: value missing; omit the key for its default")
+            raise ApiError(
+                INVALID_CONFIG, f"{name}: the value is missing; omit the key to use its default"
+            )
         try:
             value = _parse(TOPIC_KEYS[name], text)
         except ConfigError as error:
@@ -191,7 +193,7 @@ def check_topic_overrides(
 
 
 def topic_keys_not_applied(overrides: Mapping[str, str]) -> tuple[str, ...]:
-    """``key=value`` of the topic's settings that this version does not apply."""
+    """Return ``key=value`` of each topic setting that this version does not apply."""
     return tuple(
         f"{name}={text}"
         for name, text in overrides.items()
@@ -211,7 +213,7 @@ def _parse(row: TopicKey, text: str) -> Value:
 
 
 def _check_together(values: Mapping[str, Value]) -> None:
-    """Validate values together, as Kafka's LogConfig.validate, and reject tiered storage."""
+    """Validate values together (Kafka: LogConfig.validate), and reject tiered storage."""
     shortest, longest = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
         raise ApiError(
@@ -221,8 +223,8 @@ def _check_together(values: Mapping[str, Value]) -> None:
     if values["remote.storage.enable"]:
         raise ApiError(
             INVALID_CONFIG,
-            "remote.storage.enable = true is not allowed; allowed: false, since this version does"
-            " not support tiered storage",
+            "remote.storage.enable = true is not allowed, since this version does not support"
+            " tiered storage",
         )
     for name in _THROTTLED:
         replicas = values[name]

@@ -24,7 +24,7 @@ class CommittedOffset:
     Attributes:
         offset: the offset of the next record to read.
         leader_epoch: the leader epoch of the record before it, -1 if the client stated none.
-        metadata: the client's metadata.
+        metadata: the text that the client committed with the offset.
         committed_at_ms: when it was committed, in ms since the epoch.
         expires_at_ms: when it expires regardless of the retention, if the client set that
             (OffsetCommit up to version 4).
@@ -44,7 +44,7 @@ class CommittedOffsets:
         self._groups: dict[str, dict[Partition, CommittedOffset]] = {}
 
     def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
-        """The offsets of a group by partition; empty if it has none."""
+        """Return the offsets of a group by partition; empty if it has none."""
         return self._groups.get(group_id, {})
 
     def put(self, group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> None:
@@ -76,7 +76,7 @@ def expired(
     empty_since_ms: int | None,
     in_use: frozenset[str] | None,
 ) -> list[Partition]:
-    """The partitions of a group whose offsets have expired (KIP-211).
+    """Return the partitions of a group whose offsets have expired (KIP-211).
 
     Args:
         offsets: the offsets of the group.

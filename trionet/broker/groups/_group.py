@@ -8,13 +8,17 @@
     PREPARING --timeout, and no member has joined--> EMPTY
     any --deleted--> DEAD
 
+The broker does not assign partitions to members: the leader, which is one of the members, computes
+the assignments from the list of members in its JoinGroup response and sends them with its
+SyncGroup. The group takes them from there, stores them, and distributes to each member its own.
+
 The problem: a dozen kinds of calls and timeouts can meet in any order, a call may wait for members
 that never come, and the new generation must be stored before its members act on it. The choices:
 
-* Decide synchronously, act afterwards. A call that has to wait leaves its ``reply`` with its
+* Decide synchronously, act afterwards. A call that must wait leaves its ``reply`` with its
   member; whatever completes it later puts ``(reply, result)`` into :attr:`Group.outbox`, which the
   coordinator empties. So every transition is one uninterrupted piece of code, and the tests run the
-  machine without a loop. Waiting tasks were refused: each of them could be cancelled in the middle
+  machine without a loop. Waiting tasks were rejected: each of them could be cancelled in the middle
   of a transition.
 * Assignments are *proposed* until they are stored; only then is the group STABLE and are syncs
   completed. :meth:`Group.begin_storing` remembers which proposal is being stored, so that a
@@ -62,14 +66,14 @@ class Group:
     Attributes:
         state: one of the states above.
         generation: the number of completed rebalances.
-        protocol_type: the protocol type of its members; None before the first has joined.
+        protocol_type: the protocol type of the members; None before the first has joined.
         protocol_name: the protocol chosen by the members' votes.
-        members: the members, their leader, and the ids not joined with yet.
+        members: the members, their leader, and the assigned ids that have not joined yet.
         outbox: results to be sent, as ``(reply, result)``; the coordinator empties it.
-        timeouts: its timeouts; :meth:`expire` has to be called at ``wake_at``.
+        timeouts: the timeouts of the group; :meth:`expire` must be called at ``wake_at``.
         proposed: the leader's assignments until they are stored (see :meth:`begin_storing`).
-        changed_at: when it entered its state.
-        is_stored: nothing that must survive a restart has changed since it was last stored.
+        changed_at: when the group entered its state.
+        is_stored: whether nothing that must survive a restart has changed since it was last stored.
     """
 
     def __init__(self, id: str, settings: GroupSettings, now: float) -> None:
@@ -164,7 +168,7 @@ class Group:
             self.rebalance(now)
 
     def _replace(self, old: Member, id: str, join: Join, reply: object, now: float) -> None:
-        """Replace a static member that has restarted by its new incarnation (KIP-345)."""
+        """Replace a restarted static member with its new incarnation (KIP-345)."""
         self.outbox.extend(old.fail_calls(error_codes.FENCED_INSTANCE_ID))
         member = Member.of(join, id)
         member.assignment, member.is_new = old.assignment, False
@@ -193,7 +197,7 @@ class Group:
     # From one generation to the next.
 
     def rebalance(self, now: float, error_code: int = error_codes.REBALANCE_IN_PROGRESS) -> None:
-        """Start a rebalance: all members have to join again, and waiting syncs get an error."""
+        """Start a rebalance: all members must rejoin, and waiting syncs fail."""
         if self.state is GroupState.COMPLETING:
             for member in self.members:
                 member.assignment = b""
@@ -316,7 +320,7 @@ class Group:
         """Record that the group is being stored as it is now.
 
         Returns:
-            To be called with an error code and ``now`` when it is stored or has failed to be.
+            A function to call with the error code and ``now`` once storing has succeeded or failed.
         """
         self.is_stored = True
         deferred_joins, self._deferred_joins = self._deferred_joins, []
@@ -390,7 +394,7 @@ class Group:
     def check_commit(self, caller: Caller, now: float) -> int:
         """Check whether a caller may commit offsets now; returns the error code.
 
-        A consumer that is not a member may if the group is empty (Kafka's "simple" consumers).
+        A consumer that is not a member may commit if the group is empty (a "simple" consumer).
         """
         if self.state is GroupState.DEAD:
             return error_codes.COORDINATOR_NOT_AVAILABLE
@@ -406,12 +410,12 @@ class Group:
         return error_codes.NONE
 
     def fail_waiting(self, error_code: int) -> None:
-        """Fail all waiting calls with an error; the members stay."""
+        """Fail all waiting calls with an error; the members remain."""
         for member in self.members:
             self.outbox.extend(member.fail_calls(error_code))
 
     def expire(self, now: float) -> None:
-        """Process all timeouts up to ``now``; to be called at their ``wake_at``."""
+        """Process all timeouts up to ``now``; must be called at their ``wake_at``."""
         members, timeouts = self.members, self.timeouts
         members.pending = {id: until for id, until in members.pending.items() if until > now}
         before = len(members)
@@ -428,7 +432,7 @@ class Group:
         timeouts.compute(members)
 
     def _remove(self, id: str) -> None:
-        """Remove a member, or an id that was not joined with yet."""
+        """Remove a member, or an assigned id that has not joined yet."""
         self.members.pending.pop(id, None)
         if id not in self.members:
             return
@@ -437,7 +441,7 @@ class Group:
         self.outbox.extend(member.fail_calls(error_codes.UNKNOWN_MEMBER_ID, ""))
 
     def _continue_without(self, before: int, now: float) -> None:
-        """Continue after members may have been removed; ``before`` is how many there were."""
+        """Continue after members may have been removed; ``before`` is their number before that."""
         is_complete = self.state in (GroupState.STABLE, GroupState.COMPLETING)
         if is_complete and len(self.members) < before:
             self.rebalance(now)
@@ -458,7 +462,7 @@ class Group:
 
 
 def subscribed_topics(group: Group) -> frozenset[str] | None:
-    """The topics that the members are subscribed to; None if that of a member is unknown.
+    """Return the topics that members are subscribed to; None if a subscription is unknown.
 
     (Kafka: ClassicGroup.computeSubscribedTopics.)
     """

@@ -1,4 +1,4 @@
-"""The calls to a group, and the results that may come later than the call."""
+"""The calls to a group, and their results, which may come later than the call returns."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Join:
     """The content of a JoinGroup request.
 
     Attributes:
-        member_id: the id that was assigned to it, or ``""``.
+        member_id: the id that was assigned to the member, or ``""``.
         instance_id: the group instance id of a static member (KIP-345).
         client_id: the client id.
-        client_host: the address that it connects from.
-        session_seconds: its session timeout.
-        rebalance_seconds: how long the group waits for it to join again.
+        client_host: the address that the client connects from.
+        session_seconds: the session timeout of the member.
+        rebalance_seconds: how long the group waits for the member to rejoin.
         protocol_type: ``consumer``, ``connect`` and the like.
-        protocols: metadata by the name of each protocol it supports, in order of preference.
-        must_know_id: without an id, it is assigned one and has to join again with it (KIP-394).
-        can_skip_assignment: as the leader, it understands ``skip_assignment`` (KIP-814).
+        protocols: the metadata of each supported protocol by name, in order of preference.
+        must_know_id: a member without an id is assigned one and must rejoin with it (KIP-394).
+        can_skip_assignment: the member, as the leader, understands ``skip_assignment`` (KIP-814).
     """
 
     member_id: str

@@ -5,8 +5,8 @@ database, sometimes for minutes, and must neither hold a handler nor lose a resp
 
 The choice: :class:`Group` is a pure state machine, and every call changes it at once. Afterwards
 :meth:`GroupCoordinator._settle` acts on what the group has decided: it sends the responses in its
-outbox, queues what has to be stored, and schedules its next timeout. Nothing here waits. A task per
-group was refused: its inbox would be another place where calls wait, and idle groups would cost
+outbox, queues what must be stored, and schedules its next timeout. Nothing here waits. A task per
+group was rejected: its inbox would be another place where calls wait, and idle groups would cost
 tasks. One heap of timeouts serves all groups (:class:`GroupTimers`).
 
 Each node of a cluster coordinates the groups whose partition of ``__consumer_offsets`` it leads,
@@ -14,7 +14,7 @@ and returns NOT_COORDINATOR for the others. When a partition gets another leader
 if they were read from that topic: waiting calls fail, members have their session timeout to send a
 heartbeat, and a rebalance in progress starts again.
 
-Think again for groups of other protocols (KIP-848, KIP-932): they would be beside
+Reconsider for groups of other protocols (KIP-848, KIP-932): they would exist beside
 :class:`Group`, with the same offsets.
 """
 
@@ -53,7 +53,7 @@ class GroupCoordinator:
         config: the node's settings.
         store: stores the groups.
         now_ms: returns the time in ms since the epoch.
-        coordinates: whether this node is the coordinator of a group; None: it coordinates all.
+        coordinates: returns whether this node coordinates a group; None if it coordinates all.
         rng: generates member ids.
         record_bytes_max: returns the limit of a stored group's size, by the current settings; by
             default ``message.max.bytes`` of ``config``.
@@ -98,7 +98,7 @@ class GroupCoordinator:
         self._is_closed = False
 
     def coordinator_error(self, group_id: str) -> int:
-        """NOT_COORDINATOR if another node coordinates the group, else NONE."""
+        """Return NOT_COORDINATOR if another node coordinates the group, else NONE."""
         if self._coordinates is None or self._coordinates(group_id):
             return error_codes.NONE
         return error_codes.NOT_COORDINATOR
@@ -124,7 +124,7 @@ class GroupCoordinator:
                 self.groups[group_id] = Group(group_id, self._settings, now)
 
     async def run(self) -> None:
-        """Run the timeouts of the groups until cancelled; run the store concurrently."""
+        """Run the timeouts of the groups until cancelled; the store must run concurrently."""
         await self._timers.run(self._expire)
 
     def _expire(self, group_id: str, now: float) -> None:
@@ -244,19 +244,19 @@ class GroupCoordinator:
         self._settle(group)
 
     def fail_waiting(self, group_id: str, error_code: int) -> None:
-        """Fail the waiting calls of a group with an error, as when its coordinator moves."""
+        """Fail a group's waiting calls with an error, for example when its coordinator moves."""
         group = self.groups[group_id]
         group.fail_waiting(error_code)
         self._send_responses(group)
 
     def _group_with_members(self, group_id: str) -> Group | None:
-        """The group if it can have members here; the group without a name has only offsets."""
+        """Return the group if it can have members here; the one with an empty name cannot."""
         return (
             self.groups.get(group_id) if group_id and not self.coordinator_error(group_id) else None
         )
 
     def _missing_group_error(self, group_id: str) -> int:
-        """The error code for members of a group that is not here."""
+        """Return the error code for members of a group that this node does not have."""
         if not group_id:
             return error_codes.INVALID_GROUP_ID
         return self.coordinator_error(group_id) or error_codes.UNKNOWN_MEMBER_ID
@@ -274,7 +274,7 @@ class GroupCoordinator:
     ) -> None:
         """Handle an OffsetCommit; ``done`` is called with its error code, now or when it is stored.
 
-        A commit with a generation of a group that does not exist gets the error ``missing``.
+        If the group does not exist, a commit with a generation gets the error ``missing``.
         """
         error_code = self.coordinator_error(group_id) or self._check_commit(
             group_id, caller, missing
@@ -360,7 +360,7 @@ class GroupCoordinator:
                 self.offsets.delete(group.id, due, _ignore_error)
 
     def close(self) -> None:
-        """Fail all calls that wait, now or later, with COORDINATOR_NOT_AVAILABLE."""
+        """Fail all calls that wait now or will wait, with COORDINATOR_NOT_AVAILABLE."""
         self._is_closed = True
         for group in self.groups.values():
             group.fail_waiting(error_codes.COORDINATOR_NOT_AVAILABLE)
@@ -395,8 +395,8 @@ class GroupCoordinator:
         size, most = record_bytes(snapshot_now), self._record_bytes_max()
         if size > most:
             logger.warning(
-                "cannot store the group %r, its members have to join again: their metadata and"
-                " assignments have %d bytes, more than message.max.bytes=%d",
+                "cannot store the group %r, its members must rejoin: their metadata and"
+                " assignments take %d bytes, more than message.max.bytes=%d",
                 group.id,
                 size,
                 most,
@@ -411,4 +411,4 @@ def _ignore_error(error_code: int) -> None:
 
 
 def _do_nothing() -> None:
-    """The default of :attr:`GroupCoordinator.on_change`."""
+    """Do nothing; the default of :attr:`GroupCoordinator.on_change`."""

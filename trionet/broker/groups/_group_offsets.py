@@ -18,7 +18,7 @@ class GroupOffsets:
     """The offsets of one node's groups.
 
     Args:
-        store: stores them.
+        store: stores the offsets.
         changed: called after offsets may have changed.
     """
 
@@ -27,11 +27,11 @@ class GroupOffsets:
         self._changed = changed
 
     def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
-        """The offsets of a group by partition; empty if it has none."""
+        """Return the offsets of a group by partition; empty if it has none."""
         return self._store.offsets.of(group_id)
 
     def is_committing(self, group_id: str) -> bool:
-        """Whether a commit of the group is being stored: its offsets are about to change."""
+        """Whether the group's offsets are about to change, because a commit is being stored."""
         return bool(self._store.commits[group_id])
 
     def put(

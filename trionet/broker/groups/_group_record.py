@@ -26,7 +26,7 @@ _BYTES_FIELDS: Final = ("metadata", "assignment")
 
 
 def record_bytes(group: StoredGroup) -> int:
-    """The size of the batch that Kafka would write to ``__consumer_offsets`` for the group."""
+    """Return the size of the batch that Kafka would write for the group to its offsets topic."""
     size = _GROUP_BYTES
     for text in (group.id, group.protocol_type, group.protocol_name, group.leader_id):
         size += len((text or "").encode())
@@ -54,7 +54,7 @@ def encode_members(members: Iterable[StoredMember]) -> Iterator[bytes]:
 
 
 def _chunks(members: Iterable[StoredMember]) -> Iterator[bytes]:
-    """For each member, a line of JSON with the sizes of the bytes fields, and then these fields."""
+    """Yield, for each member, a line of JSON with the sizes of its bytes fields, then these."""
     for member in members:
         fields = {field.name: getattr(member, field.name) for field in attrs.fields(StoredMember)}
         values = [fields[name] for name in _BYTES_FIELDS]

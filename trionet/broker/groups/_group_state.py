@@ -55,7 +55,7 @@ class JoinPhase:
         self._more_came = False
 
     def begin(self, seconds: float, now: float) -> None:
-        """Wait for the known members, for the longest of their rebalance timeouts."""
+        """Wait for the known members, at most for the longest of their rebalance timeouts."""
         self.is_initial = False
         self.ends_at = now + seconds
 
@@ -70,7 +70,7 @@ class JoinPhase:
         self._more_came = True
 
     def extend(self, now: float) -> bool:
-        """At the deadline: extend it by another delay if members joined in this one, else False."""
+        """Extend an expired deadline if members have joined meanwhile; returns whether it did."""
         if not (self.is_initial and self._more_came and self._remaining):
             return False
         delay = min(self._delay, self._remaining)

@@ -81,7 +81,7 @@ class GroupStore:
         await has_ended.wait()
 
     async def run(self) -> None:
-        """Write what is queued, until cancelled; a transaction that has started still ends."""
+        """Write queued changes until cancelled; a transaction in progress is completed."""
         while True:
             await self._has_work.wait()
             self._has_work = trio.Event()
@@ -111,13 +111,13 @@ class GroupStore:
         """Load all groups and offsets.
 
         Raises:
-            DatabaseError: they cannot be read.
+            DatabaseError: the database cannot be read.
         """
         return await self._database.read(_load)
 
 
 def put_group(group: StoredGroup) -> Statements:
-    """Store a group, replacing what was stored before."""
+    """Return the statements that store a group, replacing its stored state."""
     row = (
         group.id,
         group.generation,
@@ -142,7 +142,7 @@ def put_group(group: StoredGroup) -> Statements:
 
 
 def put_offsets(group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> Statements:
-    """Store committed offsets of a group."""
+    """Return the statements that store committed offsets of a group."""
 
     def statements(connection: Connection) -> Iterator[int]:
         for some in _in_parts(offsets.items()):
@@ -156,7 +156,7 @@ def put_offsets(group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> 
 
 
 def remove_offsets(group_id: str, partitions: Collection[Partition]) -> Statements:
-    """Remove committed offsets of a group."""
+    """Return the statements that remove committed offsets of a group."""
 
     def statements(connection: Connection) -> Iterator[int]:
         for some in _in_parts((group_id, *partition) for partition in partitions):
@@ -170,7 +170,7 @@ def remove_offsets(group_id: str, partitions: Collection[Partition]) -> Statemen
 
 
 def remove_topic_offsets(topic: str) -> Statements:
-    """Remove the committed offsets of all groups for a topic."""
+    """Return the statements that remove the committed offsets of all groups for a topic."""
 
     def statements(connection: Connection) -> Iterator[int]:
         connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic,))
@@ -180,7 +180,7 @@ def remove_topic_offsets(topic: str) -> Statements:
 
 
 def remove_group(group_id: str) -> Statements:
-    """Remove a group and its offsets."""
+    """Return the statements that remove a group and its offsets."""
 
     def statements(connection: Connection) -> Iterator[int]:
         connection.execute("DELETE FROM committed_offset WHERE group_id = ?", (group_id,))
@@ -210,7 +210,7 @@ def _members(
             )
             members = decode_members(b"".join(data for (data,) in rows))
     except (ValueError, TypeError, LookupError) as error:
-        raise ValueError(f"the members of group {group_id!r}: {error}") from error
+        raise ValueError(f"cannot decode the members of group {group_id!r}: {error}") from error
     if members and leader_id not in {each.id for each in members}:
         raise ValueError(f"the leader of group {group_id!r} is not one of its members")
     return members
@@ -251,5 +251,5 @@ def _load(
 
 def _int32(value: int) -> int:
     if not -1 <= value < 2**31:
-        raise ValueError(f"stored value {value} is not within -1 and 2**31 - 1")
+        raise ValueError(f"stored value {value} is not between -1 and 2**31 - 1")
     return value

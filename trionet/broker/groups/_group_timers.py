@@ -13,7 +13,8 @@ class GroupTimers:
     """One timer per group.
 
     Attributes:
-        heap: all times with their groups; entries of cancelled and replaced timers stay until then.
+        heap: all times with their groups; entries of cancelled and replaced timers stay until
+            they are due.
         scheduled: the current time of each timer, in trio's clock.
     """
 
@@ -24,7 +25,7 @@ class GroupTimers:
         self._sleep = trio.CancelScope()
 
     def schedule(self, group_id: str, at: float) -> None:
-        """Set a group's timer, unless it is suspended, or set to this time or an earlier one."""
+        """Set a group's timer, unless it is suspended or already due at that time or earlier."""
         if group_id not in self._suspended and at < self.scheduled.get(group_id, math.inf):
             self.scheduled[group_id] = at
             heapq.heappush(self.heap, (at, group_id))
@@ -37,7 +38,7 @@ class GroupTimers:
         self._suspended.discard(group_id)
 
     def suspend(self, group_id: str) -> None:
-        """Stop a group's timer until it is removed."""
+        """Stop a group's timer, and ignore :meth:`schedule` until :meth:`cancel`."""
         self.scheduled.pop(group_id, None)
         self._suspended.add(group_id)
 

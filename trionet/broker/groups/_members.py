@@ -20,13 +20,13 @@ class Member:
     """A member and its waiting calls.
 
     Attributes:
-        id: assigned by the coordinator; a new one each time a static member restarts.
-        join_reply: where the result of its JoinGroup goes, while that waits.
-        sync_reply: where the result of its SyncGroup goes, while that waits.
-        has_synced: it has sent a SyncGroup in this generation.
-        is_new: it was in no generation yet.
+        id: the id assigned by the coordinator; a new one each time a static member restarts.
+        join_reply: the reply of its JoinGroup, while that waits.
+        sync_reply: the reply of its SyncGroup, while that waits.
+        has_synced: whether the member has sent a SyncGroup in this generation.
+        is_new: whether the member has not been in any generation yet.
         expires_at: when its session expires, in seconds of the group's clock.
-        assignment: the assignment by the leader.
+        assignment: the assignment that the leader computed for the member.
     """
 
     id: str
@@ -68,17 +68,17 @@ class Member:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for a response, so that it sends no heartbeats."""
+        """Whether the member waits for a response, so that it sends no heartbeats."""
         return not self.is_new and (self.is_joining or self.is_syncing)
 
     def fail_calls(
         self, error_code: int, id: str | None = None
     ) -> Iterator[tuple[object, JoinGroupResult | SyncGroupResult]]:
-        """End its waiting calls with an error; yields the results with their replies.
+        """Fail the member's waiting calls; yields each reply with its result.
 
         Args:
             error_code: the error.
-            id: the member id in the result of a JoinGroup; its own by default.
+            id: the member id in the result of a JoinGroup; the member's own by default.
         """
         if self.is_joining:
             result = JoinGroupResult(self.id if id is None else id, error_code)
@@ -89,7 +89,7 @@ class Member:
             self.sync_reply = None
 
     def update(self, join: Join) -> None:
-        """Update it from a later JoinGroup."""
+        """Update the member from a later JoinGroup."""
         self.client_id = join.client_id
         self.client_host = join.client_host
         self.session_seconds = join.session_seconds
@@ -97,11 +97,11 @@ class Member:
         self.protocols = join.protocols
 
     def has_protocols(self, protocols: Mapping[str, bytes]) -> bool:
-        """Whether these are its protocols, in the same order and with the same metadata."""
+        """Whether the member has just these protocols, in the same order with the same metadata."""
         return list(self.protocols.items()) == list(protocols.items())
 
     def vote(self, candidates: set[str]) -> str:
-        """Its preferred protocol among candidates that it supports."""
+        """Return the member's most preferred protocol among the candidates."""
         return next(name for name in self.protocols if name in candidates)
 
 
@@ -110,7 +110,7 @@ class Members:
 
     Attributes:
         leader_id: the member that computes the assignments; None without members.
-        pending: the ids that were assigned and not joined with yet (KIP-394), and their expiry.
+        pending: the assigned ids that have not joined yet (KIP-394), and when they expire.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Members:
         return self._by_id[id]
 
     def static_id(self, instance_id: str | None) -> str | None:
-        """The current id of a static member."""
+        """Return the current id of a static member."""
         return None if instance_id is None else self._static_ids.get(instance_id)
 
     def add(self, member: Member) -> None:
@@ -145,7 +145,7 @@ class Members:
             self.leader_id = member.id
 
     def replace(self, old: Member, new: Member) -> None:
-        """Replace a static member by its new incarnation, at the same position."""
+        """Replace a static member with its new incarnation, at the same position."""
         self._by_id = {
             new.id if each is old else each.id: new if each is old else each for each in self
         }
@@ -192,7 +192,7 @@ class Members:
         """Whether a member may join, by ``group.max.size``.
 
         Args:
-            id: its id, or ``""``.
+            id: the member's id, or ``""``.
             members_max: the limit.
             among_joined: count only members that have joined: if the limit was lowered, the first
                 to join stay.
@@ -212,7 +212,7 @@ class Members:
         return max((member.rebalance_seconds for member in self._by_id.values()), default=0.0)
 
     def choose_leader(self) -> bool:
-        """Make sure that the leader has joined. False if no member has."""
+        """Make sure that the leader has joined; returns False if no member has joined."""
         leader = self._by_id.get(self.leader_id or "")
         if leader is None or not leader.is_joining:
             leader = next((each for each in self if each.is_joining), None)
@@ -222,11 +222,11 @@ class Members:
         return True
 
     def common_protocols(self) -> set[str]:
-        """The protocols that all members support."""
+        """Return the protocols that all members support."""
         return {name for name, count in self._supporters.items() if count == len(self)}
 
     def choose_protocol(self) -> str:
-        """The protocol with the most votes among those that all members support."""
+        """Return the protocol with the most votes among those that all members support."""
         candidates = self.common_protocols()
         votes = Counter(member.vote(candidates) for member in self)
         return votes.most_common(1)[0][0]
@@ -235,7 +235,7 @@ class Members:
         """Whether a joining member has a protocol that all members support.
 
         Args:
-            join: its JoinGroup; without members it only has to state a type and protocols.
+            join: the member's JoinGroup; in an empty group it only must state a type and protocols.
             protocol_type: the protocol type of the members.
         """
         if not self:

@@ -1,4 +1,4 @@
-"""Which partition of ``__consumer_offsets`` a group belongs to: its leader is the coordinator.
+"""Maps groups to partitions of ``__consumer_offsets``, whose leaders coordinate them.
 
 (Kafka: GroupCoordinator.partitionFor.)
 """
@@ -26,7 +26,7 @@ _WEIGHT_OF_PART: Final = pow(31, _PART, 2**32)
 
 
 def partition_of(group_id: str) -> int:
-    """The number of the group's partition."""
+    """Return the number of the group's partition."""
     if len(group_id) <= _CACHED_CHARACTERS_MAX:
         return _partition_of_short(group_id)
     return _partition_of(group_id)
@@ -41,7 +41,7 @@ _partition_of_short = lru_cache(maxsize=_CACHED_MAX)(_partition_of)
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode() of Java: over UTF-16 units, and with a sign."""
+    """Compute Java's String.hashCode(): over UTF-16 code units, and signed."""
     data = text.encode("utf-16-le", "surrogatepass")
     units = struct.unpack(f"<{len(data) // 2}H", data)
     head = len(units) % _PART

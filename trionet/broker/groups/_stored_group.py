@@ -37,7 +37,7 @@ class StoredGroup:
 
 
 def snapshot(group: Group, changed_at_ms: int) -> StoredGroup:
-    """The part of a group to be stored; with the proposed assignments, if there are some."""
+    """Return the part of a group to be stored, with the proposed assignments if there are any."""
     proposed = group.proposed or {}
     name = group.protocol_name or ""
     return StoredGroup(
@@ -98,10 +98,10 @@ def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
 
 
 def inherited(group: Group, settings: GroupSettings, changed_at_ms: int, now: float) -> Group:
-    """A group of another node, as its new coordinator would read it.
+    """Return another node's group as its new coordinator would read it.
 
     Members that were in no generation are not stored, hence dropped. A generation that was not
-    completed is given up: its members have to join again.
+    completed is abandoned: its members must rejoin.
     """
     new = {member.id for member in group.members if member.is_new}
     stored = snapshot(group, changed_at_ms)

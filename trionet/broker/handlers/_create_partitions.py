@@ -32,7 +32,7 @@ async def handle(
         try:
             if names[name] > 1:
                 raise ApiError(
-                    error_codes.INVALID_REQUEST, f"topic {name!r} is in the request twice"
+                    error_codes.INVALID_REQUEST, f"topic {name!r} is in the request more than once"
                 )
             await _create(broker, requested, validate_only=request.validate_only)
         except ApiError as error:

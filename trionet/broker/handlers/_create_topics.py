@@ -37,7 +37,7 @@ async def handle(
         try:
             if names[name] > 1:
                 raise ApiError(
-                    error_codes.INVALID_REQUEST, f"topic {name!r} is in the request twice"
+                    error_codes.INVALID_REQUEST, f"topic {name!r} is in the request more than once"
                 )
             settings = _settings(requested)
             if request.validate_only:

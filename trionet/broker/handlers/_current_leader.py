@@ -1,7 +1,7 @@
-"""What the responses of Produce and Fetch have in common: errors of old versions, current leaders.
+"""Shared by the responses of Produce and Fetch: errors of old versions, and current leaders.
 
-A client that has sent a request to the wrong node gets the current leader with the error, and the
-leader's address, and needs no Metadata request (KIP-951).
+A client that has sent a request to the wrong node gets the current leader and its address with the
+error, and needs no Metadata request (KIP-951).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LEADER_CHANGED: Final = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED
 
 
 def error_code_for(call: Call, error_code: int) -> int:
-    """The error code as clients of the call's version know it.
+    """Return the error code as clients of the call's version know it.
 
     Older clients get NOT_LEADER_OR_FOLLOWER for KAFKA_STORAGE_ERROR, which they retry as well.
     """
@@ -45,7 +45,7 @@ class CurrentLeaders:
 
     Args:
         broker: the node that responds.
-        call: whose response it is.
+        call: the call that the response is for.
     """
 
     def __init__(self, broker: BrokerState, call: Call) -> None:
@@ -56,13 +56,13 @@ class CurrentLeaders:
     def find(
         self, topic: str | bytes, partition: int, error_code: int, create: Callable[..., L]
     ) -> L | None:
-        """The current leader of a partition, if it helps a client that gets this error.
+        """Return the current leader of a partition, if it helps a client that gets this error.
 
         Args:
-            topic: its name or id.
-            partition: its number.
+            topic: the name or id of the topic.
+            partition: the number of the partition.
             error_code: the partition's error.
-            create: the API's own ``LeaderIdAndEpoch``.
+            create: the ``LeaderIdAndEpoch`` class of the API.
         """
         if error_code not in _LEADER_CHANGED:
             return None
@@ -73,10 +73,10 @@ class CurrentLeaders:
         return create(leader_id=found.leader, leader_epoch=found.epoch)
 
     def endpoints(self, create: Callable[..., E]) -> list[E]:
-        """The addresses of all leaders found.
+        """Return the addresses of all leaders found.
 
         Args:
-            create: the API's own ``NodeEndpoint``.
+            create: the ``NodeEndpoint`` class of the API.
         """
         return [
             create(node_id=node.node_id, host=address.host, port=address.port, rack=node.rack)

@@ -92,4 +92,4 @@ def _check(
     if state.name is not None and has_id:
         raise ApiError(error_codes.INVALID_REQUEST, "both name and id are set; set one of them")
     if topic is not None and named[topic.id] > 1:
-        raise ApiError(error_codes.INVALID_REQUEST, "the topic is in the request twice")
+        raise ApiError(error_codes.INVALID_REQUEST, "the topic is in the request more than once")

@@ -47,7 +47,7 @@ async def handle(
 
 
 def _disk_usage(path: str | None) -> tuple[int, int]:
-    """The size of the file system, and the bytes in it that are available to this user."""
+    """Return the size of the file system, and the bytes in it that are available to this user."""
     if path is None or not hasattr(os, "statvfs"):
         return NOT_KNOWN, NOT_KNOWN
     found = os.statvfs(path)
@@ -57,7 +57,7 @@ def _disk_usage(path: str | None) -> tuple[int, int]:
 async def _topics(
     broker: BrokerState, request: DescribeLogDirsRequest, call: Call
 ) -> list[DescribeLogDirsTopic]:
-    """The requested partitions that have a replica on this node; null requests all."""
+    """Return the requested partitions (null for all) that have a replica on this node."""
     logs = broker.folder.logs
     keys = dict.fromkeys(logs)
     if request.topics is not None:

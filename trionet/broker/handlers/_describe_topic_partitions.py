@@ -74,10 +74,10 @@ async def handle(
 async def _names(
     broker: BrokerState, request: DescribeTopicPartitionsRequest, call: Call
 ) -> Iterable[str]:
-    """The requested topics, or all of them, from the cursor on.
+    """Return the names of the requested topics, or of all, from the cursor on.
 
     Raises:
-        ApiError: INVALID_REQUEST, the cursor does not match the request.
+        ApiError: INVALID_REQUEST: the cursor does not match the request.
     """
     cursor = request.cursor
     start = cursor.topic_name if cursor is not None else ""
@@ -89,12 +89,12 @@ async def _names(
         requested[topic.name] = None
     if cursor is not None and request.topics and start not in requested:
         raise ApiError(
-            error_codes.INVALID_REQUEST, f"the topic {start!r} of the cursor is not requested"
+            error_codes.INVALID_REQUEST, f"the topic {start!r} in the cursor is not requested"
         )
     if cursor is not None and cursor.partition_index < 0:
         raise ApiError(
             error_codes.INVALID_REQUEST,
-            f"invalid partition {cursor.partition_index} of the cursor",
+            f"invalid partition {cursor.partition_index} in the cursor",
         )
     names = iter(requested)
     runs = []

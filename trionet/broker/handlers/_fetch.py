@@ -7,7 +7,7 @@ The choice: :class:`_Fetch`, built like Produce, reads in the handler. With less
 it becomes a delayed operation in the purgatory, for appends or for ``max_wait_ms``; it then holds
 no handler and no buffers, and reads again when it is completed. Records are file ranges, which the
 socket sends by itself. What is not in the page cache is read by a thread first; very many
-partitions are read in steps. A task per waiting fetch was refused: a thousand idle consumers would
+partitions are read in steps. A task per waiting fetch was rejected: a thousand idle consumers would
 be a thousand tasks, woken for every append.
 
 * The first partition with data returns at least one whole batch, whatever the limits say (KIP-74).
@@ -117,8 +117,8 @@ class _Reader:
 
     Attributes:
         results: the partitions of the response, in the order in which they were read.
-        size: the bytes of all records in them.
-        has_error: a partition has an error.
+        size: the size of their records, in bytes.
+        has_error: whether a partition has an error.
         cold_partitions: partitions whose records are not in the page cache, with their logs.
     """
 
@@ -179,7 +179,7 @@ class _Reader:
             self.size += len(read.records)
 
     async def _convert(self) -> None:
-        """Replace batches by messages (Kafka: KafkaApis.maybeConvertFetchedData)."""
+        """Replace batches with messages (Kafka: KafkaApis.maybeConvertFetchedData)."""
         self.size = 0
         for partition, data in self.results.items():
             if not data.records:
@@ -294,18 +294,18 @@ class _Fetch:
 
     @property
     def is_cold(self) -> bool:
-        """Whether records that it has to read are not in the page cache."""
+        """Whether some requested records are not in the page cache."""
         return bool(self._reader.cold_partitions)
 
     @property
     def is_long(self) -> bool:
-        """Whether it has to be served in steps."""
+        """Whether the fetch must be served in steps."""
         return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.needs_lists
 
     def wait(self) -> None:
         """Wait for data, or for ``max_wait_ms``.
 
-        Until then, it holds nothing that is read again later: buffers, files, the frame.
+        Meanwhile the fetch holds no buffers, files or frame; it reads again later.
         """
         self._reader = self._new_reader()
         self._call.request.payload = b""
@@ -366,7 +366,7 @@ class _Fetch:
         await self._reader.finish()
 
     async def read_in_steps(self) -> FetchResponse | None:
-        """As :meth:`read`, for many partitions: the response, or None if it waits for data."""
+        """Read many partitions; returns the response, or None if the fetch waits for data."""
         await self._read_paused(self._context.partitions)
         for _ in range(READS_MAX):
             if not self.must_wait:
@@ -383,7 +383,7 @@ class _Fetch:
         return await self._respond_paused()
 
     async def read_and_respond(self) -> FetchResponse:
-        """Read many partitions and respond, when there is data or no time left."""
+        """Read many partitions and return the response, after waiting for data."""
         self._reader = self._new_reader()
         await self._read_paused(self._context.partitions)
         return await self._respond_paused()
@@ -394,7 +394,7 @@ class _Fetch:
             await self._call.pause()
 
     def _forget_changed(self) -> list[FetchedPartition]:
-        """The partitions that have changed since they were read, to be read again.
+        """Return the partitions that have changed since they were read, to be read again.
 
         During pauses, the fetch is not registered for appends.
         """
@@ -416,7 +416,7 @@ class _Fetch:
     # Responding.
 
     def response(self) -> FetchResponse:
-        """The response to what was read."""
+        """Return the response with what was read."""
         partial_response = self._begin_response()
         self._add(self._take_results(), partial_response)
         return _finished(partial_response)

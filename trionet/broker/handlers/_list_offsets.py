@@ -90,7 +90,7 @@ async def _list(
     result = ListOffsetsPartitionResponse(partition_index=requested.partition_index)
     try:
         if (topic, requested.partition_index) in twice:
-            raise ApiError(error_codes.INVALID_REQUEST, "the partition is requested twice")
+            raise ApiError(error_codes.INVALID_REQUEST, "the partition is requested more than once")
         log = broker.find_log(topic, requested.partition_index, requested.current_leader_epoch)
         if requested.timestamp < 0 and call.version < _SINCE.get(requested.timestamp, _NEVER):
             raise ApiError(

@@ -1,8 +1,8 @@
 """Metadata, versions 0 to 13: the live nodes, the topics, and the leaders of their partitions.
 
 An unknown topic that is requested by name is created if ``auto.create.topics.enable`` and the
-request allow it. This response then has UNKNOWN_TOPIC_OR_PARTITION, as that of Apache Kafka 4.3.1
-in all versions, and the next one has its partitions; with ``auto.create.topics.ready.at.once`` this
+request allow it. This response then has UNKNOWN_TOPIC_OR_PARTITION, as with Apache Kafka 4.3.1 in
+all versions, and the next one has its partitions; with ``auto.create.topics.ready.at.once`` this
 one has them.
 """
 
@@ -84,7 +84,7 @@ async def _respond(
 async def _find_all(
     broker: BrokerState, request: MetadataRequest, call: Call
 ) -> list[Topic | MetadataResponseTopic]:
-    """The requested topics, each once, as in Kafka."""
+    """Return the requested topics, each once, as in Kafka."""
     found: dict[tuple[str | None, bytes], Topic | MetadataResponseTopic] = {}
     only_responds = call.only_responds
     if request.allow_auto_topic_creation and broker.auto_create_topics:
@@ -103,7 +103,7 @@ async def _find_all(
 def _find(
     broker: BrokerState, requested: MetadataRequestTopic, version: int
 ) -> Topic | MetadataResponseTopic | None:
-    """The topic, or a response with an error; None if a topic of the name may be created."""
+    """Return the topic, or an error response; None if a topic of this name may be created."""
     name = requested.name
     if version < BY_ID and (name is None or any(requested.topic_id)):
         # Versions 10 and 11 have the fields but not the feature (Kafka:
@@ -124,7 +124,7 @@ def _find(
 async def _create(
     broker: BrokerState, request: MetadataRequest, name: str
 ) -> Topic | MetadataResponseTopic:
-    """Create a topic if that is allowed; responds as Kafka does while it is being created."""
+    """Create a topic if that is allowed; responds as Kafka does during its creation."""
     try:
         check_topic_name(name)
     except ApiError as error:

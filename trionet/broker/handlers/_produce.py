@@ -1,14 +1,14 @@
 """Produce, versions 0 to 13, appends records to partitions; InitProducerId provides producer ids.
 
 The problem: a request takes 20 µs if its batches are appended as they are, and much longer if they
-have to be converted, recompressed or flushed; it must not hold a handler then, nor lose its place
+must be converted, recompressed or flushed; it must not hold a handler then, nor lose its place
 among the requests of its connection.
 
 The choice: :class:`_Produce`, built like Fetch, does everything that is quick in the handler, and
 the rest in one task. Its steps are the same either way: convert, append, recompress, respond, or
 first flush and then respond. The order of a connection's requests is kept, since a connection has
-only one request in progress. Tasks for every request were refused: starting one costs as much as an
-append.
+only one request in progress. A task for every request was rejected: starting one costs as much as
+an append.
 
 * The response is sent when the batches are in the log, and on the disk if ``flush.messages``
   requires that. All replicas share one log: ``acks=all`` differs from ``acks=1`` only in that it is
@@ -100,7 +100,7 @@ class _Produce:
     """One call: its response so far, its appends, and the batches to be recompressed.
 
     Attributes:
-        recompressions: batches that were not appended, because they have to be recompressed first.
+        recompressions: batches that were not appended, because they must be recompressed first.
     """
 
     __slots__ = ("_appends", "_broker", "_call", "_request", "_topics", "recompressions")
@@ -132,7 +132,7 @@ class _Produce:
             await self.recompress_and_respond()
 
     async def recompress_and_respond(self) -> None:
-        """Append what has to be recompressed, and respond."""
+        """Recompress and append the remaining batches, and respond."""
         call = self._call
         try:
             for entry in self.recompressions:
@@ -156,7 +156,7 @@ class _Produce:
     # Converting.
 
     async def _convert(self) -> list[tuple[int, PartitionProduceResponse]]:
-        """Replace the request by one with batches, as a newer client would have sent it.
+        """Replace the request with one with batches, as a newer client would have sent it.
 
         Returns:
             Results of partitions that need no append, with the positions of their topics.
@@ -202,7 +202,7 @@ class _Produce:
             self._topics.append(_topic_response(topic, results))
 
     async def append_paused(self) -> None:
-        """As :meth:`append`, for very many partitions."""
+        """Append with pauses, for very many partitions; see :meth:`append`."""
         call = self._call
         unflushed: list[_Append] = []
         for topic in self._request.topic_data:
@@ -272,7 +272,7 @@ class _Produce:
     # Responding.
 
     def finish(self) -> ProduceResponse | NoOp | CloseConnection | None:
-        """The response; None if it has to wait for a flush, in a task of its own."""
+        """Return the response; None if a task sends it after a flush."""
         call = self._call
         response = _response(self._topics)
         if call.has_errors and has_current_leader(call):
@@ -323,13 +323,13 @@ class _Produce:
     def _response_or_none(
         self, response: ProduceResponse
     ) -> ProduceResponse | NoOp | CloseConnection:
-        """The response; with acks=0 none, or after an error the end of the connection."""
+        """Return the response; with acks=0 none, or the end of the connection after an error."""
         if self._request.acks:
             return response
         for name, failed in _failures(response):
             return CloseConnection(
                 CloseReason.CLOSE_RESPONSE,
-                f"a produce with acks=0 to {name}-{failed.index} failed: "
+                f"a Produce request with acks=0 to {name}-{failed.index} failed: "
                 f"{error_codes.name_of(failed.error_code)} {failed.error_message or ''}".strip(),
             )
         return NO_OP
@@ -447,7 +447,7 @@ def _check_single(records: memoryview | bytes | bytearray) -> None:
     if 0 < length <= rest:
         raise ApiError(
             error_codes.INVALID_RECORD,
-            "the records field contains a second batch; allowed: one per partition and request",
+            "the records field contains a second batch; it must contain exactly one",
         )
 
 

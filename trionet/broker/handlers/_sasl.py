@@ -1,7 +1,7 @@
 """SaslHandshake and SaslAuthenticate outside of an authentication: an error.
 
 A listener with SASL handles them before they get here. A request that gets here came to a listener
-without SASL, or within a second after a re-authentication; both are mistakes of the client.
+without SASL, or within a second after a re-authentication; both are errors of the client.
 """
 
 from __future__ import annotations

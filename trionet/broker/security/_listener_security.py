@@ -164,8 +164,8 @@ class SecuredListener:
         has_trust = settings.truststore_location or settings.truststore_certificates
         if settings.client_auth != "none" and not has_trust:
             yield (
-                "ssl.client.auth is set without a trust store, so certificates of every authority"
-                " that this system trusts are accepted"
+                "ssl.client.auth is set without a trust store, so certificates from every"
+                " authority that this system trusts are accepted"
             )
 
     async def keep_fresh(self) -> None:
@@ -297,8 +297,8 @@ def _sasl(
             )
     if not names:
         raise ConfigError(
-            f"sasl.enabled.mechanisms of listener {listener_name} is empty; allowed: at least one"
-            f" of {', '.join(SUPPORTED)}"
+            f"sasl.enabled.mechanisms of listener {listener_name} is empty; expected at least"
+            f" one of {', '.join(SUPPORTED)}"
         )
     mechanisms: dict[str, Mechanism] = {}
     jwks = None
@@ -309,7 +309,7 @@ def _sasl(
         ):
             raise ConfigError(
                 f"{settings.name('sasl.server.callback.handler.class', name)} = {handler!r} is not"
-                f" allowed; allowed: leaving it out, or for {oauthbearer.NAME} {_SECURED} or"
+                f" supported; leave it out, or for {oauthbearer.NAME} set it to {_SECURED} or"
                 f" {_UNSECURED}"
             )
         if name == plain.NAME:
@@ -377,7 +377,7 @@ def _oauthbearer(
 
 
 def _token_warning(settings: ListenerSettings) -> str:
-    """A warning if tokens are accepted too liberally, or an empty string."""
+    """Return a warning if tokens are accepted too liberally, else an empty string."""
     handler = "sasl.server.callback.handler.class"
     if settings.text(handler, oauthbearer.NAME) == _UNSECURED:
         return (
@@ -392,12 +392,12 @@ def _token_warning(settings: ListenerSettings) -> str:
 
 
 def _unsecured(options: dict[str, str], key: str) -> Mechanism:
-    """Kafka's validator of unsigned tokens, with its options."""
+    """Create Kafka's validator of unsigned tokens, with its options."""
     skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
     if not skew.isascii() or not skew.isdigit():
         raise ConfigError(
-            f"{key}: unsecuredValidatorAllowableClockSkewMs = {skew!r} is not allowed; allowed: 0"
-            " or more"
+            f"{key}: unsecuredValidatorAllowableClockSkewMs = {skew!r} must be a"
+            " whole number, 0 or more"
         )
     rules = TokenRules(
         scopes=tuple(options.get("unsecuredValidatorRequiredScope", "").split()),

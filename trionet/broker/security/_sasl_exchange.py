@@ -359,7 +359,7 @@ class SaslExchange:
         return Progress.REAUTHENTICATED, session_ms
 
     def _client_message(self, error: AuthenticationError) -> str:
-        """The error message for the client, without details of credentials, of limited length."""
+        """Return the error message for the client: short, and without details of credentials."""
         if not isinstance(error, CredentialsError):
             return str(error)[:_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
         during = "authentication" if self._previous is None else "re-authentication"

@@ -63,11 +63,14 @@ class ScramCredentials:
         return cls(database, found, secret)
 
     def lookup(self, mechanism: str) -> Lookup:
-        """The lookup function of one mechanism, for :class:`trionet.net.sasl.scram.ScramServer`."""
+        """Return the lookup function of one mechanism for a ScramServer."""
         return self._by_mechanism[mechanism].get
 
     def users(self) -> dict[str, dict[str, int]]:
-        """Iterations by mechanism by user name (Kafka: DescribeUserScramCredentials)."""
+        """Return the iterations of each mechanism by user name.
+
+        (Kafka: DescribeUserScramCredentials.)
+        """
         found: dict[str, dict[str, int]] = {}
         for mechanism, users in self._by_mechanism.items():
             for user_name, credential in users.items():
@@ -86,13 +89,13 @@ class ScramCredentials:
 
         Raises:
             ConfigError: the user name is not allowed, or the password is empty.
-            DatabaseError: nothing was changed.
+            DatabaseError: the database cannot be written; nothing was changed.
 
         Cancellation: raises ``Cancelled`` only if nothing was changed.
         """
         check_user_name(user_name)
         if not password:
-            raise ConfigError(f"the password of {user_name!r} is empty; it must not be")
+            raise ConfigError(f"the password of {user_name!r} must not be empty")
         made = {
             mechanism: await trio.to_thread.run_sync(partial(salted, mechanism, password))
             for mechanism in mechanisms
@@ -105,7 +108,7 @@ class ScramCredentials:
         Raises:
             ConfigError: the user name is not allowed, or a credential has too few or too many
                 iterations.
-            DatabaseError: nothing was changed.
+            DatabaseError: the database cannot be written; nothing was changed.
 
         Cancellation: raises ``Cancelled`` only if nothing was changed.
         """
@@ -113,8 +116,8 @@ class ScramCredentials:
         for credential in credentials.values():
             if not ITERATIONS_MIN <= credential.iterations <= ITERATIONS_MAX:
                 raise ConfigError(
-                    f"{credential.iterations} iterations are not allowed; allowed:"
-                    f" {ITERATIONS_MIN} to {ITERATIONS_MAX}"
+                    f"a SCRAM credential must have {ITERATIONS_MIN} to {ITERATIONS_MAX} iterations,"
+                    f" not {credential.iterations}"
                 )
         async with self._changing:
             await self._database.transaction(partial(_write, user_name, credentials))
@@ -125,7 +128,7 @@ class ScramCredentials:
         """Delete a user's credential of one mechanism; returns whether it existed.
 
         Raises:
-            DatabaseError: nothing was changed.
+            DatabaseError: the database cannot be written; nothing was changed.
 
         Cancellation: raises ``Cancelled`` only if nothing was changed.
         """

@@ -109,7 +109,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon(self) -> int | None:
-        """From when tombstones and markers in it may be deleted, in milliseconds (KIP-534)."""
+        """When tombstones and markers in the batch may be deleted, in milliseconds (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     def pack(self) -> bytes:
@@ -238,7 +238,7 @@ def check_crc(buf: Bytes, pos: int, header: BatchHeader) -> bool:
     Args:
         buf: contains the batch.
         pos: where the batch starts.
-        header: of that batch, from :func:`read_header`.
+        header: the header of that batch, from :func:`read_header`.
     """
     end = pos + header.size
     view = buf if isinstance(buf, memoryview) else memoryview(buf)

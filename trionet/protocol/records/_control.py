@@ -47,13 +47,13 @@ def control_type(key: bytes | None) -> int:
     """Return the type of a control record, from its key.
 
     Raises:
-        WireFormatError: the key is not that of a control record.
+        WireFormatError: the key is not a valid key of a control record.
     """
     if key is None or len(key) < _key.size:
         raise WireFormatError("the key of a control record has no type")
     version, number = _key.unpack_from(key)
     if version < 0:
-        raise WireFormatError(f"the key of a control record has version {version}")
+        raise WireFormatError(f"the key of a control record has an invalid version ({version})")
     return int(number)
 
 
@@ -74,7 +74,7 @@ def read_marker(key: bytes | None, value: bytes | None) -> EndTransactionMarker 
         raise WireFormatError("truncated transaction marker")
     version, epoch = _value.unpack_from(value)
     if version < 0:
-        raise WireFormatError(f"a transaction marker has version {version}")
+        raise WireFormatError(f"a transaction marker has an invalid version ({version})")
     return EndTransactionMarker(number == COMMIT, epoch)
 
 

@@ -26,7 +26,7 @@ _FAR: Final = 2**63 - 2**14
 def read_rows(
     buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int
 ) -> tuple[list[Record], int]:
-    """Decode all records to tuples; returns them and where they end."""
+    """Decode all records to tuples; returns the tuples and the end of the records."""
     rows: list[Record] = []
     put = rows.append
     last = 0  # records of the same millisecond share one int object
@@ -99,7 +99,7 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int, passed: int = 0
 ) -> tuple[Columns, int]:
-    """Decode records to columns, after ``passed`` earlier ones; returns them and where they end."""
+    """Decode records to columns, after ``passed`` earlier ones; returns columns and their end."""
     offsets: list[int] | range = range(base_offset + passed, base_offset + passed + count)
     timestamps = [base_timestamp] * count
     keys: list[bytes | None] = [None] * count
@@ -170,7 +170,7 @@ def read_columns(
 
 
 def read_values(buf: bytes, pos: int, count: int) -> tuple[list[bytes | None], int]:
-    """Decode the values of all records; returns them and where the records end."""
+    """Decode the values of all records; returns the values and the end of the records."""
     values: list[bytes | None] = [None] * count
     for number in range(count):
         size = buf[pos]
@@ -287,7 +287,7 @@ def _bad_length(length: int) -> NoReturn:
 
 
 def read_headers(buf: bytes, pos: int) -> tuple[Headers, int]:
-    """Decode the headers of a record, from their count on; returns them and where they end."""
+    """Decode the headers of a record, from their count on; returns headers and end position."""
     count, pos = _read_length(buf, pos)
     if not 0 <= count <= len(buf) - pos:
         raise WireFormatError(f"{count} record headers cannot fit into the batch")

@@ -118,8 +118,8 @@ class BatchBuilder:
             Whether it was appended.
 
         Raises:
-            LocalProtocolError: the timestamp does not fit into 64 bits, nor does its difference
-                from the first one.
+            LocalProtocolError: the timestamp, or its difference from the base timestamp, does not
+                fit into 64 bits.
             TypeError: the key or the value is neither bytes nor None.
         """
         zigzag = _zigzag
@@ -181,14 +181,14 @@ class BatchBuilder:
             keys: the keys; None if all are null.
             values: the values, None for null.
             headers: the headers; None if there are none.
-            size_max: as for :meth:`append`.
+            size_max: see :meth:`append`.
 
         Returns:
             The index of the first record that was not appended.
 
         Raises:
-            LocalProtocolError: as :meth:`append`; the records before that one are appended.
-            TypeError: as :meth:`append`; the records before that one are appended.
+            LocalProtocolError: see :meth:`append`; the records before the invalid one are appended.
+            TypeError: see :meth:`append`; the records before the invalid one are appended.
         """
         append = self.append
         for number in range(start, stop):
@@ -207,19 +207,19 @@ class BatchBuilder:
         value: Bytes | None,
         headers: Headers = (),
     ) -> None:
-        """Append a record with a given offset, as compaction leaves gaps.
+        """Append a record with a given offset, since compaction leaves gaps.
 
         Args:
             offset_delta: the offset minus the base offset; greater than those of earlier records.
-            timestamp: as for :meth:`append`.
-            key: as for :meth:`append`.
-            value: as for :meth:`append`.
-            headers: as for :meth:`append`.
+            timestamp: see :meth:`append`.
+            key: see :meth:`append`.
+            value: see :meth:`append`.
+            headers: see :meth:`append`.
 
         Raises:
             ValueError: the offset is not greater than the last one.
-            LocalProtocolError: as :meth:`append`.
-            TypeError: as :meth:`append`.
+            LocalProtocolError: see :meth:`append`.
+            TypeError: see :meth:`append`.
         """
         last = self.last_offset_delta
         if offset_delta <= last:
@@ -234,7 +234,7 @@ class BatchBuilder:
     def has_room_for(
         self, timestamp: int, key: Bytes | None, value: Bytes | None, headers: Headers = ()
     ) -> bool:
-        """Whether the batch does not exceed its maximum size with this record.
+        """Whether the batch would stay within its maximum size with this record.
 
         An empty batch accepts any record. (Kafka: MemoryRecordsBuilder.hasRoomFor, but exact, as
         the effect of compression is not estimated.)
@@ -267,8 +267,8 @@ def build_rows(rows: Iterable[NewRecord]) -> BatchBuilder:
     """Create a builder with these records.
 
     Raises:
-        LocalProtocolError: as :meth:`BatchBuilder.append`.
-        TypeError: as :meth:`BatchBuilder.append`.
+        LocalProtocolError: see :meth:`BatchBuilder.append`.
+        TypeError: see :meth:`BatchBuilder.append`.
     """
     builder = BatchBuilder()
     append = builder.append
@@ -285,11 +285,11 @@ def build_columns(
 ) -> BatchBuilder:
     """Create a builder with records from columns; a single timestamp applies to all records.
 
-    Columns are of one length.
+    All columns must have the same length.
 
     Raises:
-        LocalProtocolError: as :func:`build_rows`.
-        TypeError: as there.
+        LocalProtocolError: see :func:`build_rows`.
+        TypeError: see :func:`build_rows`.
     """
     return build_rows(
         zip(

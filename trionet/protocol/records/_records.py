@@ -122,7 +122,7 @@ def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[b
     large batch would write to newly allocated memory, whose page faults cost more than the copy.
 
     Args:
-        builder: has the records.
+        builder: the builder with the records.
         fields: see :class:`BatchFields`.
 
     Raises:
@@ -194,7 +194,7 @@ def decode_batch(
 def decode_columns(
     buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> Columns:
-    """Decode the records of the batch at ``pos`` as columns; otherwise as :func:`decode_batch`."""
+    """Decode the records of the batch at ``pos`` as columns; see :func:`decode_batch`."""
     header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
     bases = header.base_offset, header.base_timestamp
     read = implementation.reader.read_columns
@@ -207,7 +207,7 @@ def decode_columns(
 def decode_values(
     buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> list[bytes | None]:
-    """Decode only the values of the batch at ``pos``; otherwise as :func:`decode_batch`."""
+    """Decode only the values of the batch at ``pos``; see :func:`decode_batch`."""
     header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
     return read_to_end(implementation.reader.read_values, end, body, start, header.count)
 
@@ -221,7 +221,7 @@ def open_batch(
         The header, a buffer that contains the records, and where they start and end in it.
 
     Raises:
-        WireFormatError: as :func:`decode_batch`, except for malformed records.
+        WireFormatError: see :func:`decode_batch`; the records themselves are not checked.
     """
     header = read_header(buf, pos)
     if header.magic != MAGIC:
@@ -252,14 +252,14 @@ def read_to_end(
     """Call ``read`` from ``start`` on, and check that it ends at ``end``.
 
     Raises:
-        WireFormatError: it does not, or the records are malformed.
+        WireFormatError: ``read`` ends elsewhere, or the records are malformed.
     """
     try:
         records, start = read(body, start, *numbers)
     except IndexError as error:
         raise WireFormatError("truncated record") from error
     except UnicodeDecodeError as error:
-        raise WireFormatError("the key of a record header is not UTF-8") from error
+        raise WireFormatError("the key of a record header is not valid UTF-8") from error
     if start != end:
         raise WireFormatError("the records of a batch do not end where the batch ends")
     return records

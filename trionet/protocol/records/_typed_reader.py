@@ -49,7 +49,7 @@ class _Cursor:
         self.headers: Headers = _NO_HEADERS
 
     def read(self, buf: bytes, pos: i64) -> i64:
-        """Decode the record at ``pos``; returns where it ends."""
+        """Decode the record at ``pos``; returns the end of the record."""
         more: i64
         size: i64 = buf[pos]
         pos += 1
@@ -122,7 +122,7 @@ class _Cursor:
 def read_rows(
     buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64
 ) -> tuple[list[Record], int]:
-    """Decode all records to tuples; returns them and where they end."""
+    """Decode all records to tuples; returns the tuples and the end of the records."""
     cursor = _Cursor()
     none: object = _NO_HEADERS
     rows = [none] * count
@@ -160,7 +160,7 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64, passed: i64 = 0
 ) -> tuple[Columns, int]:
-    """Decode records to columns, after ``passed`` earlier ones; returns them and where they end."""
+    """Decode records to columns, after ``passed`` earlier ones; returns columns and their end."""
     cursor = _Cursor()
     offsets: list[int] | None = None
     delta: i64 = 0
@@ -210,7 +210,7 @@ def read_columns(
 
 
 def read_values(buf: bytes, pos: i64, count: i64) -> tuple[list[bytes | None], int]:
-    """Decode the values of all records; returns them and where the records end."""
+    """Decode the values of all records; returns the values and the end of the records."""
     cursor = _Cursor()
     values: list[bytes | None] = [None] * count
     done: i64 = 0
@@ -289,7 +289,7 @@ def _read_more(buf: bytes, pos: i64, first: i64) -> tuple[i64, i64]:
 
 
 def read_headers(buf: bytes, pos: i64) -> tuple[Headers, i64]:
-    """Decode the headers of a record, from their count on; returns them and where they end."""
+    """Decode the headers of a record, from their count on; returns headers and end position."""
     limit: i64 = len(buf)
     count: i64
     length: i64

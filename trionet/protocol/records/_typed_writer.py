@@ -2,7 +2,7 @@
 
 Behaves as :mod:`._pure_writer`, including errors; interpreted, it is the slower of the two. It
 needs the package librt, to whose BytesWriter compiled code appends single bytes without a Python
-call. Joining parts, as the other one does, takes twice the time. Where librt cannot be imported,
+call. Joining parts, as the pure writer does, takes twice the time. Where librt cannot be imported,
 the pure writer is used, see :mod:`._implementation`.
 
 A record starts with its own length, which is known only when everything after it is. Instead of
@@ -223,7 +223,7 @@ class BatchBuilder:
     def append_at(
         self, offset_delta: i64, timestamp: int, key: object, value: object, headers: Headers = ()
     ) -> None:
-        """Append a record with a given offset, as compaction leaves gaps."""
+        """Append a record with a given offset, since compaction leaves gaps."""
         last = self.last_offset_delta
         if offset_delta <= last:
             raise ValueError(f"offset {offset_delta} does not come after {last}")
@@ -237,7 +237,7 @@ class BatchBuilder:
     def has_room_for(
         self, timestamp: int, key: object, value: object, headers: Headers = ()
     ) -> bool:
-        """Whether the batch does not exceed its maximum size with this record."""
+        """Whether the batch would stay within its maximum size with this record."""
         if self.count == 0:
             return True
         _check_timestamp(timestamp)

@@ -37,7 +37,7 @@ def as_bytes(field: object) -> bytes:
     """Convert a key or a value to bytes.
 
     Raises:
-        TypeError: it is not a bytes-like object.
+        TypeError: the field is not a bytes-like object.
     """
     if isinstance(field, (bytes, bytearray, memoryview)):
         return bytes(field)

@@ -1,1 +1,1 @@
-"""The APIs of settings: what can be configured, how it is, and changes."""
+"""The configuration APIs: listing, describing and altering the settings of resources."""

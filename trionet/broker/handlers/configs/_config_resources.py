@@ -94,7 +94,7 @@ async def alter_incrementally(
     *,
     validate_only: bool,
 ) -> None:
-    """IncrementalAlterConfigs for one resource: apply all operations, or none.
+    """Apply all operations of IncrementalAlterConfigs on one resource, or none.
 
     Raises:
         ApiError: with Kafka's error code.
@@ -119,7 +119,7 @@ async def replace_all(
     *,
     validate_only: bool,
 ) -> None:
-    """AlterConfigs for one resource: replace all of its settings; other keys get their defaults.
+    """Replace all settings of one resource (AlterConfigs); other keys get their defaults.
 
     Args:
         broker: the node's state.
@@ -129,7 +129,7 @@ async def replace_all(
         validate_only: validate, and change nothing.
 
     Raises:
-        ApiError: as :func:`alter_incrementally`; loggers are not supported by AlterConfigs.
+        ApiError: see :func:`alter_incrementally`; loggers are not supported by AlterConfigs.
     """
     check_operations(operations)
     if type == BROKER_LOGGER:
@@ -177,7 +177,7 @@ def check_broker_name(broker: BrokerState, name: str) -> str:
     """Return the canonical resource name of this broker, its node id.
 
     Raises:
-        ApiError: INVALID_REQUEST: the name is another broker's, or no node id.
+        ApiError: INVALID_REQUEST: the name is another broker's, or not a node id.
     """
     if _NODE_ID.fullmatch(name) is None:
         raise ApiError(
@@ -191,7 +191,7 @@ def check_broker_name(broker: BrokerState, name: str) -> str:
 
 
 def unknown_type(type: int) -> ApiError:
-    """The error for a resource type without settings."""
+    """Return the error for a resource type without settings."""
     what = _NAMES.get(type, f"resource type {type}")
     return ApiError(
         INVALID_REQUEST,

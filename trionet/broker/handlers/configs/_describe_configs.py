@@ -2,7 +2,7 @@
 
 Loggers are described by their levels (KIP-412).
 
-Gap: client metrics and groups have no settings here; asking for them is an error.
+Gap: client metrics and groups have no settings here; describing them is an error.
 """
 
 from __future__ import annotations

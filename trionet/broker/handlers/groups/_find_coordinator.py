@@ -1,6 +1,6 @@
 """FindCoordinator, versions 0 to 6: the node that coordinates a consumer group.
 
-Served from version 0, because librdkafka infers features from that. For what is not supported,
+Served from version 0, because librdkafka infers features from it. For unsupported coordinators,
 clients get errors that they do not retry. librdkafka retries finding the coordinator of its
 transactions until its timeout unless it is not authorized; the Java client gives up on any error
 that is not retriable; and only brokers look for coordinators of share groups, for which Apache

@@ -1,4 +1,4 @@
-"""What administrators do with consumer groups: ListGroups, DescribeGroups and DeleteGroups."""
+"""Administration of consumer groups: ListGroups, DescribeGroups and DeleteGroups."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def list_groups(
 
 
 async def _requested(call: Call, names: Iterable[str], known: frozenset[str]) -> set[str]:
-    """The known names among the requested ones, of which there may be very many."""
+    """Return the known names among the requested ones, of which there may be very many."""
     requested = set()
     for name in names:
         if call.must_pause():

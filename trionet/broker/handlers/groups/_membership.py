@@ -1,4 +1,4 @@
-"""Being a member of a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
+"""Membership in consumer groups: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
 from __future__ import annotations
 

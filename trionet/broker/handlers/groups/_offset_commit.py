@@ -131,7 +131,7 @@ def _respond(call: Call, response: OffsetCommitResponse, error_code: int) -> Non
 def _failed(
     call: Call, topic: OffsetCommitResponseTopic, error_code: int
 ) -> OffsetCommitResponseTopic:
-    """The response for a topic whose offsets could not be stored."""
+    """Return the response for a topic whose offsets could not be stored."""
     partitions = (
         OffsetCommitResponsePartition(
             partition_index=each.partition_index,

@@ -92,7 +92,7 @@ def _old_partition(index: int, committed: CommittedOffset) -> OffsetFetchRespons
 
 
 def _failed(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
-    """A response with the error in each partition."""
+    """Return a response with the error in each partition."""
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(

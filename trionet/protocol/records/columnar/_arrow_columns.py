@@ -50,7 +50,7 @@ def decode_arrow(buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED
         inflated_bytes_max: the limit of the decompressed size of the records; 2 GB at most.
 
     Raises:
-        WireFormatError: as :func:`trionet.protocol.records._records.decode_batch`.
+        WireFormatError: see :func:`trionet.protocol.records._records.decode_batch`.
     """
     limit = min(inflated_bytes_max, _BYTES_MAX)
     columns = decode_numpy(buf, pos, inflated_bytes_max=limit)

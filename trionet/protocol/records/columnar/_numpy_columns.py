@@ -61,7 +61,7 @@ def decode_numpy(
         inflated_bytes_max: the limit of the decompressed size of the records.
 
     Raises:
-        WireFormatError: as :func:`trionet.protocol.records._records.decode_batch`.
+        WireFormatError: see :func:`trionet.protocol.records._records.decode_batch`.
     """
     header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
     headers = np.array([tuple(header)], BATCH_HEADER)
@@ -95,7 +95,7 @@ def decode_batches(
     except IndexError as error:
         raise WireFormatError("truncated record") from error
     except UnicodeDecodeError as error:
-        raise WireFormatError("the key of a record header is not UTF-8") from error
+        raise WireFormatError("the key of a record header is not valid UTF-8") from error
     timestamps = _plus(_of_records(headers, "base_timestamp", counts), columns.timestamps)
     is_log_append_time = headers["attributes"] & TIMESTAMP_OF_LOG != 0
     if is_log_append_time.any():  # one timestamp for all records of the batch

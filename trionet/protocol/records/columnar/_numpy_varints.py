@@ -40,7 +40,7 @@ def varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
         at: the positions.
 
     Raises:
-        IndexError: a varint extends beyond the data.
+        IndexError: a varint extends past the end of the data.
         WireFormatError: a varint has more than 64 bits.
     """
     pairs = data[1:].take(at).astype(np.uint16)
@@ -56,7 +56,7 @@ def varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _long_varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
-    """Decode as :func:`varints`, one byte of all numbers at a time."""
+    """Decode varints of any length, one byte of all numbers at a time."""
     byte = data[at]
     numbers = (byte & 127).astype(np.uint64)
     at = at + 1

@@ -67,12 +67,12 @@ def compress(codec: int, data: Bytes, level: int | None = None) -> bytes:
     """Compress the records of a batch.
 
     Args:
-        codec: the codec's number in the attributes of the batch.
+        codec: the number of the codec in the attributes of a batch.
         data: the records.
-        level: as in ``compression.gzip.level``; None for Kafka's default. Snappy has no levels.
+        level: see ``compression.gzip.level``; None for Kafka's default. Snappy has no levels.
 
     Raises:
-        ValueError: the codec does not exist, or has no levels.
+        ValueError: the codec is unknown, or has no levels although one is given.
     """
     if level is None:
         level = DEFAULT_LEVELS.get(codec, 0)
@@ -95,7 +95,7 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
     """Decompress the records of a batch.
 
     Args:
-        codec: the codec's number in the attributes of the batch.
+        codec: the number of the codec in the attributes of a batch.
         data: the body of the batch.
         limit: the maximum size of the result, in bytes.
 
@@ -126,7 +126,7 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
 
 
 def _decompress_gzip(data: Bytes, limit: int) -> bytes:
-    """Decompress all members, as RFC 1952, Java and aiokafka do; librdkafka reads one only."""
+    """Decompress all members, as RFC 1952, Java and aiokafka do (librdkafka: only the first)."""
     output = BoundedOutput(limit)
     view = memoryview(data)
     pos = 0
@@ -139,7 +139,7 @@ def _decompress_gzip(data: Bytes, limit: int) -> bytes:
 
 
 def _decompress_member(view: memoryview, pos: int, output: BoundedOutput) -> int:
-    """Decompress the gzip member at ``pos``; returns where it ends."""
+    """Decompress the gzip member at ``pos``; returns the end of the member."""
     stream = zlib.decompressobj(_GZIP_WINDOW)
     while True:
         data = stream.unconsumed_tail or view[pos : pos + _GZIP_IN_BYTES]

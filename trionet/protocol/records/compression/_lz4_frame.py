@@ -112,7 +112,7 @@ def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
 
 
 def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
-    """Decompress a frame of independent blocks without checksums, as clients write it.
+    """Decompress a frame of independent blocks without checksums, as clients write them.
 
     Returns:
         The data, or None if the frame is of another kind, to be decompressed by lz4's own
@@ -137,7 +137,7 @@ def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
         is_stored = size & _IS_STORED
         size &= ~_IS_STORED
         if size > min(block_bytes_max, len(view) - pos):
-            raise WireFormatError(f"an lz4 block of {size} bytes does not fit")
+            raise WireFormatError(f"an lz4 block of {size} bytes does not fit into its frame")
         block = view[pos : pos + size]
         pos += size
         output.add(

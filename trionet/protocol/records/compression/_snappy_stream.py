@@ -52,7 +52,7 @@ def decompress_stream(data: Bytes, limit: int) -> bytes:
         pos += 4
         if not 0 < size <= end - pos:
             # snappy-java also reads a second stream after the first; no client writes one.
-            raise WireFormatError(f"a snappy block of {size} bytes does not fit")
+            raise WireFormatError(f"a snappy block of {size} bytes does not fit into its stream")
         output.add(_decompress_block(view[pos : pos + size], output.left, limit))
         pos += size
     return output.joined()

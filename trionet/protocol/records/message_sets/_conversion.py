@@ -69,7 +69,7 @@ def up_steps(message_set: Bytes, batch_bytes_max: int) -> Steps[list[bytes]]:
         batch_bytes_max: the maximum size of a message, and of a batch of several messages.
 
     Raises:
-        WireFormatError: as :func:`decode_message_set`, or a message is truncated, the messages
+        WireFormatError: see :func:`decode_message_set`; or a message is truncated, the messages
             differ in format or attributes, or a timestamp is invalid.
         ApiError: MESSAGE_TOO_LARGE, if a message as received exceeds the limit.
     """
@@ -157,7 +157,7 @@ class _UpConversion:
         A message that is within the limit is within it as a record, too: beside key and value a
         record has at most 32 bytes (six varints, of which the timestamp has up to 10 bytes, and one
         byte), fewer than a message of format 1; and with format 0 all timestamps are -1, so they
-        take one byte, which makes it fewer than there.
+        take one byte, and the record is again smaller than the message.
         """
         builder = self._builder
         for _, timestamp, key, value, _ in records:
@@ -220,7 +220,8 @@ def down_steps(
 
     Raises:
         WireFormatError: the first batch is malformed, or too large to be converted.
-        UnsupportedVersionError: it is compressed with zstd, which the old formats do not support.
+        UnsupportedVersionError: the first batch is compressed with zstd, which the old formats do
+            not support.
     """
     parts: list[bytes] = []
     size = count = 0
@@ -292,14 +293,14 @@ def _messages(
 
 
 def _read(body: bytes, start: int, count: int, header: BatchHeader) -> tuple[list[Record], int]:
-    """Decode some records of a batch from ``start`` on; returns them and where they end."""
+    """Decode some records of a batch from ``start`` on; returns the records and their end."""
     bases = header.base_offset, header.base_timestamp
     try:
         records, end = implementation.reader.read_rows(body, start, count, *bases)
     except IndexError as error:
         raise WireFormatError("truncated record") from error
     except UnicodeDecodeError as error:
-        raise WireFormatError("the key of a record header is not UTF-8") from error
+        raise WireFormatError("the key of a record header is not valid UTF-8") from error
     if header.timestamp_type:  # LogAppendTime: one timestamp for all records
         time = header.max_timestamp
         records = [(offset, time, key, value, ()) for offset, _, key, value, _ in records]

@@ -71,7 +71,7 @@ class MessageHeader(NamedTuple):
         crc: the CRC-32 of everything from ``magic`` on.
         magic: 0 or 1.
         attributes: codec (bits 0-2), timestamp type (bit 3).
-        timestamp: milliseconds; of a wrapper the largest in it; -1 for none.
+        timestamp: milliseconds; in a wrapper the largest of its messages; -1 for none.
     """
 
     offset: int
@@ -101,7 +101,7 @@ def read_message_header(buf: Bytes, pos: int = 0) -> MessageHeader:
     """Decode the header of the message at ``pos``.
 
     Raises:
-        WireFormatError: it is truncated, of another format, or its length is invalid.
+        WireFormatError: the header is truncated, of another format, or its length is invalid.
     """
     try:
         offset, length, crc, magic, attributes = _unpack_head(buf, pos)
@@ -182,10 +182,10 @@ def decode_messages(
         attributes: the attributes of all messages, or None for any.
 
     Returns:
-        The records, and where they end.
+        The records, and the position of their end.
 
     Raises:
-        WireFormatError: as :func:`decode_message_set`, or a message has another magic or other
+        WireFormatError: see :func:`decode_message_set`; or a message has another magic or other
             attributes.
     """
     return _decode(buf, 0, 0, magic, records_max, attributes)
@@ -235,7 +235,7 @@ def _decode(
         elif size != -1:
             raise WireFormatError(f"message key of negative length {size}")
         if pos > stop - 4:
-            raise WireFormatError("the key of a message extends beyond the message")
+            raise WireFormatError("the key of a message extends past the end of the message")
         (size,) = _unpack_size(buf, pos)
         pos += 4
         value = None
@@ -264,11 +264,11 @@ def decompress_message(message: Bytes, inflated_bytes_max: int) -> bytes:
 
     Args:
         message: the complete wrapper, and nothing else.
-        inflated_bytes_max: the limit of its decompressed size.
+        inflated_bytes_max: the limit of the decompressed size.
 
     Raises:
-        WireFormatError: it is malformed or not a wrapper, its checksum is wrong, or its contents
-            are too large.
+        WireFormatError: the message is malformed or not a wrapper, its checksum is wrong, or its
+            contents are too large.
     """
     header = read_message_header(message)
     if not check_message_crc(message, 0, header):
@@ -278,7 +278,7 @@ def decompress_message(message: Bytes, inflated_bytes_max: int) -> bytes:
         pos += max(0, _unpack_size(message, pos - 4)[0])
         (size,) = _unpack_size(message, pos)
     except struct.error as error:
-        raise WireFormatError("the key of a message extends beyond the message") from error
+        raise WireFormatError("the key of a message extends past the end of the message") from error
     pos += 4
     if size >= 0 and pos + size != len(message):
         raise WireFormatError("the value of a message does not end where the message ends")
@@ -326,7 +326,7 @@ def _unwrap(header: MessageHeader, body: bytes) -> list[Record]:
 def encode_message_set(
     records: Iterable[Record], *, magic: int, codec: int = NONE, timestamp_type: int = 0
 ) -> bytes:
-    """Encode records as messages, with a codec as one wrapper; without records, as no bytes.
+    """Encode records as messages, in a wrapper if there is a codec; no records give no bytes.
 
     Headers are dropped: these formats have none. Format 0 has no timestamps, either.
 
@@ -372,7 +372,7 @@ def encode_wrapper(
     """Encode a wrapper.
 
     Args:
-        body: the messages in it, from :func:`encode_messages`.
+        body: the messages in the wrapper, from :func:`encode_messages`.
         last_offset: the absolute offset of the last message.
         newest_ms: the largest timestamp.
         magic: 0 or 1.
