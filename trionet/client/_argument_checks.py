@@ -76,7 +76,7 @@ def _names(kinds: tuple[type, ...]) -> str:
 
 
 def topic_names(topics: str | Iterable[str]) -> list[str]:
-    """The names of topics to subscribe to.
+    """Return the names of topics to subscribe to.
 
     Raises:
         TypeError: one is not a str.
@@ -101,7 +101,7 @@ def topic_partitions(partitions: Iterable[TopicPartition]) -> list[TopicPartitio
 
 
 def topic_partition(partition: TopicPartition) -> TopicPartition:
-    """A partition; a plain tuple is accepted; raises as :func:`topic_partitions`."""
+    """Return a partition; a plain tuple is accepted; raises as :func:`topic_partitions`."""
     try:
         topic, number = partition
     except (TypeError, ValueError):
@@ -122,7 +122,7 @@ def _check_topic(topic: str) -> None:
 
 
 def checked_offset(offset: int) -> int:
-    """An offset to continue at, or to commit.
+    """Return an offset to continue at, or to commit.
 
     Raises:
         TypeError: it is not an integer.
@@ -134,7 +134,7 @@ def checked_offset(offset: int) -> int:
 
 
 def checked_epoch(leader_epoch: int) -> int:
-    """A leader epoch; raises as :func:`checked_offset`."""
+    """Return a leader epoch; raises as :func:`checked_offset`."""
     if not _NO_EPOCH <= index(leader_epoch) <= EPOCH_MAX:
         raise ValueError(f"leader_epoch = {leader_epoch}; allowed: {_NO_EPOCH} to {EPOCH_MAX}")
     return index(leader_epoch)

@@ -72,7 +72,7 @@ class ClientConfig:
         return tuple(key for key in self.given if key in self.keys.without_effect)
 
     def integer(self, key: str) -> int:
-        """An integer, in the key's unit."""
+        """Return an integer, in the key's unit."""
         value = self[key]
         assert isinstance(value, int)
         return value
@@ -88,7 +88,7 @@ class ClientConfig:
         return value
 
     def optional(self, key: str) -> str | None:
-        """A string or secret; None if it is not set or empty."""
+        """Return a string or secret; None if it is not set or empty."""
         value = self[key]
         if isinstance(value, Password):
             value = value.text
@@ -101,7 +101,7 @@ class ClientConfig:
         return value
 
     def seconds(self, key: str) -> float:
-        """A duration that the key gives in milliseconds; infinite if it is negative."""
+        """Return a duration that the key gives in milliseconds; infinite if it is negative."""
         milliseconds = self.integer(key)
         return milliseconds / 1000 if milliseconds >= 0 else math.inf
 

@@ -32,7 +32,7 @@ class ClientKeys:
     unsupported: Mapping[str, UnsupportedKey]
 
     def row(self, name: str) -> Row:
-        """The row of a key, written with dots or underscores.
+        """Return the row of a key, written with dots or underscores.
 
         Raises:
             ConfigError: this client has no such key; suggests the most similar one.

@@ -119,7 +119,7 @@ def _check_one_spelling(config: ClientConfig, theirs: tuple[str, ...], prefix: s
 
 
 def _pem(config: ClientConfig, name: str) -> str | None:
-    """The value of ``NAME.pem``, or the content of the file ``NAME.location``."""
+    """Return the value of ``NAME.pem``, or the content of the file ``NAME.location``."""
     text, location = config.optional(f"{name}.pem"), config.optional(f"{name}.location")
     if text and location:
         raise _both(name)

@@ -130,7 +130,7 @@ def _without_tls(protocol: SecurityProtocol) -> str:
 
 
 def _named(protocol: SecurityProtocol, *, tls: bool | None = None, sasl: bool | None = None) -> str:
-    """The name of the protocol with or without TLS or SASL."""
+    """Return the name of the protocol with or without TLS or SASL."""
     has_tls = protocol.has_tls if tls is None else tls
     has_sasl = protocol.has_sasl if sasl is None else sasl
     return f"{'SASL_' if has_sasl else ''}{'SSL' if has_tls else 'PLAINTEXT'}"

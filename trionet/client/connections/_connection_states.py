@@ -90,13 +90,13 @@ class ClusterConnectionStates:
         self.next_slow_at: float = math.inf
 
     def of(self, node_id: int) -> NodeConnectionState:
-        """What is known of the connection to a node; to be read only."""
+        """Return what is known of the connection to a node; to be read only."""
         return self._nodes.get(node_id, _UNKNOWN)
 
     # Timeouts.
 
     def timed_out_connects(self, now: float) -> list[int]:
-        """The nodes whose connect has exceeded its setup timeout."""
+        """Return the nodes whose connect has exceeded its setup timeout."""
         return [
             node_id
             for node_id, node in self._nodes.items()

@@ -103,11 +103,11 @@ class Connections:
         return self._settings.frame_bytes_max
 
     def channel(self, node_id: int) -> Channel | None:
-        """The channel to a node, ready or not; None if there is none."""
+        """Return the channel to a node, ready or not; None if there is none."""
         return self._channels.get(node_id)
 
     def node(self, node_id: int) -> Node:
-        """The node of a connection or attempt, as it was when that was started."""
+        """Return the node of a connection or attempt, as it was when that was started."""
         return self._nodes[node_id]
 
     def connect(self, node: Node, addresses: HostAddresses) -> None:

@@ -91,7 +91,7 @@ class NodeConnectionState:
         return self.error if isinstance(self.error, AuthenticationError) else None
 
     def connection_delay(self, now: float) -> float:
-        """Seconds until the connection has to be looked at again.
+        """Return the seconds until the connection has to be looked at again.
 
         While backing off, the rest of the backoff; while connecting, the time until the setup
         timeout, so that no poll sleeps past it (KAFKA-12762); infinite once established.
@@ -105,7 +105,7 @@ class NodeConnectionState:
         return math.inf
 
     def poll_delay(self, now: float) -> float:
-        """Seconds until a request may become possible by the passage of time."""
+        """Return the seconds until a request may become possible by the passage of time."""
         return max(0.0, self.throttled_until - now) or self.connection_delay(now)
 
     def _wait_left(self, now: float) -> float:

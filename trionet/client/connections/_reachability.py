@@ -166,7 +166,7 @@ class Reachability:
 
 
 def _key(node: Node) -> int:
-    """The key of a broker, the same for both of its connections if it is a coordinator."""
+    """Return the key of a broker, the same for both of its connections if it is a coordinator."""
     return node.id if node.broker_id is None else node.broker_id
 
 

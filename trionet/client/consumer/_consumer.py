@@ -262,7 +262,7 @@ class Consumer:
     async def committed(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The last committed offset of each partition; None where there is none.
+        """Return the last committed offset of each partition; None where there is none.
 
         Args:
             partitions: any partitions; they need not be assigned.
@@ -289,7 +289,7 @@ class Consumer:
         self._member().rejoin(reason)
 
     def group_metadata(self) -> GroupMetadata:
-        """The group, and this member's current id, generation and instance id.
+        """Return the group, and this member's current id, generation and instance id.
 
         Raises:
             ConfigError: there is no ``group.id``.
@@ -344,7 +344,7 @@ class Consumer:
             self._subscriptions.assignment.request_reset(each, strategy)
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The offset of the next record to be handed out; None while it is not known.
+        """Return the offset of the next record to be handed out; None while it is not known.
 
         Args:
             partition: an assigned one.
@@ -356,7 +356,7 @@ class Consumer:
         return None if position is None else position.offset
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """The number of offsets from the position to the end of what may be read.
+        """Return the number of offsets from the position to the end of what may be read.
 
         As of the last response about the partition; None while nothing is known.
 
@@ -374,11 +374,11 @@ class Consumer:
         return None if end is None or position is None else max(0, end - position.offset)
 
     def statistics(self) -> ClientStatistics:
-        """A snapshot of what this consumer did and holds, by Kafka's names."""
+        """Return a snapshot of what this consumer did and holds, by Kafka's names."""
         return self._client.metrics.statistics(self._clock())
 
     def connection_problem(self) -> str:
-        """Why a broker cannot be reached; empty if no problem is known.
+        """Return why a broker cannot be reached; empty if no problem is known.
 
         Useful after a ``trio.move_on_after`` of your own.
         """
@@ -389,7 +389,7 @@ class Consumer:
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after a time in each partition; None where there is none.
+        """Return the first record at or after a time in each partition; None where there is none.
 
         Args:
             times: in milliseconds since 1970; the partitions need not be assigned.
@@ -410,7 +410,7 @@ class Consumer:
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """The offset of the first record in each log (Kafka: Consumer.beginningOffsets).
+        """Return the offset of the first record in each log (Kafka: Consumer.beginningOffsets).
 
         Args:
             partitions: any partitions; they need not be assigned.
@@ -425,7 +425,7 @@ class Consumer:
         return await self._ends(partitions, EARLIEST_TIMESTAMP)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset after the last record that may be read; see :meth:`seek_to_end`.
+        """Return the offset after the last record that may be read; see :meth:`seek_to_end`.
 
         Args:
             partitions: any partitions; they need not be assigned.
@@ -448,7 +448,7 @@ class Consumer:
         return {each: found_at.offset for each, found_at in found.items() if found_at is not None}
 
     async def partitions_of(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions; empty if the topic does not exist.
+        """Return the numbers of a topic's partitions; empty if the topic does not exist.
 
         Args:
             topic: its name.
@@ -467,7 +467,7 @@ class Consumer:
         return self._loop
 
     async def __anext__(self) -> ConsumerRecord:
-        """The next record.
+        """Return the next record.
 
         Raises:
             PartitionError: one partition cannot be read; see the subclasses.
@@ -512,7 +512,7 @@ class Consumer:
         return chunk.take(self._settings.records_max)
 
     async def _next_chunk(self) -> Chunk:
-        """The next records to hand out; what was handed out before counts as finished."""
+        """Return the next records to hand out; what was handed out before counts as finished."""
         with self._single_reader():
             if self._in_hand is not None:
                 self._in_hand.finish()

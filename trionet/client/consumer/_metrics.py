@@ -63,7 +63,7 @@ class ConsumerMetrics:
         )
 
     def collect(self, now: float) -> Iterator[Family]:
-        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        """Return the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         topics = self._counters.topics
         whole = TopicCounters()
         for each in topics.values():

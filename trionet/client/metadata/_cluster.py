@@ -86,12 +86,12 @@ class Cluster:
         return cls(nodes=nodes, is_bootstrap=True)
 
     def node_at(self, host: str, port: int) -> Node | None:
-        """The node that advertises this address; None if no node does, or several do."""
+        """Return the node that advertises this address; None if no node does, or several do."""
         found = [each for each in self.nodes.values() if (each.host, each.port) == (host, port)]
         return found[0] if len(found) == 1 else None
 
     def leader(self, topic: str, partition: int) -> Node | None:
-        """The leader of a partition; None if there is none or it is not known."""
+        """Return the leader of a partition; None if there is none or it is not known."""
         found = self.topics.get(topic)
         known = found.partitions.get(partition) if found is not None else None
         return self.nodes.get(known.leader) if known is not None else None

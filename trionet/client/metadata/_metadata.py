@@ -119,7 +119,7 @@ class Metadata:
     # When to update.
 
     def time_to_next_update(self, now: float) -> float:
-        """Seconds until the next update is due."""
+        """Return the seconds until the next update is due."""
         due_at = -math.inf
         if not self._wanted:
             due_at = self._succeeded_at + self._times.max_age_seconds
@@ -150,7 +150,7 @@ class Metadata:
         return since is not None and now - since > self._times.rebootstrap_seconds
 
     def age(self, now: float) -> float:
-        """Seconds since the last successful update; infinite before the first."""
+        """Return the seconds since the last successful update; infinite before the first."""
         return now - self._succeeded_at
 
     @property

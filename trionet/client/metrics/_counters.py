@@ -94,7 +94,7 @@ class ClientCounters:
         self.apis: dict[int, ApiCounters] = {}
 
     def api(self, api_key: int) -> ApiCounters:
-        """The counters of one API, created at first use."""
+        """Return the counters of one API, created at first use."""
         counters = self.apis.get(api_key)
         if counters is None:
             counters = self.apis[api_key] = ApiCounters()

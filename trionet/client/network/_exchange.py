@@ -302,7 +302,7 @@ class Exchange:
     # Lost connections and timeouts.
 
     def next_timeout(self) -> float:
-        """When the next request or connect times out, or a connection becomes slow."""
+        """Return when the next request or connect times out, or a connection becomes slow."""
         return min(
             self.in_flight.next_expiry(),
             self._states.next_connect_timeout(),

@@ -153,7 +153,7 @@ class KafkaClient:
         return True
 
     def connection(self, node: Node) -> NodeConnectionState:
-        """What is known of the connection to a node; to be read only."""
+        """Return what is known of the connection to a node; to be read only."""
         return self._states.of(node.id)
 
     def connection_problem(self) -> str:

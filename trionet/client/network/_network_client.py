@@ -104,7 +104,7 @@ class NetworkClient:
         return self._client.connection(node).is_disconnected
 
     def connection_delay(self, node: Node) -> float:
-        """Seconds until the connection to a node has to be looked at again.
+        """Return the seconds until the connection to a node has to be looked at again.
 
         While backing off, the rest of the backoff; while connecting, the time until the setup
         timeout; infinite once established.
@@ -116,7 +116,7 @@ class NetworkClient:
         return self._client.connection(node).poll_delay(trio.current_time())
 
     def authentication_error(self, node: Node) -> AuthenticationError | None:
-        """Why a node last rejected this client's credentials; None if it did not."""
+        """Return why a node last rejected this client's credentials; None if it did not."""
         return self._client.connection(node).authentication_error
 
     def connection_error(self, node: Node) -> TrionetError | None:
@@ -128,11 +128,11 @@ class NetworkClient:
         return self._client.connection_problem()
 
     def versions(self, node: Node) -> NodeApiVersions | None:
-        """The API versions of a node; None while it is not connected."""
+        """Return the API versions of a node; None while it is not connected."""
         return self._client.versions(node)
 
     def in_flight_count(self, node: Node | None = None) -> int:
-        """The number of requests without a response, to one node or to all."""
+        """Return the number of requests without a response, to one node or to all."""
         return self._client.in_flight_count(node)
 
     def statistics(self) -> ClientStatistics:

@@ -69,7 +69,7 @@ class Outcomes:
 def outcome_of(
     request: InFlightRequest, now: float, body: Any = None, error: TrionetError | None = None
 ) -> ClientResponse:
-    """The outcome of a request that was sent.
+    """Return the outcome of a request that was sent.
 
     Args:
         request: the request.

@@ -50,7 +50,7 @@ class ProducerMetrics:
         self._in_flight = group.gauge("requests-in-flight", "Requests without a response yet.")
 
     def collect(self, now: float) -> Iterator[Family]:
-        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        """Return the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         counters = self._counters
         whole = TopicCounters.together(counters.topics.values())
         by_topic: dict[Labels, TopicCounters] = {

@@ -444,7 +444,7 @@ class Producer:
         return await self._when_possible(topic, None, count)
 
     def statistics(self) -> ClientStatistics:
-        """A snapshot of what this producer did and holds, by Kafka's names."""
+        """Return a snapshot of what this producer did and holds, by Kafka's names."""
         return self._sender.statistics()
 
     async def flush(self) -> None:

@@ -64,7 +64,7 @@ class MetadataWaiter:
     def timeout_error(
         self, topic: str, partition: int | None, updates: int, seconds: float
     ) -> BufferExhaustedError | MetadataTimeoutError:
-        """The error of a wait that exceeded ``max.block.ms``.
+        """Return the error of a wait that exceeded ``max.block.ms``.
 
         Args:
             topic: the topic.

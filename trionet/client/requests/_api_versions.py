@@ -76,7 +76,7 @@ class NodeApiVersions:
         return f"the broker does not support {name}"
 
     def versions(self, api_key: int) -> range:
-        """The versions of an API that the node supports; empty if there are none."""
+        """Return the versions of an API that the node supports; empty if there are none."""
         if self._ranges is None:
             return schema_versions(api_key)
         oldest, newest = self._ranges.get(api_key, (0, -1))

@@ -116,7 +116,7 @@ class InFlightRequests:
         return not requests or (requests[-1].is_sent and len(requests) < self._requests_max)
 
     def oldest(self, node_id: int) -> InFlightRequest:
-        """The request whose response comes next.
+        """Return the request whose response comes next.
 
         Raises:
             LocalProtocolError: nothing is in flight to the node; so do the methods below.
@@ -124,7 +124,7 @@ class InFlightRequests:
         return self._of(node_id)[0]
 
     def last_sent(self, node_id: int) -> InFlightRequest:
-        """The newest request."""
+        """Return the newest request."""
         return self._of(node_id)[-1]
 
     def complete_next(self, node_id: int) -> InFlightRequest:
@@ -169,7 +169,7 @@ class InFlightRequests:
         return late
 
     def next_expiry(self) -> float:
-        """When the next request times out; ``math.inf`` if nothing is in flight.
+        """Return when the next request times out; ``math.inf`` if nothing is in flight.
 
         This is the instant after its deadline: a response at the deadline is still in time.
         """

@@ -49,7 +49,7 @@ def refresh_at_ms(
 
 
 def expiry_of(token: str) -> int | None:
-    """The ``exp`` claim of a JSON Web Token in ms since the epoch; None for any other token.
+    """Return the ``exp`` claim of a JSON Web Token in ms since the epoch; None for any other token.
 
     The token is not verified: that is up to the broker.
     """

@@ -248,25 +248,25 @@ class Calls:
     # Responsible brokers.
 
     async def at_any(self, keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-        """Any broker, the same for all items."""
+        """Return any broker, the same for all items."""
         return dict.fromkeys(keys, await self.nodes.any())
 
     async def at_controller(self, keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-        """The controller."""
+        """Return the controller."""
         return dict.fromkeys(keys, await self.nodes.controller())
 
     async def at_leaders(
         self, keys: Sequence[TopicPartition]
     ) -> dict[TopicPartition, Node | TrionetError]:
-        """Each partition's leader."""
+        """Return each partition's leader."""
         return await self.nodes.leaders(keys)
 
     async def at_groups(self, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
-        """Each group's coordinator."""
+        """Return each group's coordinator."""
         return await self.nodes.coordinators(CoordinatorKind.GROUP, keys)
 
     def at_group(self, group: str) -> Lookup[K]:
-        """The coordinator of one group, for all items."""
+        """Return the coordinator of one group, for all items."""
 
         async def lookup(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
             return dict.fromkeys(keys, (await self.at_groups([group]))[group])
@@ -274,7 +274,7 @@ class Calls:
         return lookup
 
     async def at_transactions(self, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
-        """Each transactional id's coordinator."""
+        """Return each transactional id's coordinator."""
         return await self.nodes.coordinators(CoordinatorKind.TRANSACTION, keys)
 
     async def at_themselves(self, keys: Sequence[int]) -> Mapping[int, Node | TrionetError]:
@@ -283,7 +283,7 @@ class Calls:
         return await itself(keys)
 
     def at_brokers(self, node_id_of: Callable[[K], int]) -> Lookup[K]:
-        """The broker with the id that ``node_id_of`` returns."""
+        """Return the broker with the id that ``node_id_of`` returns."""
 
         async def lookup(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
             found: dict[K, Node | TrionetError] = {}

@@ -86,7 +86,7 @@ class Nodes:
         self._updates = self._client.metadata.request_update()
 
     async def known(self) -> Mapping[int, Node]:
-        """All brokers by id."""
+        """Return all brokers by id."""
         await self._client.until_updated(self._updates)
         return self._client.metadata.cluster.nodes
 
@@ -112,7 +112,7 @@ class Nodes:
             self.refresh()  # the client has rebootstrapped meanwhile
 
     async def controller(self) -> Node:
-        """The controller, or a broker that forwards to it (KIP-590)."""
+        """Return the controller, or a broker that forwards to it (KIP-590)."""
         while True:
             nodes = await self.known()
             node = nodes.get(self._client.metadata.cluster.controller)
@@ -121,7 +121,7 @@ class Nodes:
             self.refresh()
 
     async def broker(self, node_id: int) -> Node:
-        """A broker by its id.
+        """Return a broker by its id.
 
         Raises:
             ApiError: BROKER_NOT_AVAILABLE if there is currently no such broker.

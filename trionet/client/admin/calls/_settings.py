@@ -82,7 +82,7 @@ def admin_settings(
 
 
 def _api_timeout_seconds(config: ClientConfig) -> float:
-    """The timeout of a call, raised to ``request.timeout.ms`` if only that was set.
+    """Return the timeout of a call, raised to ``request.timeout.ms`` if only that was set.
 
     (Kafka: KafkaAdminClient.configureDefaultApiTimeoutMs.)
     """

@@ -363,7 +363,7 @@ class PartitionCalls(AdminCalls):
 
 
 def _version_of(spec: OffsetSpec | int) -> int:
-    """The oldest version of ListOffsets that supports a spec.
+    """Return the oldest version of ListOffsets that supports a spec.
 
     Raises:
         ValueError: the spec is negative, and not one of :class:`OffsetSpec`.

@@ -80,7 +80,7 @@ class Assignor(Protocol):
     def user_data(
         self, topics: Sequence[str], assigned: Sequence[TopicPartition] | None, generation: int
     ) -> bytes | None:
-        """What the leader should know of this member beside its subscription.
+        """Return what the leader should know of this member beside its subscription.
 
         Args:
             topics: the topics the member subscribes to.
@@ -109,7 +109,7 @@ class Assignor(Protocol):
 def partitions_by_topic(
     cluster: Cluster, topics: Iterable[str]
 ) -> dict[str, dict[int, frozenset[str]]]:
-    """The input of an assignor for some topics; those without partitions are left out.
+    """Return the input of an assignor for some topics; those without partitions are left out.
 
     Args:
         cluster: the metadata of the group's leader.
@@ -130,7 +130,7 @@ def partitions_by_topic(
 
 
 def ordered_members(subscriptions: Mapping[str, MemberSubscription]) -> list[str]:
-    """The ids of members: static ones first, by their instance ids, which survive a restart.
+    """Return the ids of members: static ones first, by their instance ids, which survive a restart.
 
     (KIP-345; Kafka: AbstractPartitionAssignor.MemberInfo.)
     """
@@ -143,7 +143,7 @@ def ordered_members(subscriptions: Mapping[str, MemberSubscription]) -> list[str
 
 
 def member_racks(subscriptions: Mapping[str, MemberSubscription]) -> dict[str, str]:
-    """The racks of those members that have one."""
+    """Return the racks of those members that have one."""
     return {each: rack for each, found in subscriptions.items() if (rack := found.rack_id)}
 
 

@@ -29,7 +29,7 @@ class CooperativeStickyAssignor:
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002 - as owned_partitions
         generation: int,
     ) -> bytes | None:
-        """The generation, for leaders without support for subscriptions of version 2."""
+        """Return the generation, for leaders without support for subscriptions of version 2."""
         return encode_generation(generation)
 
     def assign(

@@ -37,7 +37,7 @@ def pools_of(
     subscriptions: Mapping[str, MemberSubscription],
     members: Iterable[str],
 ) -> list[Pool]:
-    """The pools of a group, those with the fewest members first: they have the least choice.
+    """Return the pools of a group, those with the fewest members first: they have the least choice.
 
     Args:
         partitions_by_topic: the existing topics.
@@ -83,7 +83,7 @@ class Shares:
         }
 
     def assignment(self) -> dict[str, list[TopicPartition]]:
-        """The partitions of each member."""
+        """Return the partitions of each member."""
         found: dict[str, list[TopicPartition]] = {member: [] for member in self.loads}
         for partition, member in self._holders.items():
             found[member].append(partition)
@@ -169,7 +169,7 @@ class Shares:
     def _losses(
         self, pool: Pool, earlier: Mapping[TopicPartition, str]
     ) -> dict[tuple[str, str], list[TopicPartition]]:
-        """The partitions that members have and others had earlier, by both members."""
+        """Return the partitions that members have and others had earlier, by both members."""
         found: dict[tuple[str, str], list[TopicPartition]] = {}
         for partition, member in earlier.items():
             if self._pools.get(partition.topic) is pool and member in self._held[pool]:

@@ -35,7 +35,7 @@ class Racks:
         return rack is not None and rack not in self.of(partition)
 
     def of(self, partition: TopicPartition) -> frozenset[str]:
-        """The racks of a partition's replicas."""
+        """Return the racks of a partition's replicas."""
         return self._replicas[partition.topic][partition.partition]
 
     def fill_near(self, shares: Shares, targets: Mapping[str, int]) -> None:
@@ -55,7 +55,7 @@ class Racks:
     def _rooms(
         self, pool: Pool, shares: Shares, targets: Mapping[str, int]
     ) -> dict[str, list[tuple[int, int, str]]]:
-        """By rack, the members with capacity left, those with the most first."""
+        """Return, by rack, the members with capacity left, those with the most first."""
         rooms: dict[str, list[tuple[int, int, str]]] = {}
         for place, member in enumerate(pool.members):
             room = targets[member] - shares.loads[member]

@@ -93,7 +93,7 @@ class _Division:
         return rack is None or rack in self._racks_by_partition[partition]
 
     def room(self, member: str) -> int:
-        """How many more partitions a member may get."""
+        """Return how many more partitions a member may get."""
         share = self._share + (self._larger_shares > 0)
         return max(0, share - len(self.assigned[member]))
 

@@ -38,7 +38,7 @@ def sticky_assignment(
     subscriptions: Mapping[str, MemberSubscription],
     before: Ownership,
 ) -> dict[str, list[TopicPartition]]:
-    """An even assignment that leaves partitions where they are as far as possible.
+    """Return an even assignment that leaves partitions where they are as far as possible.
 
     Args:
         partitions_by_topic: the existing topics.

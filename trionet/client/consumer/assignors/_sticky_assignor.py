@@ -28,7 +28,7 @@ class StickyAssignor:
         assigned: Sequence[TopicPartition] | None,
         generation: int,
     ) -> bytes | None:
-        """The last assignment and its generation; None before the first."""
+        """Return the last assignment and its generation; None before the first."""
         return None if assigned is None else encode_assigned(Claim(assigned, generation))
 
     def assign(

@@ -121,7 +121,7 @@ class CommittedOffsets:
         raise self._why_refused(*refused, generation)
 
     def generation(self, *, as_member: bool) -> Generation:
-        """The generation to commit in.
+        """Return the generation to commit in.
 
         Args:
             as_member: the partitions were assigned by the group, which checks the generation.
@@ -182,7 +182,7 @@ class CommittedOffsets:
     async def fetch(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The last committed offsets of the group.
+        """Return the last committed offsets of the group.
 
         Returns:
             None for a partition without a committed offset.

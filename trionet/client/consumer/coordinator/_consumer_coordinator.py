@@ -255,7 +255,7 @@ class ConsumerCoordinator:
     async def committed(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The last committed offsets of the group; see :meth:`.CommittedOffsets.fetch`."""
+        """Return the last committed offsets of the group; see :meth:`.CommittedOffsets.fetch`."""
         return await self._offsets.fetch(partitions)
 
     # Closing.

@@ -53,7 +53,7 @@ class CoordinatorFinder:
         return self._client.connection_problem()
 
     async def find(self) -> Node:
-        """The coordinator; retries until it is found.
+        """Return the coordinator; retries until it is found.
 
         Raises:
             ApiError: this client may not use the group.

@@ -27,7 +27,7 @@ Snapshot: TypeAlias = Mapping[str, Mapping[int, frozenset[str]]]
 
 
 def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
-    """The highest protocol that all assignors support (KIP-429).
+    """Return the highest protocol that all assignors support (KIP-429).
 
     So a group moves from an eager assignor to a cooperative one in two rolling restarts: first with
     both in the list, then with the new one alone.
@@ -104,7 +104,7 @@ class GroupAssignment:
     def assign(
         self, name: str, subscriptions: Mapping[str, MemberSubscription], cluster: Cluster
     ) -> dict[str, bytes]:
-        """The encoded assignment of each member.
+        """Return the encoded assignment of each member.
 
         Args:
             name: of the assignor that the group has chosen.
@@ -122,7 +122,7 @@ class GroupAssignment:
 def subscriptions_of(
     members: Iterable[JoinGroupResponseMember],
 ) -> dict[str, MemberSubscription]:
-    """The subscriptions of members, by member id.
+    """Return the subscriptions of members, by member id.
 
     A member whose metadata are malformed gets nothing, and does not prevent the assignment of
     others.
@@ -140,10 +140,10 @@ def subscriptions_of(
 
 
 def wanted_topics(subscriptions: Mapping[str, MemberSubscription]) -> frozenset[str]:
-    """All topics that any member subscribes to."""
+    """Return all topics that any member subscribes to."""
     return frozenset(topic for each in subscriptions.values() for topic in each.topics)
 
 
 def snapshot(cluster: Cluster, topics: Iterable[str]) -> Snapshot:
-    """The input of an assignment of these topics."""
+    """Return the input of an assignment of these topics."""
     return partitions_by_topic(cluster, topics)

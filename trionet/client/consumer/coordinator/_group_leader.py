@@ -85,7 +85,7 @@ class GroupLeader:
     # Assignments.
 
     async def assignments(self, response: JoinGroupResponse) -> dict[str, bytes]:
-        """The assignments of all members if this one is the leader; empty otherwise.
+        """Return the assignments of all members if this one is the leader; empty otherwise.
 
         Raises:
             LocalProtocolError: the group has chosen an assignor that this member lacks.

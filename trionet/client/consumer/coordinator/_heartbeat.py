@@ -39,11 +39,11 @@ class Heartbeat:
         self._due_at = now + wait_seconds
 
     def due_in(self, now: float) -> float:
-        """Seconds until the next heartbeat is due."""
+        """Return the seconds until the next heartbeat is due."""
         return max(0.0, self._due_at - now)
 
     def session_left(self, now: float) -> float:
-        """Seconds until the session ends, as far as is known here."""
+        """Return the seconds until the session ends, as far as is known here."""
         return max(0.0, self._heard_at + self._session_seconds - now)
 
 
@@ -70,13 +70,13 @@ class PollInterval:
         self.polled_at = now
 
     def left(self, now: float) -> float:
-        """Seconds until the limit is exceeded; infinite while the user waits."""
+        """Return the seconds until the limit is exceeded; infinite while the user waits."""
         if self.is_waiting:
             return math.inf
         return max(0.0, self.polled_at + self._seconds_max - now)
 
     def next_check_in(self, now: float) -> float:
-        """Seconds during which the limit cannot be exceeded."""
+        """Return the seconds during which the limit cannot be exceeded."""
         return self._seconds_max if self.is_waiting else self.left(now)
 
     def stop_waiting(self, now: float) -> None:

@@ -90,7 +90,7 @@ class OffsetPrefetch:
         self._generation = Generation()
 
     async def fetch(self, wanted: Collection[TopicPartition]) -> Offsets:
-        """The committed offsets of assigned partitions, prefetched or fetched now.
+        """Return the committed offsets of assigned partitions, prefetched or fetched now.
 
         Raises as :meth:`.CommittedOffsets.fetch` does.
         """

@@ -113,7 +113,7 @@ def fetch_request(
 def fetched(
     response: OffsetFetchResponse,
 ) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], dict[TopicPartition, TrionetError]]:
-    """Committed offsets, None where there is none, and the errors of single partitions.
+    """Return the committed offsets, None where there is none, and the errors of single partitions.
 
     Raises:
         ApiError: the request was rejected.

@@ -78,7 +78,7 @@ class RebalanceSteps:
         return self._member.rejoin_reason is not None
 
     def protocols(self) -> list[tuple[str, bytes]]:
-        """What to put into JoinGroup: the subscription, for each assignor."""
+        """Return what to put into JoinGroup: the subscription, for each assignor."""
         self._joined_topics = self._subscription.topics
         return self._assignment.protocols(
             self._joined_topics, self._subscription.assignment.partitions

@@ -163,7 +163,7 @@ class CompletedFetch:
         return self.chunk
 
     def _next_part(self, found: _Together | None) -> _Together | None:
-        """The next visible records, joined to ``found``; None if there are none."""
+        """Return the next visible records, joined to ``found``; None if there are none."""
         while self._opened is not None or self._next < len(self._batches):
             opened = self._opened
             if opened is None:
@@ -207,7 +207,7 @@ class CompletedFetch:
             raise_from(self._corrupt(str(error)), error)
 
     def _open(self, start: int, header: BatchHeader) -> DecompressedBatch | None:
-        """A batch that can be decoded; None if it has to be decompressed first."""
+        """Return a batch that can be decoded; None if it has to be decompressed first."""
         decompression = self.decompression
         if decompression is None:
             try:
@@ -224,7 +224,7 @@ class CompletedFetch:
         return self._opened
 
     def _decode(self, opened: DecompressedBatch) -> Columns | None:
-        """The next records of a batch, without those before the position."""
+        """Return the next records of a batch, without those before the position."""
         try:
             columns = opened.read(DECODED_RECORDS_MAX)
         except WireFormatError as error:
@@ -277,7 +277,7 @@ class _Together:
 
 
 def _farther(position: FetchPosition, header: BatchHeader) -> FetchPosition:
-    """The position after a batch, unless it is farther already."""
+    """Return the position after a batch, unless it is farther already."""
     if header.last_offset < position.offset:
         return position
     return FetchPosition(header.last_offset + 1, header.leader_epoch)

@@ -81,7 +81,7 @@ class FetchBuffer:
         return chunk
 
     def ends(self) -> dict[TopicPartition, tuple[int, FetchPosition]]:
-        """The bytes of each partition in the buffer, and the position to fetch from next."""
+        """Return the bytes of each partition in the buffer, and the position to fetch from next."""
         found: dict[TopicPartition, tuple[int, FetchPosition]] = {}
         for fetch in self._fetches:
             if fetch.is_current:

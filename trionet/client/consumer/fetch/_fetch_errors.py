@@ -85,7 +85,7 @@ def _out_of_range(
 def batch_too_large(
     name: TopicPartition, position: FetchPosition, error: ResponseTooLargeError
 ) -> FetchTooLargeError:
-    """The error for a response about a single partition that exceeds the client's limit."""
+    """Return the error for a response about a single partition that exceeds the client's limit."""
     found = FetchTooLargeError(
         f"cannot read {name} at offset {position.offset}: the response with its next record batch"
         f" has {error.size} bytes, more than {RESPONSE_LIMIT} = {error.bytes_max}; set"

@@ -117,7 +117,7 @@ class FetchSession:
         return self.partitions.get(partition) != value
 
     def _forgotten(self, wanted: RequestedPartitions) -> list[ForgottenTopic]:
-        """The partitions to remove from the session; a re-created topic has another id."""
+        """Return the partitions to remove from the session; a re-created topic has another id."""
         found: dict[tuple[str, bytes], list[int]] = {}
         for partition, before in self.partitions.items():
             now = wanted.get(partition)

@@ -124,7 +124,7 @@ class Fetcher:
         return self._buffer.decompression
 
     def next_chunk(self, records_wanted: int, now: float) -> Chunk | None:
-        """The next records to hand out; None if there are none, or decompression is due.
+        """Return the next records to hand out; None if there are none, or decompression is due.
 
         Args:
             records_wanted: how many, if that many are available.
@@ -170,7 +170,7 @@ class Fetcher:
     def _plan(
         self, ends: dict[TopicPartition, tuple[int, FetchPosition]], now: float
     ) -> tuple[dict[Node, dict[TopicPartition, PendingFetch]], set[int], float]:
-        """What to fetch from each node, the nodes without space, and the seconds to wait."""
+        """Return what to fetch from each node, the nodes without space, and the seconds to wait."""
         wanted: dict[Node, dict[TopicPartition, PendingFetch]] = {}
         alone: dict[Node, TopicPartition] = {}
         full: set[int] = set()
@@ -199,7 +199,7 @@ class Fetcher:
         return wanted, full, seconds
 
     def _node(self, name: TopicPartition, state: PartitionState, now: float) -> Node | None:
-        """The node to fetch a partition from: a nearby replica, or the leader."""
+        """Return the node to fetch a partition from: a nearby replica, or the leader."""
         metadata = self._client.metadata
         leader = metadata.cluster.leader(*name)
         if leader is None:

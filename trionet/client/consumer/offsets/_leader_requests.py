@@ -23,7 +23,7 @@ from ..state._pending_errors import PendingErrors
 def by_leader(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[Node, list[TopicPartition]], list[TopicPartition]]:
-    """The partitions that each node leads, and those without a known leader."""
+    """Return the partitions that each node leads, and those without a known leader."""
     found: dict[Node, list[TopicPartition]] = {}
     unknown: list[TopicPartition] = []
     for each in partitions:
@@ -36,7 +36,7 @@ def by_leader(
 
 
 def leader_epoch(cluster: Cluster, partition: TopicPartition) -> int:
-    """The epoch of a partition's leader; -1 if it is not known."""
+    """Return the epoch of a partition's leader; -1 if it is not known."""
     topic = cluster.topics.get(partition.topic)
     known = topic.partitions.get(partition.partition) if topic is not None else None
     return known.leader_epoch if known is not None else -1
@@ -103,7 +103,7 @@ class LeaderRequests:
         self._rng = rng
 
     def ready(self, names: Iterable[TopicPartition]) -> Ready:
-        """The leaders that can be sent a request now; begins to connect to the others."""
+        """Return the leaders that can be sent a request now; begins to connect to the others."""
         metadata = self._client.metadata
         leaders, unknown = by_leader(metadata.cluster, names)
         if unknown:

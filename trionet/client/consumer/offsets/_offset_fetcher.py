@@ -80,7 +80,7 @@ class OffsetFetcher:
     async def fetch(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first offset at or after a time in each partition, or None if there is none.
+        """Return the first offset at or after a time in each partition, or None if there is none.
 
         Args:
             timestamps: in milliseconds since 1970; -1 for the end of a log, -2 for its start.
@@ -116,7 +116,7 @@ class OffsetFetcher:
         }
 
     async def partitions_of(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions; empty if the topic does not exist.
+        """Return the numbers of a topic's partitions; empty if the topic does not exist.
 
         Raises:
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.

@@ -148,7 +148,7 @@ def _offsets(body: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsParti
 
 
 def version_min(is_read_committed: bool) -> int:
-    """The oldest version of ListOffsets that can carry the request."""
+    """Return the oldest version of ListOffsets that can carry the request."""
     return VERSION_MIN_READ_COMMITTED if is_read_committed else VERSION_MIN
 
 

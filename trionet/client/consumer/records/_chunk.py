@@ -110,11 +110,11 @@ class Chunk:
         return self.taken == self._count
 
     def position(self) -> FetchPosition:
-        """The position after the records that were handed out."""
+        """Return the position after the records that were handed out."""
         return self._before(self.taken)
 
     def finished(self) -> FetchPosition:
-        """The position after the finished records: all but the last one handed out."""
+        """Return the position after the finished records: all but the last one handed out."""
         return self._before(max(self._finished, self.taken - self._in_hand))
 
     def finish(self) -> None:
@@ -142,7 +142,7 @@ class Chunk:
         return self._batch(columns)
 
     def whole(self) -> ConsumerBatch:
-        """All the records together, without handing them out."""
+        """Return all the records together, without handing them out."""
         return self._batch(self._columns)
 
     def _batch(self, columns: Columns) -> ConsumerBatch:
@@ -159,7 +159,7 @@ class Chunk:
         )
 
     def _before(self, number: int) -> FetchPosition:
-        """The position before the record with this index."""
+        """Return the position before the record with this index."""
         if number == self._count:
             return self._end
         if number == 0:
@@ -168,7 +168,7 @@ class Chunk:
 
 
 def sliced(columns: Columns, start: int, end: int) -> Columns:
-    """A slice of the records; the columns themselves if it is all of them."""
+    """Return a slice of the records; the columns themselves if it is all of them."""
     if start == 0 and end == len(columns.offsets):
         return columns
     return Columns(
@@ -181,7 +181,7 @@ def sliced(columns: Columns, start: int, end: int) -> Columns:
 
 
 def joined(columns: Columns, more: Columns) -> Columns:
-    """Both together; extends the lists of the first."""
+    """Return both together; extends the lists of the first."""
     columns.timestamps.extend(more.timestamps)
     columns.keys.extend(more.keys)
     columns.values.extend(more.values)

@@ -91,7 +91,7 @@ class ConsumerBatch:
         )
 
     def arrow(self) -> Any:
-        """The columns as a ``pyarrow.RecordBatch``: offset, timestamp, key, value, headers.
+        """Return the columns as a ``pyarrow.RecordBatch``: offset, timestamp, key, value, headers.
 
         Timestamps are milliseconds in UTC; headers are null for a record without any.
 

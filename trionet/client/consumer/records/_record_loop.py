@@ -70,7 +70,7 @@ class RecordLoop:
         return await self.wait()
 
     def take(self) -> ConsumerRecord | None:
-        """The next record, if no checkpoint is due."""
+        """Return the next record, if no checkpoint is due."""
         if not is_task_cancelled(self._task) and (self._left > 0 or self._has_time()):
             self._left -= 1
             for record in self.records:

@@ -44,7 +44,7 @@ class AssignedPartitions:
         return self._states
 
     def state(self, partition: TopicPartition) -> PartitionState | None:
-        """The state of an assigned partition; None for others."""
+        """Return the state of an assigned partition; None for others."""
         return self._states.get(partition)
 
     def move_to_end(self, partition: TopicPartition) -> None:
@@ -88,7 +88,7 @@ class AssignedPartitions:
     # Positions.
 
     def position(self, partition: TopicPartition) -> FetchPosition | None:
-        """The position of the next record to be handed out; None if it is not known yet.
+        """Return the position of the next record to be handed out; None if it is not known yet.
 
         Raises:
             ValueError: the partition is not assigned, as for the others.
@@ -101,7 +101,7 @@ class AssignedPartitions:
         return {each: position for each, position in found if position is not None}
 
     def finished_positions(self) -> dict[TopicPartition, FetchPosition]:
-        """The position after the last finished record of each partition.
+        """Return the position after the last finished record of each partition.
 
         This is what may be auto-committed; see :attr:`.PartitionState.finished`.
         """
@@ -145,19 +145,19 @@ class AssignedPartitions:
     # Positions to fetch, reset or validate.
 
     def initializing(self) -> list[TopicPartition]:
-        """Partitions whose committed offset has to be fetched."""
+        """Return the partitions whose committed offset has to be fetched."""
         return self._in_state(FetchState.INITIALIZING)
 
     def to_reset(self, now: float) -> list[TopicPartition]:
-        """Partitions whose reset is due."""
+        """Return the partitions whose reset is due."""
         return self._due(FetchState.AWAIT_RESET, now)
 
     def to_validate(self, now: float) -> list[TopicPartition]:
-        """Partitions whose validation is due."""
+        """Return the partitions whose validation is due."""
         return self._due(FetchState.AWAIT_VALIDATION, now)
 
     def seconds_to_retry(self, now: float) -> float:
-        """The seconds until the backoff of a partition ends."""
+        """Return the seconds until the backoff of a partition ends."""
         waits = (state.retry_at - now for state in self._states.values())
         return min((each for each in waits if each > 0), default=math.inf)
 
@@ -181,4 +181,4 @@ class AssignedPartitions:
 
 
 def _do_nothing() -> None:
-    """The default of :attr:`AssignedPartitions.on_change`."""
+    """Return the default of :attr:`AssignedPartitions.on_change`."""

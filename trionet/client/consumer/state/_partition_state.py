@@ -51,11 +51,11 @@ class HandedOutRecords(Protocol):
     """Records of one partition that are being handed out one by one; a :class:`.Chunk`."""
 
     def position(self) -> FetchPosition:
-        """The position after the records that were handed out."""
+        """Return the position after the records that were handed out."""
         ...
 
     def finished(self) -> FetchPosition:
-        """The position after the records that the user has finished."""
+        """Return the position after the records that the user has finished."""
         ...
 
     def finish(self) -> None:

@@ -52,7 +52,7 @@ class ResetStrategy:
         raise ConfigError(f"auto.offset.reset = {text!r}; allowed: {_ALLOWED}")
 
     def timestamp(self, now_ms: int) -> int:
-        """The timestamp to look up with ListOffsets.
+        """Return the timestamp to look up with ListOffsets.
 
         Args:
             now_ms: the time of day in milliseconds since 1970.

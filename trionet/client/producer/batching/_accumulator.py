@@ -72,7 +72,7 @@ class RecordAccumulator:
         return found is not None and (partition is None or found.queue(partition) is not None)
 
     def key_partitions(self, topic: str) -> int:
-        """The number of partitions that the keys of a topic's records choose from.
+        """Return the number of partitions that the keys of a topic's records choose from.
 
         Args:
             topic: one for which :meth:`knows` returns True.

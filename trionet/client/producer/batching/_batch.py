@@ -32,7 +32,7 @@ _UTF8_BYTES_MAX: Final = 4
 
 
 def record_size_max(key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
-    """The most bytes that a batch with this record alone can take.
+    """Return the most bytes that a batch with this record alone can take.
 
     (Kafka: AbstractRecords.estimateSizeInBytesUpperBound.)
     """
@@ -225,7 +225,7 @@ class ProducerBatch:
                 self._leave_out(withdrawn)
 
     def chunks(self) -> list[bytes]:
-        """The encoded batch; compressed once, however often it is sent.
+        """Return the encoded batch; compressed once, however often it is sent.
 
         This may take long with a codec and large batches, and may run in a thread.
         """

@@ -92,7 +92,7 @@ class BatchQueues:
     # Draining.
 
     def ready(self, cluster: Cluster, now: float) -> ReadyCheck:
-        """Which nodes lead partitions with a batch that is ready to be sent.
+        """Return which nodes lead partitions with a batch that is ready to be sent.
 
         A partition is ready if its first batch is not backing off, the partition is not muted, and
         one of these holds: a batch is full, ``linger.ms`` has passed, the memory is exhausted, a
@@ -116,7 +116,7 @@ class BatchQueues:
         return ReadyCheck(nodes, next_check_at, unknown)
 
     def next_of(self, partition: TopicPartition, now: float) -> tuple[int, float]:
-        """The leader of one partition, and when its next batch is ready.
+        """Return the leader of one partition, and when its next batch is ready.
 
         The same as :meth:`ready` for one partition; ``math.inf`` if that is not known.
         """
@@ -130,7 +130,7 @@ class BatchQueues:
         return self.pool.is_exhausted or self._is_closed or self._flushes > 0
 
     def _sendable_at(self, queue: PartitionQueue, now: float, *, sends_all: bool) -> float:
-        """When a queue's next batch is ready, if nothing else happens."""
+        """Return when a queue's next batch is ready, if nothing else happens."""
         batch = self._next_in(queue)
         if queue.is_backing_off(batch, now):
             return batch.retry_at

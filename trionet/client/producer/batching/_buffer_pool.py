@@ -97,7 +97,7 @@ class BufferPoolWaiters:
         return len(self._queue)
 
     def waited_seconds(self, now: float) -> float:
-        """The time that all tasks together have waited until now."""
+        """Return the time that all tasks together have waited until now."""
         return self._waited_seconds + sum(now - waiter.since for waiter in self._queue)
 
     def join(self) -> Waiter:

@@ -28,7 +28,7 @@ _MASK: Final = 0xFFFF_FFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The unsigned 32-bit hash of a key (Kafka: Utils.murmur2)."""
+    """Return the unsigned 32-bit hash of a key (Kafka: Utils.murmur2)."""
     length: i64 = len(data)
     value: i64 = (_SEED ^ length) & _MASK
     word: i64
@@ -52,7 +52,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: Bytes, partitions: int) -> int:
-    """The partition of a key among ``partitions``.
+    """Return the partition of a key among ``partitions``.
 
     Raises:
         TypeError: the key is not bytes.

@@ -80,7 +80,7 @@ def check_record(
 
 
 def not_bytes(what: str, field: object) -> TypeError:
-    """The error for a field that has to be bytes, and is not."""
+    """Return the error for a field that has to be bytes, and is not."""
     hint = "; encode it with .encode()" if isinstance(field, str) else ""
     return TypeError(f"{what} must be bytes or None, not {_kind(field)}{hint}")
 

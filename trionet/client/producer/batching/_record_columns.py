@@ -61,7 +61,7 @@ class RecordColumns:
         return len(self.values)
 
     def row(self, number: int) -> tuple[int, Bytes | None, Bytes | None, Headers]:
-        """The timestamp, key, value and headers of one record."""
+        """Return the timestamp, key, value and headers of one record."""
         timestamps = self.timestamps
         return (
             timestamps if isinstance(timestamps, int) else timestamps[number],

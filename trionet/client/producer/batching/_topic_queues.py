@@ -90,7 +90,7 @@ class ProducerTopics:
             del self._latencies[node_id]
 
     def get(self, name: str) -> TopicQueues | None:
-        """The queues of a topic; None if its partitions are not known."""
+        """Return the queues of a topic; None if its partitions are not known."""
         topic = self._by_name.get(name)
         if topic is None:
             found = self._cluster.topics.get(name)
@@ -103,7 +103,7 @@ class ProducerTopics:
         return topic if topic.partitions else None
 
     def queue(self, partition: TopicPartition) -> PartitionQueue | None:
-        """The queue of a partition; None if nothing was ever appended to its topic."""
+        """Return the queue of a partition; None if nothing was ever appended to its topic."""
         topic = self._by_name.get(partition.topic)
         if topic is None or partition.partition >= len(topic.queues):
             return None

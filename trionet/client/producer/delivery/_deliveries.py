@@ -93,7 +93,7 @@ class Deliveries(Sequence[Delivery]):
         )
 
     def offsets(self) -> list[int]:
-        """The offset of each record in its partition.
+        """Return the offset of each record in its partition.
 
         Raises:
             trio.WouldBlock: the outcome of some records is not decided yet.

@@ -42,7 +42,7 @@ _tuple: Final = tuple.__new__
 
 
 def withdrawn() -> RecordWithdrawnError:
-    """The error of a record that was withdrawn."""
+    """Return the error of a record that was withdrawn."""
     return RecordWithdrawnError("the record was withdrawn before it was sent")
 
 
@@ -115,7 +115,7 @@ class Delivery:
         return outcome.base_offset + self.index if outcome.is_plain else self.result().offset
 
     def result(self) -> RecordMetadata:
-        """Where the record was written.
+        """Return where the record was written.
 
         Raises:
             trio.WouldBlock: the outcome is not decided yet.
@@ -168,7 +168,7 @@ class Delivery:
 
 
 def new_delivery(outcome: ProduceRequestResult, index: int, timestamp: int) -> Delivery:
-    """The delivery of a record.
+    """Return the delivery of a record.
 
     Args:
         outcome: of its batch.
@@ -181,7 +181,7 @@ def new_delivery(outcome: ProduceRequestResult, index: int, timestamp: int) -> D
 def delivery_list(
     outcome: ProduceRequestResult, index: int, start: int, end: int, timestamps: int | list[int]
 ) -> list[Delivery]:
-    """The deliveries of consecutive records of a batch.
+    """Return the deliveries of consecutive records of a batch.
 
     Args:
         outcome: of the batch.

@@ -20,7 +20,7 @@ from ._unseen_failures import FailureCount
 
 
 def maybe_written(error: Exception) -> Exception:
-    """A copy of an error, marked: its records may be in the log nevertheless."""
+    """Return a copy of an error, marked: its records may be in the log nevertheless."""
     error = again(error)
     if isinstance(error, TrionetError):
         error.may_have_been_written = True
@@ -164,7 +164,7 @@ class ProduceRequestResult:
         return self._withdrawn is not None and index in self._withdrawn
 
     def position(self, index: int) -> int:
-        """The position of a record among those that are sent."""
+        """Return the position of a record among those that are sent."""
         if self._withdrawn is None:
             return index
         return index - sum(each < index for each in self._withdrawn)
@@ -208,7 +208,7 @@ class ProduceRequestResult:
                 self.unseen.records -= 1
 
     def error(self, position: int) -> Exception | None:
-        """Why a record was not written; None if it was."""
+        """Return why a record was not written; None if it was."""
         if self._errors is not None:
             error = self._errors.get(position)
             if error is not None:

@@ -60,7 +60,7 @@ class UnseenFailures:
         return found
 
     def error(self, raised: Exception | None = None) -> UndeliveredError | None:
-        """The error for the end of the block; None if there is nothing to raise.
+        """Return the error for the end of the block; None if there is nothing to raise.
 
         Args:
             raised: the error that ended the producer, if a call has raised it: records that failed

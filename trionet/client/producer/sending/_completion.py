@@ -121,7 +121,7 @@ class Completion:
     # In flight.
 
     def encodable(self, batches: Sequence[ProducerBatch]) -> list[ProducerBatch]:
-        """The batches that can be encoded; the others fail, and hold up nothing."""
+        """Return the batches that can be encoded; the others fail, and hold up nothing."""
         encodable = []
         for batch in batches:
             try:
@@ -149,7 +149,7 @@ class Completion:
         return batch.created_at + self._limits.seconds
 
     def expiry_of_new(self, now: float) -> float:
-        """When a batch expires that is created now."""
+        """Return when a batch expires that is created now."""
         return now + self._limits.seconds
 
     @property
@@ -324,7 +324,7 @@ def _error(batch: ProducerBatch, response: PartitionResponse) -> TrionetError:
 
 
 def _record_errors(batch: ProducerBatch, response: PartitionResponse) -> dict[int, Exception]:
-    """The errors of single records (KIP-467).
+    """Return the errors of single records (KIP-467).
 
     With several rejected records the error code may apply to only one of them; the message of each
     record has to explain.

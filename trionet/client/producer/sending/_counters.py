@@ -43,7 +43,7 @@ class TopicCounters:
 
     @classmethod
     def together(cls, topics: Iterable[TopicCounters]) -> TopicCounters:
-        """The sums of several."""
+        """Return the sums of several."""
         whole = cls()
         for each in topics:
             whole.records_sent += each.records_sent

@@ -99,7 +99,7 @@ class SendHook:
         headers: Sequence[Headers] | None,
         timestamps: int | Sequence[int],
     ) -> Columns:
-        """The columns to send: values, keys, headers, timestamps."""
+        """Return the columns to send: values, keys, headers, timestamps."""
         count = len(values)
         times = [timestamps] * count if isinstance(timestamps, int) else timestamps
         rows = zip(

@@ -136,7 +136,7 @@ def _records(batch: ProducerBatch) -> Records:
 def partition_responses(
     response: ClientResponse, batches: Sequence[ProducerBatch]
 ) -> list[tuple[ProducerBatch, PartitionResponse]]:
-    """The response to each batch of a request, in the order of the batches."""
+    """Return the response to each batch of a request, in the order of the batches."""
     body: ProduceResponse | None = response.body
     if response.error is not None:
         failure = _without_response(response.error)

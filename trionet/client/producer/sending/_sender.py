@@ -274,7 +274,7 @@ class Sender:
         return self._init_producer_id.send_if_due(now)
 
     def _ready_nodes(self, now: float) -> tuple[dict[int, Node], float]:
-        """The nodes that have batches and can accept them, and when that may change."""
+        """Return the nodes that have batches and can accept them, and when that may change."""
         cluster = self._client.metadata.cluster
         check = self._queues.ready(cluster, now)
         next_at = check.next_check_at

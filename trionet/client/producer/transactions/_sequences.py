@@ -91,12 +91,12 @@ class SequencedBatch(Protocol):
 
 
 def after(sequence: int, records: int) -> int:
-    """The sequence that comes ``records`` later; the largest is followed by 0."""
+    """Return the sequence that comes ``records`` later; the largest is followed by 0."""
     return (sequence + records) & SEQUENCE_MAX
 
 
 def last_sequence(batch: SequencedBatch) -> int:
-    """The sequence of a batch's last record."""
+    """Return the sequence of a batch's last record."""
     return after(batch.base_sequence, batch.record_count - 1)
 
 
