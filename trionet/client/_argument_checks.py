@@ -31,7 +31,7 @@ def items(value: Iterable[T], *kinds: type) -> list[T]:
     """Return the items of an iterable argument.
 
     Raises:
-        TypeError: the argument is not an iterable, or it is a string, whose letters would be taken
+        TypeError: the argument is not an iterable, or is a string, whose characters would be taken
             for the items; or an item has another type.
     """
     if isinstance(value, str):
@@ -79,8 +79,8 @@ def topic_names(topics: str | Iterable[str]) -> list[str]:
     """Return the names of topics to subscribe to.
 
     Raises:
-        TypeError: one is not a str.
-        ValueError: there are none, or one is empty.
+        TypeError: a name is not a str.
+        ValueError: there are no names, or a name is empty.
     """
     names = [topics] if isinstance(topics, str) else list(topics)
     if not names:
@@ -91,17 +91,17 @@ def topic_names(topics: str | Iterable[str]) -> list[str]:
 
 
 def topic_partitions(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Partitions; plain tuples of a topic and a number are accepted.
+    """Return the partitions; plain tuples of a topic and a number are accepted.
 
     Raises:
-        TypeError: one is neither.
+        TypeError: an item is neither a TopicPartition nor such a tuple.
         ValueError: a topic is empty, or a number is negative.
     """
     return [topic_partition(each) for each in partitions]
 
 
 def topic_partition(partition: TopicPartition) -> TopicPartition:
-    """Return a partition; a plain tuple is accepted; raises as :func:`topic_partitions`."""
+    """Return a partition, given as a TopicPartition or tuple; see :func:`topic_partitions`."""
     try:
         topic, number = partition
     except (TypeError, ValueError):
@@ -122,11 +122,11 @@ def _check_topic(topic: str) -> None:
 
 
 def checked_offset(offset: int) -> int:
-    """Return an offset to continue at, or to commit.
+    """Check an offset to seek to or to commit, and return it.
 
     Raises:
-        TypeError: it is not an integer.
-        ValueError: it is out of range.
+        TypeError: the value is not an integer.
+        ValueError: the value is out of range.
     """
     if not 0 <= index(offset) <= OFFSET_MAX:
         raise ValueError(f"offset = {offset}; allowed: 0 or more, at most {OFFSET_MAX}")
@@ -134,7 +134,7 @@ def checked_offset(offset: int) -> int:
 
 
 def checked_epoch(leader_epoch: int) -> int:
-    """Return a leader epoch; raises as :func:`checked_offset`."""
+    """Check a leader epoch and return it; see :func:`checked_offset`."""
     if not _NO_EPOCH <= index(leader_epoch) <= EPOCH_MAX:
         raise ValueError(f"leader_epoch = {leader_epoch}; allowed: {_NO_EPOCH} to {EPOCH_MAX}")
     return index(leader_epoch)
@@ -143,7 +143,7 @@ def checked_epoch(leader_epoch: int) -> int:
 def offsets_to_commit(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets to commit; raises as :func:`topic_partition` and :func:`checked_offset` do."""
+    """Check offsets to commit; see :func:`topic_partition` and :func:`checked_offset`."""
     return {topic_partition(name): _committable(each) for name, each in offsets.items()}
 
 

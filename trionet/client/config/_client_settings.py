@@ -69,12 +69,12 @@ def client_settings(
 
 
 def retry_backoff(config: ClientConfig) -> ExponentialBackoff:
-    """Return the backoff between retries (KIP-580)."""
+    """Build the backoff between retries (KIP-580)."""
     return _backoff(config, "retry.backoff")
 
 
 def _reconnect_backoff(config: ClientConfig) -> ExponentialBackoff:
-    """The reconnect backoff; constant if only ``reconnect.backoff.ms`` is set, as before KIP-144.
+    """Build the reconnect backoff; constant if only ``reconnect.backoff.ms`` is set (see KIP-144).
 
     (Kafka: CommonClientConfigs.postProcessReconnectBackoffConfigs.)
     """

@@ -41,7 +41,7 @@ _KEY: Final = (
 def security_settings(
     config: ClientConfig, token_provider: TokenProvider | None = None
 ) -> SecuritySettings:
-    """Build the settings of TLS and SASL.
+    """Build the TLS and SASL settings.
 
     Args:
         config: the configuration of any client.
@@ -181,7 +181,7 @@ def _jaas_options(config: ClientConfig) -> Mapping[str, str]:
 
 
 def _credentials(config: ClientConfig, options: Mapping[str, str]) -> tuple[str, str, bool]:
-    """Return user name, password, and whether they are a delegation token (KIP-48)."""
+    """Return the user name, the password, and whether these are a delegation token (KIP-48)."""
     user_name = config.optional("sasl.username") or ""
     password = config.optional("sasl.password") or ""
     if config.optional("sasl.jaas.config") is None:

@@ -163,7 +163,7 @@ class Consumer:
         Raises:
             ValueError: there is a subscription; call :meth:`unsubscribe` first. Or a partition is
                 negative.
-            TypeError: one is not a :class:`.TopicPartition`.
+            TypeError: an item is not a :class:`.TopicPartition`.
             trio.ClosedResourceError: the consumer is closed.
         """
         self._check_open()
@@ -204,10 +204,10 @@ class Consumer:
         """Hand out nothing of these until :meth:`resume`; the group keeps them assigned.
 
         Args:
-            partitions: assigned ones.
+            partitions: assigned partitions.
 
         Raises:
-            ValueError: one is not assigned, as for all calls that take partitions.
+            ValueError: a partition is not assigned, as for all calls that take partitions.
         """
         for each in partitions:
             self._subscriptions.assignment.pause(each)
@@ -216,10 +216,10 @@ class Consumer:
         """Hand out records of these again.
 
         Args:
-            partitions: assigned ones; those that are not paused stay as they are.
+            partitions: assigned partitions; those that are not paused stay as they are.
 
         Raises:
-            ValueError: one is not assigned.
+            ValueError: a partition is not assigned.
         """
         for each in partitions:
             self._subscriptions.assignment.resume(each)
@@ -270,7 +270,7 @@ class Consumer:
         Raises:
             ConfigError: there is no ``group.id``.
             TrionetError: the coordinator cannot be reached, or rejects the request.
-            TypeError: one is not a :class:`.TopicPartition`.
+            TypeError: an item is not a :class:`.TopicPartition`.
             trio.ClosedResourceError: the consumer is closed.
 
         Cancellation: changes nothing.
@@ -281,7 +281,7 @@ class Consumer:
         """Make the group rebalance (KIP-568).
 
         Args:
-            reason: for the coordinator's log.
+            reason: the reason to show in the coordinator's log.
 
         Raises:
             ConfigError: there is no ``group.id``.
@@ -302,7 +302,7 @@ class Consumer:
         """Continue at another offset.
 
         Args:
-            partition: an assigned one.
+            partition: an assigned partition.
             offset: of the next record to hand out; 0 or more.
             leader_epoch: of the record before it, if known: a log that was truncated since is then
                 detected (KIP-320).
@@ -319,10 +319,10 @@ class Consumer:
         The offset is looked up when the next record is requested, which raises if that fails.
 
         Args:
-            partitions: assigned ones; none for all of them.
+            partitions: assigned partitions; none for all of them.
 
         Raises:
-            ValueError: one is not assigned.
+            ValueError: a partition is not assigned.
         """
         self._reset(partitions, EARLIEST)
 
@@ -332,10 +332,10 @@ class Consumer:
         With ``isolation.level=read_committed`` that is where the first open transaction begins.
 
         Args:
-            partitions: assigned ones; none for all of them.
+            partitions: assigned partitions; none for all of them.
 
         Raises:
-            ValueError: one is not assigned.
+            ValueError: a partition is not assigned.
         """
         self._reset(partitions, LATEST)
 
@@ -347,7 +347,7 @@ class Consumer:
         """Return the offset of the next record to be handed out; None while it is not known.
 
         Args:
-            partition: an assigned one.
+            partition: an assigned partition.
 
         Raises:
             ValueError: the partition is not assigned.
@@ -361,7 +361,7 @@ class Consumer:
         As of the last response about the partition; None while nothing is known.
 
         Args:
-            partition: an assigned one.
+            partition: an assigned partition.
 
         Raises:
             ValueError: the partition is not assigned.
@@ -416,7 +416,7 @@ class Consumer:
             partitions: any partitions; they need not be assigned.
 
         Raises:
-            TypeError: one is not a :class:`.TopicPartition`.
+            TypeError: an item is not a :class:`.TopicPartition`.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
@@ -431,7 +431,7 @@ class Consumer:
             partitions: any partitions; they need not be assigned.
 
         Raises:
-            TypeError: one is not a :class:`.TopicPartition`.
+            TypeError: an item is not a :class:`.TopicPartition`.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
@@ -451,7 +451,7 @@ class Consumer:
         """Return the numbers of a topic's partitions; empty if the topic does not exist.
 
         Args:
-            topic: its name.
+            topic: the name of the topic.
 
         Raises:
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.

@@ -32,7 +32,7 @@ class ConsumerMetrics:
     Args:
         client: its client.
         subscriptions: the assigned partitions.
-        counters: of fetched records.
+        counters: counters of fetched records.
         is_read_committed: the lag counts to the first open transaction.
         polled_at: returns when the user last requested records; None outside groups.
     """

@@ -56,7 +56,7 @@ async def open_consumer(
     ``enable.auto.commit`` is set, and the consumer leaves its group, both within a bounded time.
 
     Args:
-        bootstrap_servers: strings ``host:port``, or one string of them separated by commas.
+        bootstrap_servers: ``host:port`` strings, or one comma-separated string.
         config: settings by Kafka's dotted keys, as strings or Python values;
             ``partition.assignment.strategy`` may contain assignors of your own. Or ready-made
             settings.
@@ -64,7 +64,7 @@ async def open_consumer(
         on_assigned: called with partitions that were added.
         on_revoked: called with partitions that are about to be given up.
         on_lost: called with partitions that were lost to other members.
-        network: where connections come from.
+        network: opens connections.
         token_provider: provides the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
         on_consume: called with the records of one partition before the first of them is handed out;
             plain, and quick.

@@ -138,7 +138,7 @@ class Exchange:
             node_id: the node.
             codec: the request's version.
             body: the request.
-            now: in seconds of the loop's clock.
+            now: the current time, in seconds of the loop's clock.
             callback: called with the outcome at once; None for Metadata and ApiVersions, whose
                 responses are handled here.
         """

@@ -24,7 +24,7 @@ class ProducerMetrics:
 
     Args:
         client: its client.
-        counters: of its sender.
+        counters: counters of its sender.
         pool: the memory of its records.
         waiters: the tasks that wait for this memory.
     """

@@ -59,10 +59,10 @@ async def open_producer(
     they are logged, in one warning. A producer with ``on_acknowledgement`` does neither.
 
     Args:
-        bootstrap_servers: strings ``host:port``, or one string of them separated by commas.
+        bootstrap_servers: ``host:port`` strings, or one comma-separated string.
         config: settings by Kafka's dotted keys, as strings or Python values; or ready-made
             settings.
-        network: where connections come from.
+        network: opens connections.
         token_provider: provides the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
         on_send: called with every record; returns it, or one with another value, key, headers or
             timestamp. Plain, and quick. A record that had to wait for memory may be passed again.

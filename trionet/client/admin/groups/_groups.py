@@ -60,7 +60,7 @@ class CommittedOffset:
 
     Attributes:
         offset: the offset of the next record to read.
-        metadata: the metadata that was committed with it.
+        metadata: the metadata committed with the offset.
         leader_epoch: the leader epoch of the preceding record; -1 if it is not known.
     """
 
@@ -70,14 +70,14 @@ class CommittedOffset:
 
 
 Committed = Results[TopicPartition, CommittedOffset | None]
-"""The committed offset, None, or the error by partition."""
+"""The committed offset by partition; None if there is none, or the error."""
 
 _Partition = offset_fetch.OffsetFetchResponsePartitions | offset_fetch.OffsetFetchResponsePartition
 _Topic = offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic
 
 
 class GroupCalls(AdminCalls):
-    """Calls for groups."""
+    """Admin calls for groups."""
 
     async def list(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
@@ -146,7 +146,7 @@ class GroupCalls(AdminCalls):
     async def _consumer_groups(
         self, node: Node, keys: Sequence[str], include_operations: bool
     ) -> dict[str, GroupDescription | TrionetError]:
-        """Describe the groups of type consumer, and omit the others."""
+        """Describe the groups of type consumer; the others are omitted."""
         send: SendTo[str, GroupDescription] = describing(
             self._calls,
             consumer_groups.ConsumerGroupDescribeRequest,

@@ -26,7 +26,7 @@ class ShareOffset:
 
     Attributes:
         offset: the share-partition start offset: all records before it are acknowledged.
-        leader_epoch: the leader epoch at that offset; -1 if it is not known.
+        leader_epoch: the leader epoch of the record at that offset; -1 if it is not known.
         lag: the number of records not yet acknowledged; None if not reported.
     """
 
@@ -36,11 +36,11 @@ class ShareOffset:
 
 
 ShareOffsets = Results[TopicPartition, ShareOffset | None]
-"""The start offset, None if nothing was read yet, or the error by partition."""
+"""The start offset by partition; None if nothing was read yet, or the error."""
 
 
 class ShareGroupCalls(AdminCalls):
-    """Calls for share groups and their start offsets."""
+    """Admin calls for share groups and their start offsets."""
 
     async def describe(
         self, groups: Iterable[str], *, include_operations: bool = False

@@ -47,13 +47,13 @@ from ..calls._conversions import check, failure
 from ..calls._nodes import CONTROLLER_CODES, LEADER_CODES
 
 HIGH_WATERMARK: Final = -1
-"""As an offset to delete records up to: the high watermark."""
+"""The offset argument that deletes all records up to the high watermark."""
 
 _CONSUMER: Final = -1
 
 
 class OffsetSpec(IntEnum):
-    """A special offset of a partition, instead of one looked up by time."""
+    """A special offset of a partition, as opposed to an offset looked up by time."""
 
     LATEST = -1
     EARLIEST = -2
@@ -120,7 +120,7 @@ class Reassignment:
 
 
 class PartitionCalls(AdminCalls):
-    """Calls for partitions."""
+    """Admin calls for partitions."""
 
     async def list_offsets(
         self, partitions: Mapping[TopicPartition, OffsetSpec | int], *, read_committed: bool = False
@@ -128,7 +128,7 @@ class PartitionCalls(AdminCalls):
         """Look up offsets.
 
         Args:
-            partitions: the wanted offset by partition: a spec, or a time in ms since the epoch for
+            partitions: the offset to look up by partition: a spec, or a time in ms since the epoch for
                 the first record from that time on.
             read_committed: whether to stop at the first open transaction.
 
@@ -332,7 +332,7 @@ class PartitionCalls(AdminCalls):
         """Return the ongoing reassignments by partition.
 
         Args:
-            partitions: the partitions to look at; None for all.
+            partitions: only these partitions; None for all.
 
         Raises:
             TrionetError: the request failed.

@@ -41,7 +41,7 @@ def pools_of(
 
     Args:
         partitions_by_topic: the existing topics.
-        subscriptions: of the members.
+        subscriptions: the subscriptions of the members.
         members: their ids in order.
     """
     subscribers: dict[str, list[str]] = {}

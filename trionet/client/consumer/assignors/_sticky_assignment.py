@@ -42,7 +42,7 @@ def sticky_assignment(
 
     Args:
         partitions_by_topic: the existing topics.
-        subscriptions: of all members.
+        subscriptions: the subscriptions of all members.
         before: from :func:`still_wanted`.
     """
     members = ordered_members(subscriptions)

@@ -96,7 +96,7 @@ class ClassicMember:
     """The membership of one consumer in a classic group.
 
     Args:
-        settings: of the group.
+        settings: the settings of the group.
 
     Attributes:
         state: of the member.
@@ -284,7 +284,7 @@ class ClassicMember:
         """Build a LeaveGroup request.
 
         Args:
-            reason: for the broker's log (KIP-800).
+            reason: the reason to show in the broker's log (KIP-800).
             version: of the API, which decides how members are named.
         """
         member_id = self.generation.member_id

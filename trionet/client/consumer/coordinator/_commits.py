@@ -29,7 +29,7 @@ class Commits:
         offsets: the offsets at the coordinator.
         subscription: provides the positions.
         member: the consumer's membership.
-        settings: of the group.
+        settings: the settings of the group.
         is_gone: whether a partition no longer exists; it is then left out of auto-commits. Kafka's
             consumer delays the rebalance that such a partition causes to retry the commit.
     """

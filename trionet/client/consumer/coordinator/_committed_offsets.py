@@ -51,7 +51,7 @@ class CommittedOffsets:
     Args:
         finder: finds the coordinator and sends requests to it.
         member: its generation is used for commits.
-        settings: of the group.
+        settings: the settings of the group.
         rng: jitters backoffs.
         hooks: called with committed offsets.
     """

@@ -48,7 +48,7 @@ class ConsumerCoordinator:
 
     Args:
         client: polled by the network task.
-        settings: of the group.
+        settings: the settings of the group.
         subscription: receives the assignment.
         rng: jitters backoffs.
         notify: called when :attr:`needs_poll` has become true.
@@ -294,7 +294,7 @@ class ConsumerCoordinator:
         """Commit finished records, give up all partitions, and leave the group until the next join.
 
         Args:
-            reason: for the broker's log.
+            reason: the reason to show in the broker's log.
 
         Raises:
             Exception: what a callback raised; the member has left nevertheless.

@@ -34,7 +34,7 @@ class CoordinatorFinder:
 
     Args:
         client: polled by the network task.
-        settings: of the group.
+        settings: the settings of the group.
         rng: jitters backoffs.
 
     Attributes:
@@ -110,7 +110,7 @@ class CoordinatorFinder:
         Raises:
             DisconnectedError: there was no response; the coordinator has to be found again.
             UnsupportedVersionError: the coordinator does not support the request.
-            ApiError, AuthenticationError, trio.ClosedResourceError: as :meth:`find`.
+            ApiError, AuthenticationError, trio.ClosedResourceError: see :meth:`find`.
         """
         node = self.node or await self.find()
         try:

@@ -108,7 +108,7 @@ class GroupAssignment:
 
         Args:
             name: of the assignor that the group has chosen.
-            subscriptions: of the members.
+            subscriptions: the subscriptions of the members.
             cluster: with the topics they subscribe to.
         """
         topics = wanted_topics(subscriptions)

@@ -30,7 +30,7 @@ class GroupLeader:
         subscription: the user's subscription.
         member: has to rejoin when topics change.
         assignment: runs the assignors.
-        settings: of the group.
+        settings: the settings of the group.
     """
 
     def __init__(

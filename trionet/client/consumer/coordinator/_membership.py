@@ -37,7 +37,7 @@ class Membership:
         finder: finds the coordinator and sends requests to it.
         member: the state of the membership.
         leader: computes the assignments if this member is the leader.
-        settings: of the group.
+        settings: the settings of the group.
         rng: jitters backoffs.
         protocols: returns what to put into JoinGroup.
         on_leading: called with the assignment of this member when it is the leader.

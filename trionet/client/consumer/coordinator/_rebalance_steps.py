@@ -34,7 +34,7 @@ class RebalanceSteps:
     the others.
 
     Args:
-        settings: of the group.
+        settings: the settings of the group.
         subscription: receives the assignment.
         member: the consumer's membership.
         assignment: encodes the member's subscription, and notes what it owns.

@@ -59,18 +59,18 @@ class CompletedFetch:
 
     Args:
         name: the partition.
-        state: of the partition.
+        state: the state of the partition.
         position: where it was fetched from.
         records: batches; the last one may be incomplete.
         aborted: the aborted transactions among them, with ``isolation.level=read_committed``.
-        settings: of fetches.
+        settings: the settings of fetches.
 
     Raises:
         CorruptRecordError: a header is malformed, or not even the first batch is complete.
 
     Attributes:
         name: the partition.
-        state: of the partition.
+        state: the state of the partition.
         chunk: the decoded records that are being handed out.
         decompression: to be run before anything more can be decoded; None if there is nothing to
             run.

@@ -27,8 +27,8 @@ def decompressed_inline(
 
     Args:
         records: contains the batch.
-        start: where it begins.
-        header: its header.
+        start: the index at which the batch starts.
+        header: the header of the batch.
     """
     if not header.codec:
         return DecompressedBatch(records, start)
@@ -45,7 +45,7 @@ class Decompression:
 
     Args:
         records: contains the batch; it is not modified.
-        start: where it begins.
+        start: the index at which the batch starts.
 
     Attributes:
         opened: the batch, once it is decompressed.

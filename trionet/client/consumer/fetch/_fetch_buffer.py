@@ -25,7 +25,7 @@ class FetchBuffer:
         hooks: called with decoded records.
 
     Attributes:
-        counters: of fetched and decoded records.
+        counters: counters of fetched and decoded records.
         decompression: to be run before the next records are available; None if there is nothing to
             run.
     """

@@ -50,7 +50,7 @@ def fetch_error_action(
         name: the partition.
         position: where it was to be fetched from.
         error_code: from the response; not 0.
-        state: of the partition.
+        state: the state of the partition.
         subscriptions: the assigned partitions.
     """
     logger.info("fetching %s failed: %s", name, error_codes.name_of(error_code))

@@ -77,7 +77,7 @@ class Fetcher:
     Args:
         client: sends the requests.
         subscriptions: the assigned partitions.
-        settings: of fetches.
+        settings: the settings of fetches.
         errors: collects errors for the user's next call.
         replica_seconds: how long a nearby replica is preferred (``metadata.max.age.ms``).
         retry: the backoff of a partition that cannot be fetched.

@@ -30,7 +30,7 @@ class TransactionFilter:
 
         Args:
             records: contains the batch.
-            start: where it begins.
+            start: the index at which the batch starts.
             header: its header, of format 2.
 
         Raises:

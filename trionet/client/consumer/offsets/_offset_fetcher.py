@@ -29,7 +29,7 @@ class OffsetAndTimestamp(NamedTuple):
 
     Attributes:
         offset: the record's.
-        timestamp: the record's, in milliseconds since 1970.
+        timestamp: the timestamp of the record, in milliseconds since 1970.
         leader_epoch: the record's; -1 if it is not known.
     """
 
@@ -83,7 +83,8 @@ class OffsetFetcher:
         """Return the first offset at or after a time in each partition, or None if there is none.
 
         Args:
-            timestamps: in milliseconds since 1970; -1 for the end of a log, -2 for its start.
+            timestamps: the timestamps, in milliseconds since 1970; -1 for the end of a log, -2 for
+                its start.
 
         Raises:
             CallTimedOutError: some could not be looked up within ``default.api.timeout.ms``; the

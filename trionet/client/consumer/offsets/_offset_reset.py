@@ -56,7 +56,7 @@ class OffsetReset:
         errors: collects errors for the user's next call.
         requests: finds leaders and handles their responses.
         is_read_committed: the end of a log is where its first open transaction begins.
-        now_ms: the time of day in milliseconds since 1970.
+        now_ms: the wall-clock time in milliseconds since 1970.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ class ConsumerRecord(NamedTuple):
         topic: the topic's name.
         partition: the partition's number.
         offset: its offset in the partition.
-        timestamp: in milliseconds since 1970; -1 for none.
+        timestamp: the timestamp, in milliseconds since 1970; -1 for none.
         key: None for null.
         value: None for null.
         headers: names and values, in order; a name may occur more than once.
@@ -52,7 +52,7 @@ class ConsumerBatch:
         topic: the topic's name.
         partition: the partition's number.
         offsets: a range if no offset is missing, else a list.
-        timestamps: in milliseconds since 1970.
+        timestamps: the timestamps, in milliseconds since 1970.
         keys: None for null.
         values: None for null.
         headers: names and values; empty for a record without headers.

@@ -114,8 +114,8 @@ class AssignedPartitions:
         """Continue at another position.
 
         Args:
-            partition: an assigned one.
-            position: where to continue.
+            partition: an assigned partition.
+            position: the position to continue at.
             is_valid: the leader need not be asked whether it has the records before it. A committed
                 position with an epoch has to be validated.
         """

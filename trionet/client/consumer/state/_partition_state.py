@@ -175,7 +175,7 @@ class PartitionState:
         """Continue at another position.
 
         Args:
-            position: where to continue.
+            position: the position to continue at.
             is_valid: the leader need not be asked whether it has the records before it.
         """
         self._forget_fetched()

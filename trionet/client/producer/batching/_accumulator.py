@@ -97,8 +97,8 @@ class RecordAccumulator:
 
         Args:
             topic: one for which :meth:`knows` returns True.
-            partition: its number; None chooses by the key, or without a key by load.
-            timestamp: in milliseconds.
+            partition: the partition's number; None chooses by the key, or without a key by load.
+            timestamp: the timestamp, in milliseconds.
             key: None for no key.
             value: None for null.
             headers: names and values.
@@ -158,7 +158,7 @@ class RecordAccumulator:
             Its delivery; None if the record needs a new batch, or cannot be appended.
 
         Raises:
-            LocalProtocolError, TypeError: as :meth:`append`.
+            LocalProtocolError, TypeError: see :meth:`append`.
         """
         found = self._topics.get(topic)
         if found is None or self.is_closed:
@@ -193,7 +193,7 @@ class RecordAccumulator:
 
         Args:
             topic: one for which :meth:`knows` returns True.
-            partition: its number; None chooses by the keys, or without a key by load.
+            partition: the partition's number; None chooses by the keys, or without a key by load.
             columns: the records; this range has passed :meth:`check_columns`.
             start: index of the first record.
             stop: index after the last record.
@@ -207,7 +207,7 @@ class RecordAccumulator:
 
         Raises:
             trio.ClosedResourceError: the accumulator is closed.
-            LocalProtocolError: as :meth:`append`; the records before that one were appended.
+            LocalProtocolError: see :meth:`append`; the records before that one were appended.
         """
         found = self._topics.get(topic)
         number = start
@@ -259,7 +259,7 @@ class RecordAccumulator:
 
         Raises:
             TypeError: a key or a value is neither bytes nor None; the message names it.
-            RecordTooLargeError: as :meth:`append`.
+            RecordTooLargeError: see :meth:`append`.
         """
         longest = columns.check(start, stop)
         limit = min(self._settings.request_bytes_max, self._settings.buffer_bytes)

@@ -50,7 +50,7 @@ def check_timestamp(what: str, timestamp: object) -> None:
 
     Args:
         what: its name in the error message.
-        timestamp: in milliseconds.
+        timestamp: the timestamp, in milliseconds.
 
     Raises:
         TypeError: it is not an int.
@@ -89,7 +89,7 @@ def check_header_column(column: Sequence[object], start: int, stop: int) -> None
     """Check the headers of a range of records.
 
     Raises:
-        TypeError, ValueError: as :func:`check_headers`.
+        TypeError, ValueError: see :func:`check_headers`.
     """
     for number in range(start, stop):
         headers = column[number]

@@ -21,7 +21,7 @@ class RecordColumns:
     Args:
         values: None for null.
         keys: None for null; without, no record has a key.
-        timestamps: in milliseconds; a single number applies to all records.
+        timestamps: the timestamps, in milliseconds; a single number applies to all records.
         headers: names and values; without, no record has any.
 
     Raises:

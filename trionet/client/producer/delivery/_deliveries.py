@@ -33,7 +33,7 @@ class Deliveries(Sequence[Delivery]):
         """Add the next records, which are in one batch.
 
         Args:
-            outcome: of the batch.
+            outcome: the outcome of the batch.
             index: the index of the first of these records in the batch.
             count: the number of records.
         """

@@ -27,8 +27,8 @@ class RecordMetadata(NamedTuple):
         partition: its partition.
         offset: its offset; -1 with ``acks=0``, when no broker reports it, and where a leader only
             knows that it has the record already.
-        timestamp: in milliseconds: the producer's, or the broker's where the topic has
-            ``message.timestamp.type=LogAppendTime``.
+        timestamp: the timestamp, in milliseconds since 1970: the producer's, or the broker's if the
+            topic has ``message.timestamp.type=LogAppendTime``.
     """
 
     topic: str
@@ -63,9 +63,9 @@ class Delivery:
     Returned by :meth:`.Producer.send_nowait` and :meth:`.Producer.enqueue`.
 
     Attributes:
-        outcome: of its batch.
+        outcome: the outcome of the batch.
         index: the record's index in the batch.
-        timestamp: the record's, in milliseconds.
+        timestamp: the timestamp of the record, in milliseconds.
     """
 
     __slots__ = ("index", "outcome", "timestamp")
@@ -146,7 +146,7 @@ class Delivery:
         """Wait for the outcome. Returns where the record was written; awaiting self is the same.
 
         Raises:
-            RecordWithdrawnError, TrionetError: as :meth:`result`.
+            RecordWithdrawnError, TrionetError: see :meth:`result`.
 
         Cancellation: changes nothing; the record is sent as before.
         """
@@ -171,9 +171,9 @@ def new_delivery(outcome: ProduceRequestResult, index: int, timestamp: int) -> D
     """Return the delivery of a record.
 
     Args:
-        outcome: of its batch.
+        outcome: the outcome of the batch.
         index: the record's index in the batch.
-        timestamp: the record's, in milliseconds.
+        timestamp: the timestamp of the record, in milliseconds.
     """
     return Delivery(_KEY, outcome, index, timestamp)
 
@@ -184,11 +184,11 @@ def delivery_list(
     """Return the deliveries of consecutive records of a batch.
 
     Args:
-        outcome: of the batch.
+        outcome: the outcome of the batch.
         index: the index of the first of them in the batch.
         start: the index of the first of them among the timestamps.
         end: the index after the last of them among the timestamps.
-        timestamps: in milliseconds; a single number applies to all.
+        timestamps: the timestamps, in milliseconds; a single number applies to all.
     """
     found: list[Delivery] = []
     number = start

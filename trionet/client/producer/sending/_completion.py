@@ -91,7 +91,7 @@ class Completion:
         connection_problem: returns why a broker cannot be reached; empty if no problem is known.
 
     Attributes:
-        counters: of records, by what became of them.
+        counters: counters of records, by what became of them.
     """
 
     def __init__(

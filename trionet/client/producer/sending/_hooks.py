@@ -23,8 +23,8 @@ class ProducerRecord(NamedTuple):
 
     Attributes:
         topic: its topic.
-        partition: its number; None chooses by the key, or without a key by load.
-        timestamp: in milliseconds since 1970; None for now.
+        partition: the number of the partition; None chooses by the key, or without a key by load.
+        timestamp: the timestamp, in milliseconds since 1970; None for now.
         key: None for null.
         value: None for null.
         headers: names and values.

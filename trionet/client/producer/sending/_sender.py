@@ -61,7 +61,7 @@ class Sender:
 
     Attributes:
         error: why nothing can be sent any more; None while it can.
-        counters: of requests and batches.
+        counters: counters of requests and batches.
     """
 
     def __init__(

@@ -158,8 +158,8 @@ class PartitionSequences:
         without the one before it.
 
         Args:
-            leader_epoch: of the leader that it would be sent to.
-            now: on the loop's clock, in seconds.
+            leader_epoch: the epoch of the leader that the batch would be sent to.
+            now: the current time, in seconds of the loop's clock.
         """
         return (
             self.last_acked != NONE
@@ -226,7 +226,7 @@ class PartitionSequences:
         Args:
             batch: the batch; it may have failed before.
             base_offset: the offset of its first record; -1 if the leader does not know it.
-            now: on the loop's clock, in seconds.
+            now: the current time, in seconds of the loop's clock.
         """
         self._acked_at = now
         self._leader_epoch = batch.leader_epoch

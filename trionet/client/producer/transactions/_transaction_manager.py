@@ -99,8 +99,8 @@ class TransactionManager:
 
         Args:
             batch: the batch.
-            leader_epoch: of the leader that it would be sent to.
-            now: on the loop's clock, in seconds.
+            leader_epoch: the epoch of the leader that the batch would be sent to.
+            now: the current time, in seconds of the loop's clock.
         """
         if not self.identity.is_valid:
             return False
@@ -153,7 +153,7 @@ class TransactionManager:
         Args:
             batch: the batch.
             base_offset: the offset of its first record; -1 if the leader does not know it.
-            now: on the loop's clock, in seconds.
+            now: the current time, in seconds of the loop's clock.
 
         Returns:
             Batches that are queued for a retry they do not need: they were written before this one.
