@@ -93,8 +93,9 @@ class HostAddresses:
     """The addresses of one host, tried one after another.
 
     The host is looked up again once all addresses have been tried, and after an established
-    connection is lost, because the name may resolve to other addresses by then (KAFKA-12193). The address
-    that was tried last is then not tried first again, unless it is the only one (KAFKA-15817).
+    connection is lost, because the name may resolve to other addresses by then (KAFKA-12193).
+    The address that was tried last is then not tried first again, unless it is the only one
+    (KAFKA-15817).
     """
 
     __slots__ = ("_last", "_left")

@@ -145,7 +145,7 @@ class ClusterConnectionStates:
         return node_id in self._waiting
 
     def next_retry(self, now: float) -> float:
-        """Return the seconds until a node that tasks wait for may become usable; may be infinite."""
+        """Return the seconds until a node that tasks wait for may be usable; may be infinite."""
         soonest = math.inf
         for node_id in self._waiting:
             delay = self.of(node_id).poll_delay(now)
@@ -232,7 +232,7 @@ class ClusterConnectionStates:
                 self.remove(node_id)
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """Move a connection to another node's id: it leads to that node, which has no connection."""
+        """Move a connection to the id of the node that it leads to, which has no connection."""
         self._nodes[new_id] = self._nodes.pop(node_id)
 
     def remove(self, node_id: int) -> None:

@@ -1,7 +1,7 @@
 """Tracks why nodes cannot be reached; causes are logged once, and quoted in errors.
 
 A cause is logged when it is new for its node rather than at every attempt, and again if the node
-has been reached in between. :meth:`Reachability.problem` explains to a user why a wait does not end.
+has been reached in between. :meth:`Reachability.problem` explains why a wait does not end.
 
 **The problem.** A client retries for ever, as Kafka's does, so a wrong port, protocol or
 ``advertised.listeners`` looks like a slow cluster: the program waits, and the log repeats itself.
@@ -139,8 +139,8 @@ class Reachability:
 
         Args:
             seconds: ``default.api.timeout.ms``.
-            problem: returns why no broker can be reached. If it returns an empty string, the expired block
-                is cancelled without an error.
+            problem: returns why no broker can be reached. If it returns an empty string, the
+                expired block is cancelled without an error.
 
         Raises:
             CallTimedOutError: no broker was reached in time.

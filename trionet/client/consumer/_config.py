@@ -59,14 +59,14 @@ def consumer_settings(
 
     Args:
         config: see :func:`.read_config`; ``partition.assignment.strategy`` may also contain
-            assignors of your own. Or ready-made settings, which must be all.
+            custom assignors. Or a settings object, which excludes all other settings.
         keywords: see :func:`.read_config`.
-        token_provider: provides the tokens of OAUTHBEARER.
+        token_provider: returns the tokens of OAUTHBEARER.
 
     Raises:
-        TypeError: ready-made settings are combined with others.
-        ConfigError: a key is unknown, a value is not allowed, or values contradict each other; the
-            message names the keys and what is allowed.
+        TypeError: a settings object is combined with other settings.
+        ConfigError: a key is unknown, a value is not allowed, or values are inconsistent; the
+            message names the keys and the allowed values.
     """
     if isinstance(config, ConsumerSettings):
         check_nothing_beside(keywords, token_provider)

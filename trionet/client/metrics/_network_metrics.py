@@ -1,8 +1,8 @@
 """Kafka's metrics of a client's connections, requests and nodes.
 
 (Kafka: Selector.SelectorMetrics.) The event loop is shared with the program's own tasks. What Kafka
-measures as time in ``select`` is therefore the time between two turns of the client, in which it
-waited or other tasks ran.
+measures as time in ``select`` is therefore the time between two turns of the client, during which
+it waited or other tasks ran.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class NetworkMetrics:
 
 
 class _Traffic:
-    """Counts and sizes of requests and responses, by label."""
+    """Metrics of the counts and sizes of requests and responses, by label."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._request = group.rated("request", "Requests sent")
@@ -185,7 +185,7 @@ class _NodeMetrics:
 
 
 def _sum(nodes: Iterable[NodeCounters]) -> NodeCounters:
-    """Sum the totals of all nodes."""
+    """Return the sums of the totals of all nodes."""
     whole = NodeCounters()
     for node in nodes:
         whole.requests += node.requests

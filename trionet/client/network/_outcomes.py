@@ -48,7 +48,7 @@ class Outcomes:
         """Add the outcome of a request.
 
         Args:
-            callback: the request's; None if it has none.
+            callback: the callback of the request; None if it has none.
             response: the outcome.
         """
         self._completed.append((callback, response))
@@ -74,8 +74,8 @@ def outcome_of(
     Args:
         request: the request.
         now: when its outcome was known, in seconds of the loop's clock.
-        body: the response's body; None if there is none.
-        error: why there is none.
+        body: the body of the response; None if there is no response.
+        error: why there is no response.
     """
     return ClientResponse(
         node_id=request.node_id,

@@ -30,14 +30,14 @@ def producer_settings(
     """Build and check the settings of a producer.
 
     Args:
-        config: see :func:`.read_config`; or ready-made settings, which must be all.
+        config: see :func:`.read_config`; or a settings object, which excludes all other settings.
         keywords: see :func:`.read_config`.
-        token_provider: provides the tokens of OAUTHBEARER.
+        token_provider: returns the tokens of OAUTHBEARER.
 
     Raises:
-        TypeError: ready-made settings are combined with others.
-        ConfigError: a key is unknown, a value is not allowed, or values contradict each other; the
-            message names the keys and what is allowed.
+        TypeError: a settings object is combined with other settings.
+        ConfigError: a key is unknown, a value is not allowed, or values are inconsistent; the
+            message names the keys and the allowed values.
     """
     if isinstance(config, ProducerSettings):
         check_nothing_beside(keywords, token_provider)
@@ -78,7 +78,7 @@ def _acks(config: ClientConfig) -> int:
 
 
 def _delivery_timeout_seconds(config: ClientConfig) -> float:
-    """Long enough for one attempt: raises the default if needed, rejects explicit values."""
+    """Return the timeout; it must allow one attempt, so the default is raised if needed."""
     least = config.integer("linger.ms") + config.integer("request.timeout.ms")
     delivery = config.integer("delivery.timeout.ms")
     if delivery >= least:
@@ -98,10 +98,10 @@ def _compression_level(config: ClientConfig) -> int | None:
 
 
 def _idempotence(config: ClientConfig) -> bool:
-    """Whether to be idempotent; the default is disabled by settings that rule it out.
+    """Return whether to be idempotent; settings that exclude it disable the default.
 
-    Only too many requests in flight are always an error, as in Kafka: a user who raises that number
-    hardly means to give up idempotence.
+    Too many requests in flight are always an error, as in Kafka: a user who raises that number is
+    unlikely to want to give up idempotence.
     """
     if not config.flag("enable.idempotence"):
         return False

@@ -123,7 +123,7 @@ class Producer:
             AuthenticationError: the brokers rejected the client's credentials.
             trio.ClosedResourceError: the producer is closed.
 
-        Cancellation: a record that was not sent yet is withdrawn. A record that was sent may still be
+        Cancellation: a record that was not sent yet is withdrawn; one that was sent may still be
         written.
         """
         fields = topic, value, key, headers, partition, timestamp
@@ -252,8 +252,8 @@ class Producer:
         """Send many records and wait until the brokers have acknowledged all of them.
 
         This takes a fraction of the time that one call per record takes. All columns must have the
-        same length, and must not change during the call. If the records fill more than one batch, the last batch
-        does not linger (``linger.ms``).
+        same length, and must not change during the call. If the records fill more than one
+        batch, the last batch does not linger (``linger.ms``).
 
         Args:
             topic: the topic of all records.

@@ -128,8 +128,8 @@ class PartitionCalls(AdminCalls):
         """Look up offsets.
 
         Args:
-            partitions: the offset to look up by partition: a spec, or a time in ms since the epoch for
-                the first record from that time on.
+            partitions: the offset to look up by partition: a spec, or a time in ms since the epoch
+                for the first record from that time on.
             read_committed: whether to stop at the first open transaction.
 
         Returns:

@@ -1,7 +1,7 @@
-"""The user data of the sticky assignors, in the formats of Kafka's.
+"""The user data of the sticky assignors, in Kafka's formats.
 
-The last assignment by topic and its generation, or the generation alone. Malformed data count as
-none: a faulty member must not keep a group from its work.
+The data are the last assignment by topic and its generation, or the generation alone. Malformed
+data are treated as absent: a faulty member must not disrupt its group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The duties of a group's leader: it assigns partitions, and notices when the topics change.
+"""The duties of a group's leader: assigning partitions, and reacting to changes of the topics.
 
 (Kafka: ConsumerCoordinator.onLeaderElected and its MetadataSnapshot.)
 """
@@ -23,12 +23,12 @@ LOGGER: Final = logging.getLogger(__name__)
 
 
 class GroupLeader:
-    """Computes assignments if this member is elected; every member has one.
+    """Computes the assignments if this member is elected; every member has a GroupLeader.
 
     Args:
         client: provides the metadata.
         subscription: the user's subscription.
-        member: has to rejoin when topics change.
+        member: the member, which has to rejoin when topics change.
         assignment: runs the assignors.
         settings: the settings of the group.
     """

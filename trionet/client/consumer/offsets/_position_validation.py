@@ -1,4 +1,4 @@
-"""Validates positions with new leaders, whose log may have been truncated (KIP-320).
+"""Validates positions with new leaders, whose logs may have been truncated (KIP-320).
 
 (Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) Nothing here waits.
 The network task calls :meth:`PositionValidator.send` between two polls.
@@ -69,7 +69,7 @@ class PositionValidator:
         self._requests = requests
 
     def send(self, now: float) -> float:
-        """Send requests for positions to validate. Returns the seconds until this is due again."""
+        """Send requests to validate positions. Returns the seconds until this is due again."""
         due = [
             each
             for each in self._subscriptions.assignment.to_validate(now)
@@ -125,7 +125,7 @@ class PositionValidator:
     def _compare(
         self, name: TopicPartition, in_flight: _InFlight, partition: EpochEndOffset
     ) -> None:
-        """Check whether the log extends in the position's epoch as far as it was read."""
+        """Check whether the log still has all records of the position's epoch that were read."""
         position = in_flight.position
         is_unknown = _UNDEFINED in {partition.end_offset, partition.leader_epoch}
         if not is_unknown and partition.end_offset >= position.offset:
