@@ -147,8 +147,8 @@ class RecordAppender:
     ) -> Delivery | None:
         """Append for :meth:`.Producer.enqueue`; None if that needs a checkpoint or a wait.
 
-        A single call does everything that nearly every record needs, since a second call would have a
-        measurable cost.
+        A single call does everything that nearly every record needs: a second one would cost too
+        much.
         """
         # is_promised: other records wait for memory and come first.
         if self.is_pause_due or is_cancelled() or self._accumulator.pool.is_promised:
@@ -159,7 +159,7 @@ class RecordAppender:
             return None
 
     def needs_checkpoint(self) -> bool:
-        """Whether a checkpoint is due or this task is cancelled; the caller must then execute one."""
+        """Whether a checkpoint is due, or this task is cancelled, which a checkpoint raises."""
         if not self.is_pause_due and not is_cancelled():
             return False
         self.is_pause_due = self.is_awaited = False

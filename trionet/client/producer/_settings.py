@@ -29,8 +29,8 @@ class ProducerSettings:
         retries: the maximum number of retries of a batch (``retries``).
         retry: the backoff before a retry (``retry.backoff.ms``, ``retry.backoff.max.ms``).
         compression: the name of the codec (``compression.type``).
-        compression_level: the compression level (``compression.gzip.level``, ``compression.lz4.level``,
-            ``compression.zstd.level``); None for the codec's own default.
+        compression_level: the level of compression (``compression.gzip.level``,
+            ``compression.lz4.level``, ``compression.zstd.level``); None for the codec's default.
         idempotence: whether exactly one copy of each record is written, in order
             (``enable.idempotence``).
         adaptive_partitioning: whether records without a key prefer brokers that are quick

@@ -1,6 +1,6 @@
 """The versions in which a client has to honour the throttle time of a response (KIP-219).
 
-For older versions the broker delays the response itself, and waiting would throttle twice.
+For older versions, the broker delays the response itself, so waiting would throttle twice.
 """
 
 # Compiled by mypyc.

@@ -74,8 +74,8 @@ class ProducerBatch:
             yet, or the epoch is not known.
         drained_at: when the batch was last drained; -1.0 before.
         is_drained: whether the batch may have been sent; its records can no longer be withdrawn.
-        may_be_written: whether an attempt ended without a response, or with a response that does not
-            tell whether the leader has appended the batch.
+        may_be_written: whether an attempt ended without a response, or with a response that does
+            not tell whether the leader has appended the batch.
         producer_id: the id of the idempotent producer; -1 without idempotence.
         producer_epoch: the epoch of the producer id.
         base_sequence: the sequence number of the first record; -1 for none.
@@ -227,7 +227,7 @@ class ProducerBatch:
                 self._leave_out(withdrawn)
 
     def chunks(self) -> list[bytes]:
-        """Return the encoded batch; compressed once, however often it is sent.
+        """Encode the batch; it is compressed only once, however often it is sent.
 
         This may take long with a codec and large batches, and may run in a thread.
         """
@@ -255,8 +255,8 @@ class ProducerBatch:
     def split(self, size_max: int) -> list[ProducerBatch]:
         """Split the batch into smaller ones, whose outcomes replace that of this one.
 
-        The new batches hold no memory of the buffer pool, and keep the sequence numbers of their records
-        (KIP-126).
+        The new batches hold no memory of the buffer pool, and keep the sequence numbers of their
+        records (KIP-126).
 
         Args:
             size_max: the size limit in bytes; a batch with a single record may be larger.

@@ -49,7 +49,7 @@ class Sequencing(Protocol):
         """Whether the batches after this one are sent before it."""
 
     def assign(self, batch: ProducerBatch) -> None:
-        """Number a batch that is about to be sent; a batch that was sent before keeps its number."""
+        """Number a batch that is about to be sent; it keeps its number if it was sent before."""
 
 
 class BatchQueues:
@@ -219,8 +219,8 @@ class BatchQueues:
     def split_and_reenqueue(self, batch: ProducerBatch, now: float) -> list[ProducerBatch]:
         """Split a batch that was too large, and queue the smaller batches (KIP-126).
 
-        The new batches take its place in the queue, and its deliveries follow them. The batch itself
-        still has to be passed to :meth:`deallocate`.
+        The new batches take its place in the queue, and its deliveries follow them. The batch
+        itself still has to be passed to :meth:`deallocate`.
 
         Args:
             batch: a batch with several records.

@@ -1,6 +1,6 @@
 """The memory for buffered records, and the tasks that wait for it (Kafka: BufferPool).
 
-The pool only counts the bytes of ``buffer.memory``. Tasks get memory in the order of their requests.
+The pool only counts the bytes of ``buffer.memory``. Tasks get memory first come, first served.
 """
 
 # Compiled by mypyc.
@@ -74,8 +74,8 @@ T = TypeVar("T")
 class BufferPoolWaiters:
     """The queue of tasks that wait for memory of a pool.
 
-    Only the first task may try: if later tasks, or tasks that do not wait, could take small amounts,
-    the task at the head of the queue might never find enough for a large record.
+    Only the first task may try: if later tasks, or tasks that do not wait, could take small
+    amounts, the task at the head of the queue might never find enough for a large record.
 
     Args:
         pool: the memory that tasks wait for.
@@ -126,7 +126,7 @@ class BufferPoolWaiters:
             self._pool.is_promised = True  # until it leaves the queue
 
     def wake_all(self) -> None:
-        """Wake all tasks: the producer is closed, and no more memory will be granted (KAFKA-9449)."""
+        """Wake all tasks: the producer is closed, and grants no more memory (KAFKA-9449)."""
         for waiter in self._queue:
             waiter.wake()
 

@@ -2,8 +2,8 @@
 
 A key is mapped to a partition by murmur2, as in all of Kafka's clients. Records without a key
 are sticky (KIP-480, KIP-794): a partition is kept until it has received ``batch.size`` bytes,
-so that batches are full, and changed only between two batches (KAFKA-14156). The next one is chosen at
-random; the adaptive choice prefers partitions with shorter queues, whose leaders are faster.
+so that batches are full, and changed only between two batches (KAFKA-14156). The next one is chosen
+at random; the adaptive choice prefers partitions with shorter queues, whose leaders are faster.
 """
 
 # Compiled by mypyc.

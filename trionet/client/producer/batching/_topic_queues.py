@@ -126,7 +126,7 @@ class ProducerTopics:
     def choose(self, topic: TopicQueues) -> PartitionQueue:
         """Choose the partition for the next batch of records without a key.
 
-        Called when the last batch takes no more records (Kafka: BuiltInPartitioner.updatePartitionInfo).
+        Called when the last batch is full (Kafka: BuiltInPartitioner.updatePartitionInfo).
         """
         queue = topic.sticky
         last = topic.sticky_batch
