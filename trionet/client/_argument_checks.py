@@ -110,7 +110,7 @@ def topic_partition(partition: TopicPartition) -> TopicPartition:
         ) from None
     _check_topic(topic)
     if index(number) < 0:
-        raise ValueError(f"invalid partition {partition!r}: numbers begin at 0")
+        raise ValueError(f"invalid partition {partition!r}: the number must be 0 or more")
     return TopicPartition(topic, index(number))
 
 
@@ -118,7 +118,7 @@ def _check_topic(topic: str) -> None:
     if not isinstance(topic, str):
         raise TypeError(f"topic must be str, not {type(topic).__name__}: {topic!r}")
     if not topic:
-        raise ValueError("the name of a topic must not be empty")
+        raise ValueError("the topic name must not be empty")
 
 
 def checked_offset(offset: int) -> int:
@@ -129,14 +129,16 @@ def checked_offset(offset: int) -> int:
         ValueError: the value is out of range.
     """
     if not 0 <= index(offset) <= OFFSET_MAX:
-        raise ValueError(f"offset = {offset}; allowed: 0 or more, at most {OFFSET_MAX}")
+        raise ValueError(f"offset = {offset} must be between 0 and {OFFSET_MAX}")
     return index(offset)
 
 
 def checked_epoch(leader_epoch: int) -> int:
     """Check a leader epoch and return it; see :func:`checked_offset`."""
     if not _NO_EPOCH <= index(leader_epoch) <= EPOCH_MAX:
-        raise ValueError(f"leader_epoch = {leader_epoch}; allowed: {_NO_EPOCH} to {EPOCH_MAX}")
+        raise ValueError(
+            f"leader_epoch = {leader_epoch} must be between {_NO_EPOCH} and {EPOCH_MAX}"
+        )
     return index(leader_epoch)
 
 

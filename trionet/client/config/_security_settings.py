@@ -213,5 +213,5 @@ def _fraction(config: ClientConfig, key: str, least: float, most: float) -> floa
     value = config[key]
     assert isinstance(value, float)
     if not least <= value <= most:
-        raise ConfigError(f"invalid {key} = {value}; allowed: from {least} to {most}")
+        raise ConfigError(f"{key} = {value} must be between {least} and {most}")
     return value

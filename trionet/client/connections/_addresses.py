@@ -44,10 +44,10 @@ def parse_bootstrap_servers(
     texts = servers.split(",") if isinstance(servers, str) else list(servers)
     for each in texts:
         if not isinstance(each, str):
-            raise ConfigError(f"{key}: {each!r} is not a string; allowed: {_ALLOWED}")
+            raise ConfigError(f"{key}: {each!r} is not a string; expected {_ALLOWED}")
     found = dict.fromkeys(_parse(text.strip(), key) for text in texts if text.strip())
     if not found:
-        raise ConfigError(f"{key} is empty; allowed: {_ALLOWED}; separate several with commas")
+        raise ConfigError(f"{key} is empty; expected one or more comma-separated host:port entries")
     return list(found)
 
 
@@ -55,10 +55,10 @@ def _parse(text: str, key: str) -> tuple[str, int]:
     found = _SERVER.fullmatch(text)
     host = None if found is None else found["name"] or found["ipv6"]
     if found is None or not host or (found["ipv6"] is not None and not _is_ipv6(host)):
-        raise ConfigError(f"{key}: invalid server {text!r}; allowed: {_ALLOWED}")
+        raise ConfigError(f"{key}: invalid server {text!r}; expected {_ALLOWED}")
     port = found["port"]
     if not 0 < len(port) <= _PORT_DIGITS_MAX or not 0 < int(port) <= _PORT_MAX:
-        raise ConfigError(f"{key}: {text!r} needs a port from 1 to {_PORT_MAX}")
+        raise ConfigError(f"{key}: {text!r} must have a port from 1 to {_PORT_MAX}")
     return host, int(port)
 
 

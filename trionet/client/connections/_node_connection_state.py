@@ -16,7 +16,7 @@ class ConnectionState(Enum):
 
     DISCONNECTED = "disconnected"
     CONNECTING = "connecting"
-    CHECKING_API_VERSIONS = "asking for its API versions"
+    CHECKING_API_VERSIONS = "requesting the API versions"
     READY = "ready"
     AUTHENTICATION_FAILED = "authentication failed"
 

@@ -72,7 +72,7 @@ class Consumer:
     _is_closed: bool
 
     def __init__(self) -> None:
-        raise TypeError("a consumer is opened with trionet.open_consumer()")
+        raise TypeError("use trionet.open_consumer() to open a consumer")
 
     @classmethod
     def _create(
@@ -235,7 +235,7 @@ class Consumer:
     def _member(self) -> ConsumerCoordinator:
         self._check_open()
         if self._coordinator is None:
-            raise ConfigError("this consumer is in no group; set group.id")
+            raise ConfigError("this consumer has no group; set group.id")
         return self._coordinator
 
     async def commit(

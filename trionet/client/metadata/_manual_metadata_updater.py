@@ -51,7 +51,7 @@ class ManualMetadataUpdater(MetadataUpdater):
         found: dict[int, Node] = {}
         for node in nodes:
             if node.id < 0:
-                raise ValueError(f"invalid node id {node.id} ({node.address}); allowed: 0 or more")
+                raise ValueError(f"node id {node.id} ({node.address}) must be 0 or more")
             if node.id in found:
                 addresses = f"{found[node.id].address} and {node.address}"
                 raise ValueError(f"duplicate node id {node.id}: {addresses}")

@@ -312,7 +312,7 @@ class KafkaClient:
 
     async def poll(self, timeout_seconds: float = math.inf) -> list[ClientResponse]:
         if timeout_seconds < 0:
-            raise ValueError(f"timeout_seconds = {timeout_seconds}; allowed: 0 or more")
+            raise ValueError(f"timeout_seconds = {timeout_seconds} must be 0 or more")
         self._check_open()
         if self._is_polling:
             raise trio.BusyResourceError("another task is polling this client")

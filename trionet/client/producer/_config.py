@@ -85,8 +85,8 @@ def _delivery_timeout_seconds(config: ClientConfig) -> float:
         return delivery / 1000
     if "delivery.timeout.ms" in config.given:
         raise ConfigError(
-            f"delivery.timeout.ms = {delivery} is not allowed; allowed: linger.ms +"
-            f" request.timeout.ms, which are {least}, or more"
+            f"delivery.timeout.ms = {delivery} must be at least linger.ms +"
+            f" request.timeout.ms = {least}"
         )
     logger.info("delivery.timeout.ms is %d: linger.ms + request.timeout.ms", least)
     return least / 1000
@@ -108,8 +108,8 @@ def _idempotence(config: ClientConfig) -> bool:
     if config.integer("max.in.flight.requests.per.connection") > IN_FLIGHT_MAX:
         raise ConfigError(
             "max.in.flight.requests.per.connection ="
-            f" {config['max.in.flight.requests.per.connection']} is not allowed with"
-            f" enable.idempotence; allowed: up to {IN_FLIGHT_MAX}, or enable.idempotence = false"
+            f" {config['max.in.flight.requests.per.connection']} must be at most {IN_FLIGHT_MAX}"
+            " with enable.idempotence; lower it, or set enable.idempotence = false"
         )
     for key, allowed, rules_out in (
         ("retries", "1 or more", config["retries"] == 0),
@@ -117,8 +117,8 @@ def _idempotence(config: ClientConfig) -> bool:
     ):
         if rules_out and "enable.idempotence" in config.given:
             raise ConfigError(
-                f"{key} = {config[key]!r} is not allowed with enable.idempotence; allowed:"
-                f" {allowed}, or enable.idempotence = false"
+                f"{key} = {config[key]!r} is not allowed with enable.idempotence; set it to"
+                f" {allowed}, or set enable.idempotence = false"
             )
         if rules_out:
             logger.info("enable.idempotence is off, since %s is %s", key, config[key])

@@ -47,7 +47,7 @@ class Producer:
     _clock: Callable[[], float]
 
     def __init__(self) -> None:
-        raise TypeError("a producer is opened with trionet.open_producer()")
+        raise TypeError("use trionet.open_producer() to open a producer")
 
     @classmethod
     def _create(

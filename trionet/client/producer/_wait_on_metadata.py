@@ -115,7 +115,7 @@ def _what_is_known(found: TopicMetadata | None, partition: int | None) -> str:
     if found is None:
         return "the brokers have not described it"
     if found.error_code:
-        return f"the brokers respond {error_codes.name_of(found.error_code)}"
+        return f"the brokers returned {error_codes.name_of(found.error_code)}"
     if partition is not None and partition not in found.partitions:
         return f"the topic has only {counted(len(found.partitions), 'partition')}"
     return "it has no leader"

@@ -108,7 +108,7 @@ class TokenLogin:
         if not isinstance(token, BearerToken):
             kind = type(token).__name__
             raise ConfigError(
-                f"the token provider returned a {kind}; allowed: a str or a BearerToken"
+                f"the token provider returned a {kind}; expected a str or a BearerToken"
             )
         check_token(token.value, token.extensions)
         if token.expires_ms is None:

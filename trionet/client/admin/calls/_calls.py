@@ -340,7 +340,7 @@ def _results(keys: Sequence[K], outcomes: Mapping[K, V | TrionetError | _Whole])
 
 def _missing(node: Node, key: object) -> ApiError:
     return api_error(
-        error_codes.UNKNOWN_SERVER_ERROR, str(key), f"it is missing in the response of {node}"
+        error_codes.UNKNOWN_SERVER_ERROR, str(key), f"it is missing from the response of {node}"
     )
 
 

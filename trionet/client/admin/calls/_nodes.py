@@ -173,7 +173,7 @@ class Nodes:
         for key in keys:
             if key not in found:
                 found[key] = api_error(
-                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "it is missing in the response"
+                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "it is missing from the response"
                 )
         return found
 

@@ -181,7 +181,7 @@ def _quorum(response: describe_quorum.DescribeQuorumResponse) -> MetadataQuorum:
 
 def _no_quorum() -> ApiError:
     return api_error(
-        error_codes.UNKNOWN_SERVER_ERROR, "the quorum", "it is missing in the response"
+        error_codes.UNKNOWN_SERVER_ERROR, "the quorum", "it is missing from the response"
     )
 
 

@@ -48,7 +48,7 @@ def _decode_assigned(raw: bytes) -> Claim:
         topic = raw[at : at + name_bytes].decode()
         (partitions,) = _INT.unpack_from(raw, at + max(name_bytes, 0))
         if name_bytes < 0 or partitions < 0:
-            raise struct.error("a length below zero")
+            raise struct.error("a negative length")
         at += name_bytes + _INT.size
         numbers = Struct(f">{partitions}i").unpack_from(raw, at)
         at += _INT.size * len(numbers)

@@ -217,7 +217,7 @@ class ClassicMember:
         return api_error(
             error_codes.INCONSISTENT_GROUP_PROTOCOL,
             f"group {self._settings.group_id}",
-            f"it uses {what}, but this member is of type {PROTOCOL_TYPE}",
+            f"the group uses {what}, but this member is of type {PROTOCOL_TYPE}",
         )
 
     def _refused(self, code: int) -> Verdict:

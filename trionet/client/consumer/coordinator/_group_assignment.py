@@ -39,14 +39,14 @@ def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
     names = [each.name for each in assignors]
     if not names or len(set(names)) < len(names):
         raise ConfigError(
-            f"partition.assignment.strategy = {', '.join(names) or 'nothing'} is not allowed;"
-            " allowed: one or more assignors, each once"
+            f"partition.assignment.strategy = {', '.join(names) or 'nothing'} must list"
+            " one or more assignors, each only once"
         )
     common = frozenset.intersection(*(frozenset(each.protocols) for each in assignors))
     if not common:
         raise ConfigError(
             f"partition.assignment.strategy = {', '.join(names)}: these assignors have no rebalance"
-            " protocol in common; choose assignors that do"
+            " protocol in common; choose assignors that have one"
         )
     return max(common)
 

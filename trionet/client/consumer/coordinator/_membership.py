@@ -141,7 +141,7 @@ class Membership:
             if had_generation and self._member.has_lost_generation:
                 return False
             if verdict is Verdict.FIND_COORDINATOR:
-                self._finder.forget(self._finder.node, "it is not the coordinator")
+                self._finder.forget(self._finder.node, "the node is not the coordinator")
             if verdict is not Verdict.RETRY_NOW:
                 failures += 1
                 await trio.sleep(self._settings.retry.seconds(failures, self._rng))
@@ -220,7 +220,7 @@ class Membership:
             self._notify()
             verdict = Verdict.RETRY_LATER
         if verdict is Verdict.FIND_COORDINATOR:
-            self._finder.forget(self._finder.node, "it is not the coordinator")
+            self._finder.forget(self._finder.node, "the node is not the coordinator")
         now = trio.current_time()
         if verdict is Verdict.DONE:
             self._failures = 0

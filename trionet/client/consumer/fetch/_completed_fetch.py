@@ -125,7 +125,7 @@ class CompletedFetch:
             if not self._batches:  # else the next fetch begins with it
                 raise_from(self._corrupt(str(error)), error)
         if not self._batches:
-            raise self._corrupt("it does not contain a complete batch")
+            raise self._corrupt("the response does not contain a complete batch")
         start, header = self._batches[-1]
         self.size = start + header.size
         if header.last_offset <= OFFSET_MAX:

@@ -140,7 +140,9 @@ class FetchSession:
         found = self._named(response)
         was_full = self._epoch == FIRST_EPOCH
         if found is None or not self._fits(found, was_full):
-            logger.warning("node %d responded with partitions not requested", self._node_id)
+            logger.warning(
+                "node %d responded with partitions that were not requested", self._node_id
+            )
             self.failed()
             return None
         if response.session_id == NO_SESSION:

@@ -136,7 +136,7 @@ class PositionValidator:
             divergent = None if is_unknown else partition.end_offset
             self._errors.add_partition(name, in_flight.state, _truncated(name, position, divergent))
         elif is_unknown:
-            logger.warning("%s has no records of epoch %d any more", name, position.epoch)
+            logger.warning("%s no longer has records of epoch %d", name, position.epoch)
             self._subscriptions.assignment.request_reset(name)
         else:
             logger.warning(
@@ -165,7 +165,7 @@ def _truncated(
     where = "" if divergent_offset is None else f" at offset {divergent_offset}"
     return LogTruncationError(
         f"{name} was truncated{where} after it was read up to offset {position.offset}, and"
-        " auto.offset.reset is none; seek() to where to continue",
+        " auto.offset.reset is none; seek() to an existing offset",
         *name,
         position.offset,
         divergent_offset,

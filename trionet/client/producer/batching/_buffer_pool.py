@@ -38,7 +38,7 @@ class BufferPool:
 
     def __init__(self, bytes_max: int) -> None:
         if bytes_max < 1:
-            raise ConfigError(f"buffer.memory = {bytes_max} is not allowed; allowed: at least 1")
+            raise ConfigError(f"buffer.memory = {bytes_max} must be at least 1")
         self.bytes_max: int = bytes_max
         self.available: int = bytes_max
         self.is_exhausted: bool = False

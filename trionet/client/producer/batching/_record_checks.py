@@ -24,10 +24,10 @@ def check_topic(topic: object) -> None:
         raise TypeError(f"topic must be str, not {_kind(topic)}")
     if len(topic) > TOPIC_LENGTH_MAX:
         raise ValueError(
-            f"the topic's name has {len(topic)} characters; allowed: at most {TOPIC_LENGTH_MAX}"
+            f"the topic name has {len(topic)} characters; at most {TOPIC_LENGTH_MAX} are allowed"
         )
     if not _is_unicode(topic):
-        raise ValueError(f"the topic's name, {topic!a}, cannot be encoded as UTF-8")
+        raise ValueError(f"the topic name, {topic!a}, cannot be encoded as UTF-8")
 
 
 def check_partition(partition: object) -> None:
@@ -42,7 +42,7 @@ def check_partition(partition: object) -> None:
     if not isinstance(partition, int):
         raise TypeError(f"partition must be int or None, not {_kind(partition)}")
     if partition < 0:
-        raise ValueError(f"partition {partition} is not allowed; allowed: 0 or more, or None")
+        raise ValueError(f"partition {partition} must be 0 or more, or None")
 
 
 def check_timestamp(what: str, timestamp: object) -> None:
@@ -59,7 +59,9 @@ def check_timestamp(what: str, timestamp: object) -> None:
     if not isinstance(timestamp, int):
         raise TypeError(f"{what} must be int, in milliseconds since 1970, not {_kind(timestamp)}")
     if timestamp < 0:
-        raise ValueError(f"{what} is {timestamp}; allowed: 0 or more, in milliseconds since 1970")
+        raise ValueError(
+            f"{what} is {timestamp}, but must be 0 or more, in milliseconds since 1970"
+        )
 
 
 def check_record(

@@ -2,7 +2,8 @@
 
 (KIP-98; Kafka: TxnPartitionEntry.) Pure. A batch has the sequence of its first record; the next
 batch continues after that of its last record. The batches of a partition that have numbers but no
-outcome are *in flight* here, in the order of their numbers, whether they are on the wire or queued for a retry.
+outcome are *in flight* here, in the order of their numbers, whether they are on the wire or queued
+for a retry.
 
 The hard case is a batch whose response was lost and which is out of order when it is sent again. A
 leader remembers the last five batches of a producer, but only the last one after a clean restart
