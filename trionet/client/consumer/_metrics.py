@@ -57,9 +57,9 @@ class ConsumerMetrics:
         )
         of_group = client.metrics.group(_GROUP)
         self._member = _member_metrics(of_group, client) if polled_at is not None else ()
-        self._assigned = of_group.gauge("assigned-partitions", "Partitions that are assigned.")
+        self._assigned = of_group.gauge("assigned-partitions", "Assigned partitions.")
         self._last_poll = client.metrics.group("consumer-metrics").gauge(
-            "last-poll-seconds-ago", "Seconds since records were last requested; -1 before."
+            "last-poll-seconds-ago", "Seconds since records were last requested; -1 if never."
         )
 
     def collect(self, now: float) -> Iterator[Family]:
@@ -104,7 +104,7 @@ class _Consumed:
     """Metrics of consumed records, for the whole consumer and for each topic."""
 
     def __init__(self, group: MetricGroup) -> None:
-        self._records = group.rated("records-consumed", "Records to be handed out")
+        self._records = group.rated("records-consumed", "Records consumed")
         self._bytes = group.rated("bytes-consumed", "Bytes of fetched batches")
 
     def families(self, topics: Mapping[Labels, TopicCounters], now: float) -> Iterator[Family]:

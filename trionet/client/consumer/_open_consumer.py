@@ -96,7 +96,7 @@ class _Polling:
         self.scope = trio.CancelScope(shield=True)
 
     async def run(self) -> None:
-        """Poll until the scope is cancelled, which happens within bounded time after the block."""
+        """Poll until the scope is cancelled, within a bounded time after the end of the block."""
         with self.scope:
             await self._network_task.run()
 

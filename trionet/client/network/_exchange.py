@@ -206,7 +206,7 @@ class Exchange:
             return
         request = self.in_flight.oldest(node_id)
         if not request.is_sent:
-            why = f"received a response to {request!r} before that was fully sent"
+            why = f"received a response to {request!r} before the request was fully sent"
             self._close_invalid(node_id, why, now)
             return
         try:
@@ -310,7 +310,7 @@ class Exchange:
         )
 
     def _expire(self, now: float) -> None:
-        """Log slow connections, and end connects and requests that have timed out."""
+        """Log slow connections, and fail connects and requests that have timed out."""
         for node_id in self._states.take_newly_slow(now):
             node = self._connections.node(node_id)
             self.reachability.failed(node, self._no_response(node_id, PATIENCE_SECONDS))

@@ -75,7 +75,7 @@ class _Memory:
         self._waiters = waiters
         self._gauges: tuple[tuple[Metric, Callable[[], float]], ...] = (
             (
-                group.gauge("waiting-threads", "Tasks that wait for memory."),
+                group.gauge("waiting-threads", "Tasks waiting for memory."),
                 lambda: waiters.waiting,
             ),
             (
@@ -83,15 +83,15 @@ class _Memory:
                 lambda: pool.bytes_max,
             ),
             (
-                group.gauge("buffer-available-bytes", "Bytes of buffer.memory that are free."),
+                group.gauge("buffer-available-bytes", "Free bytes of buffer.memory."),
                 lambda: pool.available,
             ),
         )
         self._waited = group.total(
-            "bufferpool-wait-time-ns-total", "Time in which tasks waited for memory, in ns."
+            "bufferpool-wait-time-ns-total", "Total time that tasks waited for memory, in ns."
         )
         self._wait_ratio = group.rate(
-            "bufferpool-wait-ratio", "Tasks that waited for memory, on average of the time."
+            "bufferpool-wait-ratio", "Average number of tasks waiting for memory."
         )
 
     def families(self, now: float) -> Iterator[Family]:

@@ -99,7 +99,7 @@ class Producer:
         """Send a record and wait until the brokers have acknowledged it.
 
         Args:
-            topic: its topic.
+            topic: the name of the topic.
             value: the value; None for null, which deletes the key in a compacted topic.
             key: the key; records with the same key go to the same partition.
             headers: names and values.

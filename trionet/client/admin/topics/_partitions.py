@@ -85,7 +85,7 @@ class ElectionType(IntEnum):
     """The first replica, if it is in sync."""
 
     UNCLEAN = 1
-    """Any replica if none is in sync: records may be lost."""
+    """Any replica, if none is in sync; records may be lost."""
 
 
 @attrs.frozen

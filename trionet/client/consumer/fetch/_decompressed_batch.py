@@ -18,7 +18,7 @@ class DecompressedBatch:
     Args:
         buf: the buffer that contains the complete batch.
         pos: the index at which the batch starts.
-        inflated_bytes_max: the limit of its decompressed size.
+        inflated_bytes_max: the limit of the batch's decompressed size.
 
     Raises:
         WireFormatError: the batch is malformed, or exceeds the limit.

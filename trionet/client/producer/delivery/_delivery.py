@@ -105,10 +105,10 @@ class Delivery:
 
     @property
     def offset(self) -> int:
-        """The record's offset in its partition; as :meth:`result` without creating the metadata.
+        """The record's offset in its partition; does not create the metadata, unlike :meth:`result`.
 
         Raises:
-            trio.WouldBlock, RecordWithdrawnError, TrionetError: as there.
+            trio.WouldBlock, RecordWithdrawnError, TrionetError: see :meth:`result`.
         """
         outcome = self.outcome
         return outcome.base_offset + self.index if outcome.is_plain else self.result().offset
