@@ -105,7 +105,7 @@ class Delivery:
 
     @property
     def offset(self) -> int:
-        """The record's offset in its partition; does not create the metadata, unlike :meth:`result`.
+        """The record's offset in its partition; without creating the metadata, see :meth:`result`.
 
         Raises:
             trio.WouldBlock, RecordWithdrawnError, TrionetError: see :meth:`result`.
