@@ -1,7 +1,7 @@
 """Check the arguments of public calls, before anything is changed or sent.
 
-Without these checks the codecs would fail later: in an admin call with a puzzling error, in a
-consumer in the background, which would end it.
+Without these checks the codecs would fail later: an admin call with a puzzling error, and a
+consumer in its background tasks, which would end it.
 """
 
 from __future__ import annotations

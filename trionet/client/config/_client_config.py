@@ -109,7 +109,7 @@ class ClientConfig:
         """Log the keys that were set although they have no effect."""
         if self.without_effect:
             logger.info(
-                "settings without effect for this %s: %s",
+                "settings that have no effect for this %s: %s",
                 self.keys.client,
                 ", ".join(self.without_effect),
             )

@@ -74,7 +74,7 @@ class ClusterConnectionStates:
 
     Args:
         times: the backoffs and timeouts.
-        rng: source of their jitter.
+        rng: the source of the jitter.
 
     Attributes:
         next_slow_at: the earliest time at which :meth:`take_newly_slow` may return a node.

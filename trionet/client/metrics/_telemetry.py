@@ -213,7 +213,7 @@ class Telemetry:
         seconds = retry_seconds(error_code, self._interval_seconds)
         name = error_codes.name_of(error_code)
         if seconds == math.inf:
-            logger.warning("a broker rejected this client's metrics; pushing no more: %s", name)
+            logger.warning("a broker rejected this client's metrics and gets no more: %s", name)
         else:
             logger.info("a broker rejected this client's metrics for now: %s", name)
         return seconds

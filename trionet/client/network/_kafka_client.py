@@ -211,7 +211,7 @@ class KafkaClient:
         self._check_open()
         now = self._clock()
         if not self.can_send(node.id, now):
-            raise LocalProtocolError(f"{node} is not ready for a request; call ready() before")
+            raise LocalProtocolError(f"{node} is not ready for a request; call ready() first")
         exchange = self._exchange
         try:
             codec = exchange.setup.codec(node.id, body, version_min, version_max)

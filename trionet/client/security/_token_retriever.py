@@ -36,7 +36,7 @@ _RETRIABLE_STATUS: Final = frozenset({408, 425, 429})
 async def fetch_token(endpoint: TokenEndpoint, network: Network) -> BearerToken:
     """Fetch a new token.
 
-    Failures that may pass are retried with backoff, for at most ``endpoint.retry.seconds_max``.
+    Transient failures are retried with backoff, for at most ``endpoint.retry.seconds_max``.
 
     Args:
         endpoint: the OAuth server (KIP-768), or a file, which has a ``file`` URL.

@@ -166,16 +166,16 @@ class CommittedOffsets:
 
     def _commit_failed(self) -> CommitFailedError:
         return CommitFailedError(
-            f"group {self._settings.group_id}: nothing was committed, because this consumer is"
-            " not a member of the group at present, and its partitions may be assigned to another"
-            " one. Either it sent no heartbeat for session.timeout.ms, or more than"
+            f"group {self._settings.group_id}: no offset was committed, because this consumer is"
+            " currently not a member of the group, and its partitions may be assigned to another"
+            " member. Either it sent no heartbeat for session.timeout.ms, or more than"
             " max.poll.interval.ms passed between two requests for a record: raise that limit, or"
             " do less work per record"
         )
 
     def _in_rebalance(self) -> RebalanceInProgressError:
         return RebalanceInProgressError(
-            f"group {self._settings.group_id}: nothing was committed, because the group is"
+            f"group {self._settings.group_id}: no offset was committed, because the group is"
             " rebalancing. Request the next record, then commit again"
         )
 

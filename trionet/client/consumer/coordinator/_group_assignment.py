@@ -114,7 +114,9 @@ class GroupAssignment:
         topics = wanted_topics(subscriptions)
         partitions = snapshot(cluster, topics)
         if missing := topics - partitions.keys():
-            LOGGER.warning("topics without known partitions in the group: %s", sorted(missing))
+            LOGGER.warning(
+                "no partitions are known for these subscribed topics: %s", sorted(missing)
+            )
         assigned = self._by_name[name].assign(partitions, subscriptions)
         return {member: encode_assignment(given) for member, given in assigned.items()}
 

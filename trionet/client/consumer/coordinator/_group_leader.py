@@ -98,7 +98,7 @@ class GroupLeader:
         name = response.protocol_name
         if name is None or not self._assignment.knows(name):
             raise LocalProtocolError(
-                f"the group has chosen assignor {name}, which this member does not have"
+                f"the group has chosen assignor {name}, which this member does not support"
             )
         subscriptions = subscriptions_of(response.members)
         topics = wanted_topics(subscriptions)

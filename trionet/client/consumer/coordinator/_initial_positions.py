@@ -59,7 +59,7 @@ class OffsetPrefetch:
         self.expected: frozenset[TopicPartition] = frozenset()
 
     def expect(self, assignment: bytes) -> None:
-        """Prefetch the offsets of the assignment that this member, the leader, is about to get."""
+        """Prefetch the offsets of the assignment that this member is about to get as the leader."""
         self._found = {}
         self.expected = (
             frozenset(decode_assignment(assignment)) - self._subscription.assignment.partitions

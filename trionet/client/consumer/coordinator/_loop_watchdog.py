@@ -64,7 +64,7 @@ class LoopWatchdog(trio.abc.Instrument):
         where = whereabouts(task.coro)
         LOGGER.warning(
             "task %s blocked the event loop for %.1f s%s: no heartbeat could be sent, and no other"
-            " task could run. Await what takes long, or run it with trio.to_thread.run_sync",
+            " task could run. Await slow operations, or run them with trio.to_thread.run_sync",
             task.name,
             seconds,
             f", up to {where}" if where else "",

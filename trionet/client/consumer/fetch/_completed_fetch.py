@@ -198,7 +198,7 @@ class CompletedFetch:
             )
         if header.count < 0 or header.last_offset > OFFSET_MAX:
             raise self._corrupt(
-                f"a batch has {header.count} records up to offset {header.last_offset}"
+                f"a batch of {header.count} records has last offset {header.last_offset}"
             )
         if self._settings.checks_crcs and not check_crc(self._records, start, header):
             raise self._corrupt("the checksum of a batch does not match")

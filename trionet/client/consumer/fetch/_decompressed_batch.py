@@ -59,7 +59,7 @@ class DecompressedBatch:
         except UnicodeDecodeError as error:
             raise_from(WireFormatError("the key of a record header is not UTF-8"), error)
         if count == self.left and pos != self._end:
-            raise WireFormatError("the records of a batch do not end where the batch ends")
+            raise WireFormatError("the records of a batch do not exactly fill the batch")
         self._pos = pos
         self.left -= count
         if header.timestamp_type:  # LogAppendTime: one timestamp replaces those of the records

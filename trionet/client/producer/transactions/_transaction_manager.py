@@ -170,7 +170,7 @@ class TransactionManager:
         written = sequences.take_written()
         if sequences.are_all_refused:
             logger.warning(
-                "%s: the leader had lost the state of this producer and appended batches out of"
+                "%s: the leader lost the state of this producer and appended batches out of"
                 " order; the missing batches are sent again, and come after them",
                 partition,
             )
