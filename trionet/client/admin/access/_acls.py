@@ -120,7 +120,8 @@ class AclCalls(AdminCalls):
             bindings: the entries.
 
         Returns:
-            None or the error by entry; SECURITY_DISABLED if the broker has no authorizer.
+            For each entry, None on success or the error, such as SECURITY_DISABLED if the broker has
+            no authorizer.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -191,7 +192,7 @@ class AclCalls(AdminCalls):
             filters: the filters.
 
         Returns:
-            By filter, None or the error of each matching entry; or the error of the filter.
+            For each filter, None or the error for each matching entry; or the error of the filter.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -108,10 +108,10 @@ class QuotaCalls(AdminCalls):
 
         Args:
             quotas: the value by entity and key, such as ``producer_byte_rate``; None removes it.
-            validate_only: only check whether the quotas could be changed.
+            validate_only: whether to only check if the quotas could be changed.
 
         Returns:
-            By entity, None or the error, in which case none of its quotas changed.
+            For each entity, None on success or the error, in which case none of its quotas changed.
 
         Raises:
             TrionetError: the request as a whole failed.

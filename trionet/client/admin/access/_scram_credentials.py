@@ -90,8 +90,8 @@ class ScramCredentialCalls(AdminCalls):
             users: user names; None for all users with credentials.
 
         Returns:
-            By user, the iterations by mechanism or the error: RESOURCE_NOT_FOUND for a user without
-            credentials.
+            For each user, the iterations by mechanism, or the error: RESOURCE_NOT_FOUND for a user
+            without credentials.
 
         Raises:
             TrionetError: the request failed.
@@ -123,7 +123,7 @@ class ScramCredentialCalls(AdminCalls):
             alterations: the changes, at most one per user, as in Kafka.
 
         Returns:
-            None or the error by user.
+            For each user, None on success or the error.
 
         Raises:
             TrionetError: the request as a whole failed.

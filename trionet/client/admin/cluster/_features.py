@@ -86,7 +86,8 @@ class FeatureCalls(AdminCalls):
             validate_only: whether to only check if the update is possible.
 
         Returns:
-            None or the error by feature. Newer brokers report errors of the whole update only.
+            For each feature, None on success or the error. Newer brokers report errors of the whole
+            update only.
 
         Raises:
             ApiError: the whole update was rejected.

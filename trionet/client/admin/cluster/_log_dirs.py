@@ -90,7 +90,7 @@ class LogDirCalls(AdminCalls):
             partitions: only these partitions; None for all.
 
         Returns:
-            The log directories or the error by broker id.
+            For each broker, the log directories or the error.
 
         Raises:
             TrionetError: no broker could be reached.
@@ -122,7 +122,7 @@ class LogDirCalls(AdminCalls):
             replicas: the path of the log directory by replica.
 
         Returns:
-            By replica, None if the move has started, or the error.
+            For each replica, None if the move has started, or the error.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -52,7 +52,7 @@ class ShareGroupCalls(AdminCalls):
             include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            The group or the error by id.
+            For each group id, the group or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -76,7 +76,7 @@ class ShareGroupCalls(AdminCalls):
             groups: partitions by group id, None for all; or group ids.
 
         Returns:
-            The offsets or the error by group id.
+            For each group id, the offsets or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -112,7 +112,7 @@ class ShareGroupCalls(AdminCalls):
             offsets: the start offset by partition.
 
         Returns:
-            None or the error by partition.
+            For each partition, None on success or the error.
 
         Raises:
             ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.
@@ -163,7 +163,7 @@ class ShareGroupCalls(AdminCalls):
             topics: topic names.
 
         Returns:
-            None or the error by topic.
+            For each topic, None on success or the error.
 
         Raises:
             ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.

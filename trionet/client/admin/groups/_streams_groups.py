@@ -148,7 +148,7 @@ class StreamsGroupCalls(AdminCalls):
             include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            The group or the error by id.
+            For each group id, the group or the error.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -120,7 +120,7 @@ class TransactionCalls(AdminCalls):
             broker_id: the broker to send the requests to; None for the partitions' leaders.
 
         Returns:
-            The producers or the error by partition.
+            For each partition, the producers or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -218,7 +218,7 @@ class TransactionCalls(AdminCalls):
             transactional_ids: the transactional ids.
 
         Returns:
-            The state or the error by id, such as TRANSACTIONAL_ID_NOT_FOUND.
+            For each transactional id, the state or the error, such as TRANSACTIONAL_ID_NOT_FOUND.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -308,7 +308,7 @@ class TransactionCalls(AdminCalls):
             transactional_ids: the transactional ids.
 
         Returns:
-            The new producer id and epoch, or the error, by id.
+            For each transactional id, the new producer id and epoch, or the error.
 
         Raises:
             TrionetError: the request as a whole failed.

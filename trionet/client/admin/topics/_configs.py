@@ -179,7 +179,7 @@ class ConfigCalls(AdminCalls):
             include_documentation: whether to include the documentation.
 
         Returns:
-            The configs by key, or the error, by resource.
+            For each resource, the configs by key, or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -227,10 +227,11 @@ class ConfigCalls(AdminCalls):
 
         Args:
             changes: the new value by resource and key; None resets a config to the default.
-            validate_only: only check whether the configs could be changed.
+            validate_only: whether to only check if the configs could be changed.
 
         Returns:
-            By resource, None or the error, in which case none of its configs changed.
+            For each resource, None on success or the error, in which case none of its configs
+            changed.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -133,7 +133,7 @@ class PartitionCalls(AdminCalls):
             read_committed: whether to stop at the first open transaction.
 
         Returns:
-            The offset or the error by partition.
+            For each partition, the offset or the error.
 
         Raises:
             TypeError, ValueError: a spec is invalid.
@@ -194,7 +194,7 @@ class PartitionCalls(AdminCalls):
             partitions: the first offset to keep by partition; :data:`HIGH_WATERMARK` to delete all.
 
         Returns:
-            The new first offset or the error by partition.
+            For each partition, the new first offset or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -245,7 +245,7 @@ class PartitionCalls(AdminCalls):
             election: which replicas may become the leader.
 
         Returns:
-            None or the error by partition, such as ELECTION_NOT_NEEDED.
+            For each partition, None on success or the error, such as ELECTION_NOT_NEEDED.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -286,7 +286,7 @@ class PartitionCalls(AdminCalls):
                 to cancel an ongoing reassignment.
 
         Returns:
-            By partition, None if the reassignment has started, or the error.
+            For each partition, None if the reassignment has started, or the error.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -197,11 +197,11 @@ class TopicCalls(AdminCalls):
 
         Args:
             topics: the topics; a plain name uses the broker's defaults.
-            validate_only: only check whether the topics could be created.
+            validate_only: whether to only check if the topics could be created.
 
         Returns:
-            The created topic or the error by name. The error is TOPIC_ALREADY_EXISTS also if an
-            earlier attempt, whose response was lost, created the topic.
+            For each topic, the created topic or the error. The error is also TOPIC_ALREADY_EXISTS if
+            an earlier attempt, whose response was lost, created the topic.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -240,7 +240,7 @@ class TopicCalls(AdminCalls):
             ids: topic ids. Deleting by id cannot delete a new topic with the same name.
 
         Returns:
-            None or the error by name or id.
+            For each topic, None on success or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -282,10 +282,10 @@ class TopicCalls(AdminCalls):
 
         Args:
             topics: the new total number of partitions by topic name.
-            validate_only: only check whether the partitions could be added.
+            validate_only: whether to only check if the partitions could be added.
 
         Returns:
-            None or the error by name.
+            For each topic, None on success or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -344,7 +344,7 @@ class TopicCalls(AdminCalls):
             include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            The topic or the error by name or id.
+            For each topic, the description or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
