@@ -120,8 +120,8 @@ class AclCalls(AdminCalls):
             bindings: the entries.
 
         Returns:
-            For each entry, None on success or the error, such as SECURITY_DISABLED if the broker has
-            no authorizer.
+            For each entry, None on success or the error, such as SECURITY_DISABLED if the broker
+            has no authorizer.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -200,8 +200,8 @@ class TopicCalls(AdminCalls):
             validate_only: whether to only check if the topics could be created.
 
         Returns:
-            For each topic, the created topic or the error. The error is also TOPIC_ALREADY_EXISTS if
-            an earlier attempt, whose response was lost, created the topic.
+            For each topic, the created topic or the error. The error is also TOPIC_ALREADY_EXISTS
+            if an earlier attempt, whose response was lost, created the topic.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -74,8 +74,8 @@ class ProducerBatch:
             yet, or the epoch is not known.
         drained_at: when the batch was last drained; -1.0 before.
         is_drained: whether the batch may have been sent; its records can no longer be withdrawn.
-        may_be_written: whether an attempt ended without a response, or with a response that does
-            not tell whether the leader has appended the batch.
+        may_be_written: whether an attempt ended without a response, or with a response that leaves
+            open whether the leader has appended the batch.
         producer_id: the id of the idempotent producer; -1 without idempotence.
         producer_epoch: the epoch of the producer id.
         base_sequence: the sequence number of the first record; -1 for none.
