@@ -2,7 +2,7 @@
 
 Its calls are grouped by what they are about: ``admin.topics.create(...)``, ``admin.groups.list()``.
 Kafka's own Admin is one flat interface of some seventy methods. Both are useful:
-the groups are what a reader finds a call by, and the flat names are what is documented for Kafka.
+groups make calls easy to find, and the flat names are the ones documented for Kafka.
 So every call is defined once, in its group, and :class:`Admin` has the flat name as another name of
 it.
 """

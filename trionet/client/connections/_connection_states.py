@@ -8,7 +8,7 @@ seconds of the loop's clock. Rules:
 * Only a node that became READY counts as a success, and resets the backoff (KAFKA-13879).
 * The connection setup timeout grows only with connects that failed (KIP-601).
 * A throttled node is not ready, and a later response never shortens the throttling (KIP-219).
-* A node in setup for more than :data:`PATIENCE_SECONDS` is slow, and no reason to wait.
+* A node in setup for more than :data:`PATIENCE_SECONDS` is slow, and is not waited for.
 
 **The problem.** "May I connect, may I send, when should I look again" depends on the history of
 each connection, and is asked for every node in every turn, by callers that must not disagree.

@@ -133,7 +133,7 @@ class Consumer:
             topics: topic names, or a pattern to match against whole names, including those of
                 topics created later.
             on_assigned: called with partitions that were added. Callbacks may be plain or async.
-            on_revoked: called with partitions that are about to be given up.
+            on_revoked: called with partitions that are about to be revoked.
             on_lost: called with partitions that were lost to other members; if omitted,
                 ``on_revoked`` is called instead.
 

@@ -61,7 +61,7 @@ async def open_consumer(
             ``partition.assignment.strategy`` may contain custom assignors. Or a settings object.
         topics: the topics to subscribe to; see :meth:`.Consumer.subscribe`, also for the callbacks.
         on_assigned: called with partitions that were added.
-        on_revoked: called with partitions that are about to be given up.
+        on_revoked: called with partitions that are about to be revoked.
         on_lost: called with partitions that were lost to other members.
         network: opens connections.
         token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; plain or async.

@@ -458,13 +458,13 @@ class Producer:
         Raises:
             TrionetError: the producer has failed, and with it every delivery.
 
-        Cancellation: nothing is lost; what was appended is sent as before.
+        Cancellation: changes nothing; the records are sent as before.
         """
         await self._flush()
         self._sender.check()
 
     async def _drain(self) -> None:
-        """Flush at the end of the block, when nothing is appended any more.
+        """Flush at the end of the block, when no more records are appended.
 
         Raises:
             TrionetError: see :meth:`flush`; not raised if an earlier call has raised it.

@@ -29,7 +29,7 @@ class RebalanceCallbacks:
 
     Attributes:
         assigned: called with partitions that were added.
-        revoked: called with partitions that are about to be given up; they still belong to this
+        revoked: called with partitions that are about to be revoked; they still belong to this
             member, and their offsets may be committed.
         lost: called with partitions that may belong to another member already, since this one was
             removed from the group; ``revoked`` is called without it.

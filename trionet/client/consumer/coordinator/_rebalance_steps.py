@@ -158,7 +158,7 @@ class RebalanceSteps:
         self._assignment.assigned(given, joined.id)
         if given_up and self._assignment.protocol is RebalanceProtocol.COOPERATIVE:
             # Other members get them in the next generation, when they are free (KIP-429).
-            self._member.request_rejoin("partitions were given up for other members")
+            self._member.request_rejoin("partitions were revoked for other members")
 
     def _steps_to_give_up(self, given_up: frozenset[TopicPartition]) -> list[Step]:
         if not given_up:

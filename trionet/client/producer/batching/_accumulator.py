@@ -361,7 +361,7 @@ class RecordAccumulator:
             self.queues.deallocate(batch)
 
     def close(self) -> None:
-        """Reject further appends; what is queued becomes ready at once."""
+        """Reject further appends; queued batches become ready at once."""
         self.is_closed = True
         self.queues.close()
 

@@ -1,6 +1,6 @@
 """The batches of all partitions, from creation to deallocation.
 
-The half of Kafka's RecordAccumulator that the sender uses: which nodes have something ready, what
+The half of Kafka's RecordAccumulator that the sender uses: which nodes have ready batches, what
 to send to them, retries, expiry and flushes. Pure: ``now`` is in seconds of the loop's clock.
 """
 

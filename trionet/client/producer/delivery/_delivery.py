@@ -105,7 +105,7 @@ class Delivery:
 
     @property
     def offset(self) -> int:
-        """The record's offset in its partition. Cheaper than :meth:`result`.
+        """The record's offset in its partition; cheaper than :meth:`result`.
 
         Raises:
             trio.WouldBlock, RecordWithdrawnError, TrionetError: see :meth:`result`.
