@@ -32,7 +32,7 @@ def api_error(error_code: int, about: str, message: str | None = None) -> ApiErr
     """Build the exception for an error code of a response.
 
     Args:
-        error_code: from the response; not 0.
+        error_code: the error code of the response; not 0.
         about: what failed, such as ``topic orders``.
         message: the broker's error message, if there is one.
     """

@@ -1,7 +1,7 @@
 """Check the arguments of public calls, before anything is changed or sent.
 
-Without these checks the codecs would fail later: in an admin call with a puzzling error, in a
-consumer in the background, which would end it.
+Without these checks the codecs would fail later: an admin call with a puzzling error, and a
+consumer in its background tasks, which would end it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def items(value: Iterable[T], *kinds: type) -> list[T]:
     """Return the items of an iterable argument.
 
     Raises:
-        TypeError: the argument is not an iterable, or it is a string, whose letters would be taken
+        TypeError: the argument is not an iterable, or is a string, whose characters would be taken
             for the items; or an item has another type.
     """
     if isinstance(value, str):
@@ -76,11 +76,11 @@ def _names(kinds: tuple[type, ...]) -> str:
 
 
 def topic_names(topics: str | Iterable[str]) -> list[str]:
-    """The names of topics to subscribe to.
+    """Return the names of topics to subscribe to.
 
     Raises:
-        TypeError: one is not a str.
-        ValueError: there are none, or one is empty.
+        TypeError: a name is not a str.
+        ValueError: there are no names, or a name is empty.
     """
     names = [topics] if isinstance(topics, str) else list(topics)
     if not names:
@@ -91,17 +91,17 @@ def topic_names(topics: str | Iterable[str]) -> list[str]:
 
 
 def topic_partitions(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Partitions; plain tuples of a topic and a number are accepted.
+    """Return the partitions; plain tuples of a topic and a number are accepted.
 
     Raises:
-        TypeError: one is neither.
+        TypeError: an item is neither a TopicPartition nor such a tuple.
         ValueError: a topic is empty, or a number is negative.
     """
     return [topic_partition(each) for each in partitions]
 
 
 def topic_partition(partition: TopicPartition) -> TopicPartition:
-    """A partition; a plain tuple is accepted; raises as :func:`topic_partitions`."""
+    """Return a partition, given as a TopicPartition or tuple; see :func:`topic_partitions`."""
     try:
         topic, number = partition
     except (TypeError, ValueError):
@@ -110,7 +110,7 @@ def topic_partition(partition: TopicPartition) -> TopicPartition:
         ) from None
     _check_topic(topic)
     if index(number) < 0:
-        raise ValueError(f"invalid partition {partition!r}: numbers begin at 0")
+        raise ValueError(f"invalid partition {partition!r}: the number must be 0 or more")
     return TopicPartition(topic, index(number))
 
 
@@ -118,32 +118,34 @@ def _check_topic(topic: str) -> None:
     if not isinstance(topic, str):
         raise TypeError(f"topic must be str, not {type(topic).__name__}: {topic!r}")
     if not topic:
-        raise ValueError("the name of a topic must not be empty")
+        raise ValueError("the topic name must not be empty")
 
 
 def checked_offset(offset: int) -> int:
-    """An offset to continue at, or to commit.
+    """Check an offset to seek to or to commit, and return it.
 
     Raises:
-        TypeError: it is not an integer.
-        ValueError: it is out of range.
+        TypeError: the value is not an integer.
+        ValueError: the value is out of range.
     """
     if not 0 <= index(offset) <= OFFSET_MAX:
-        raise ValueError(f"offset = {offset}; allowed: 0 or more, at most {OFFSET_MAX}")
+        raise ValueError(f"offset = {offset} must be between 0 and {OFFSET_MAX}")
     return index(offset)
 
 
 def checked_epoch(leader_epoch: int) -> int:
-    """A leader epoch; raises as :func:`checked_offset`."""
+    """Check a leader epoch and return it; see :func:`checked_offset`."""
     if not _NO_EPOCH <= index(leader_epoch) <= EPOCH_MAX:
-        raise ValueError(f"leader_epoch = {leader_epoch}; allowed: {_NO_EPOCH} to {EPOCH_MAX}")
+        raise ValueError(
+            f"leader_epoch = {leader_epoch} must be between {_NO_EPOCH} and {EPOCH_MAX}"
+        )
     return index(leader_epoch)
 
 
 def offsets_to_commit(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets to commit; raises as :func:`topic_partition` and :func:`checked_offset` do."""
+    """Check offsets to commit; see :func:`topic_partition` and :func:`checked_offset`."""
     return {topic_partition(name): _committable(each) for name, each in offsets.items()}
 
 

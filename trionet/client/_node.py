@@ -19,7 +19,7 @@ class Node:
     """One broker of a cluster.
 
     Attributes:
-        id: the broker's ``node.id``; negative for an entry of ``bootstrap.servers``; counted down
+        id: the broker's ``node.id``; negative for an entry of ``bootstrap.servers``; counting down
             from :data:`COORDINATOR_ID_BASE` for the connection to a coordinator.
         host: the advertised host name or address.
         port: the advertised port.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """A partition. A tuple, so that comparing, hashing and unpacking are fast.
+    """A partition of a topic. A tuple, so that comparing, hashing and unpacking are fast.
 
     Attributes:
         topic: the topic's name.
@@ -26,9 +26,9 @@ class OffsetAndMetadata(NamedTuple):
 
     Attributes:
         offset: the offset of the next record to read.
-        metadata: any text, stored with the offset.
-        leader_epoch: the leader epoch of the preceding record, by which a log truncation is
-            detected (KIP-320); None if it is not known.
+        metadata: arbitrary text stored with the offset.
+        leader_epoch: the leader epoch of the preceding record, used to detect log
+            truncation (KIP-320); None if it is not known.
     """
 
     offset: int

@@ -130,7 +130,7 @@ def test_what_has_no_meaning_here_is_listed_in_the_log(caplog: pytest.LogCapture
     config.report()
 
     assert [
-        "settings without effect for this producer: key.serializer, ssl.provider"
+        "settings that have no effect for this producer: key.serializer, ssl.provider"
     ] == caplog.messages
 
 

@@ -274,7 +274,7 @@ def test_secret_that_is_sent_in_the_clear_is_logged(
         ({**_PLAIN, "ssl.key.location": "/nowhere"}, "cannot read ssl.key.location = '/nowhere'"),
         (
             {**_PLAIN, "sasl.login.refresh.window.factor": 0.4},
-            "invalid sasl.login.refresh.window.factor = 0.4; allowed: from 0.5 to 1.0",
+            "sasl.login.refresh.window.factor = 0.4 must be between 0.5 and 1.0",
         ),
     ],
 )

@@ -135,8 +135,8 @@ def test_an_assignor_may_be_your_own() -> None:
 
 def test_an_assignor_that_there_is_not_is_an_error() -> None:
     assert (
-        "partition.assignment.strategy = 'fair' is not allowed; allowed: range, roundrobin, sticky,"
-        " cooperative-sticky, the names of their Java classes, or an assignor of your own"
+        "partition.assignment.strategy = 'fair': unknown assignor; allowed: range, roundrobin, sticky,"
+        " cooperative-sticky, the names of their Java classes, or a custom assignor"
     ) == error(group_id="g", partition_assignment_strategy="fair")
     assert "partition.assignment.strategy is empty" in (
         error(group_id="g", partition_assignment_strategy=[])
@@ -149,13 +149,13 @@ def test_an_assignor_that_there_is_not_is_an_error() -> None:
         (
             {"enable_auto_commit": True},
             (
-                "enable.auto.commit = True is not allowed without group.id; set group.id, or leave"
+                "enable.auto.commit = True requires group.id; set group.id, or leave"
                 " out enable.auto.commit"
             ),
         ),
         (
             {"group_instance_id": "i"},
-            "group.instance.id is not allowed without group.id; set both",
+            "group.instance.id requires group.id; set both",
         ),
         ({"group_id": ""}, "group.id = '' is not allowed; set a name, or leave it out"),
         (
@@ -165,15 +165,15 @@ def test_an_assignor_that_there_is_not_is_an_error() -> None:
         (
             {"group_id": "g", "heartbeat_interval_ms": 45_000},
             (
-                "heartbeat.interval.ms = 45000 is not allowed with session.timeout.ms = 45000;"
-                " allowed: less than that, a third of it is recommended"
+                "heartbeat.interval.ms = 45000 must be less than session.timeout.ms = 45000;"
+                " a third of that is recommended"
             ),
         ),
         (
             {"fetch_max_wait_ms": 30_000},
             (
-                "fetch.max.wait.ms = 30000 is not allowed with request.timeout.ms = 30000;"
-                " allowed: less than that, since every fetch without records would time out"
+                "fetch.max.wait.ms = 30000 must be less than request.timeout.ms = 30000;"
+                " otherwise every fetch without records would time out"
             ),
         ),
         (

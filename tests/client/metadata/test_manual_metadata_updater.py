@@ -225,7 +225,7 @@ async def test_a_node_that_went_keeps_its_connection_until_its_owner_ends_it(
     ("nodes", "wrong"),
     [
         ([A, attrs.evolve(B, id=1)], "duplicate node id 1: 10.0.0.1:9092 and 10.0.0.2:9092"),
-        ([attrs.evolve(A, id=-1)], r"node id -1 \(10.0.0.1:9092\); allowed: 0 or more"),
+        ([attrs.evolve(A, id=-1)], r"node id -1 \(10.0.0.1:9092\) must be 0 or more"),
     ],
 )
 def test_nodes_that_cannot_be_distinguished_are_refused_and_change_nothing(

@@ -99,7 +99,7 @@ async def test_a_response_to_a_request_that_has_not_left_ends_the_connection(
         [outcome] = await outcomes(client)
 
         assert isinstance(outcome.error, DisconnectedError)
-        assert "before that was fully sent" in str(outcome.error)
+        assert "before the request was fully sent" in str(outcome.error)
         assert client.connection_failed(node)
 
 

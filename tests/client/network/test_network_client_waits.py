@@ -163,7 +163,7 @@ async def test_response_before_the_request_has_left_ends_that_connection_alone(
         [outcome] = await outcomes(client)
 
         assert correlation_id == outcome.correlation_id
-        assert "before that was fully sent" in str(outcome.error)
+        assert "before the request was fully sent" in str(outcome.error)
         await become_ready(client)
 
 

@@ -22,11 +22,11 @@ Case = tuple[Any, type[Exception], str]
 FIELDS: list[Case] = [
     ({"topic": 7}, TypeError, f"topic must be str, not int|{COMPILED}"),
     ({"topic": b"t"}, TypeError, f"topic must be str, not bytes|{COMPILED}"),
-    ({"topic": "x" * 250}, ValueError, "250 characters; allowed: at most 249"),
+    ({"topic": "x" * 250}, ValueError, "250 characters; at most 249 are allowed"),
     ({"topic": "\ud800"}, ValueError, r"'\\ud800', cannot be encoded as UTF-8"),
     ({"partition": "0"}, TypeError, f"partition must be int or None, not str|{COMPILED}"),
     ({"partition": 0.0}, TypeError, f"partition must be int or None, not float|{COMPILED}"),
-    ({"partition": -1}, ValueError, "partition -1 is not allowed; allowed: 0 or more, or None"),
+    ({"partition": -1}, ValueError, "partition -1 must be 0 or more, or None"),
 ]
 HEADERS: list[Case] = [
     (7, TypeError, "must be a sequence of .* tuples, not int"),
@@ -53,7 +53,7 @@ OF_ONE: list[Case] = [
     ({"key": 7}, TypeError, f"the key must be bytes or None, not int|{COMPILED}"),
     ({"timestamp": "1"}, TypeError, f"the timestamp must be int, .* not str|{COMPILED}"),
     ({"timestamp": 1.5}, TypeError, f"the timestamp must be int, .* not float|{COMPILED}"),
-    ({"timestamp": -1}, ValueError, "the timestamp is -1; allowed: 0 or more"),
+    ({"timestamp": -1}, ValueError, "the timestamp is -1, but must be 0 or more"),
 ]
 OF_MANY: list[Case] = [
     *FIELDS,
@@ -65,10 +65,10 @@ OF_MANY: list[Case] = [
     ({"keys": 7}, TypeError, "keys must be a sequence .* not int"),
     ({"headers": 7}, TypeError, "headers must be a sequence .* not int"),
     ({"timestamps": 1.5}, TypeError, "timestamps must be a sequence .* not float"),
-    ({"timestamps": -1}, ValueError, "timestamps is -1; allowed: 0 or more"),
+    ({"timestamps": -1}, ValueError, "timestamps is -1, but must be 0 or more"),
     ({"timestamps": [1, 1.5]}, TypeError, "timestamp 1 must be int, .* not float"),
     ({"timestamps": [1, None]}, TypeError, "timestamp 1 must be int, .* not NoneType"),
-    ({"timestamps": [1, -5]}, ValueError, "timestamp 1 is -5; allowed: 0 or more"),
+    ({"timestamps": [1, -5]}, ValueError, "timestamp 1 is -5, but must be 0 or more"),
 ]
 
 

@@ -1,8 +1,8 @@
 """The admin client (Kafka: Admin).
 
 Its calls are grouped by what they are about: ``admin.topics.create(...)``, ``admin.groups.list()``.
-Kafka's own Admin has them all in one flat interface of some seventy methods. Both have their use:
-the groups are what a reader finds a call by, and the flat names are what is documented for Kafka.
+Kafka's own Admin is one flat interface of some seventy methods. Both are useful:
+groups make calls easy to find, and the flat names are the ones documented for Kafka.
 So every call is defined once, in its group, and :class:`Admin` has the flat name as another name of
 it.
 """
@@ -125,7 +125,7 @@ class Admin:
         return self
 
     def connection_problem(self) -> str:
-        """Why the cluster, or one of its brokers, cannot be reached; empty if that is not known.
+        """Return why the cluster or a broker cannot be reached; empty if that is not known.
 
         Useful after a ``trio.move_on_after`` of your own; the message of a
         :class:`.CallTimedOutError` includes it.
@@ -153,12 +153,12 @@ class Admin:
         Args:
             body: a request from :mod:`trionet.protocol.messages`.
             broker_id: the broker; None for any.
-            version_max: the newest version that the caller understands; None for no limit.
+            version_max: the newest version that the caller supports; None for no limit.
 
         Raises:
             ApiError: BROKER_NOT_AVAILABLE if there is no broker with this id.
             CallTimedOutError: no broker could be reached in time.
-            TrionetError: as for :meth:`.NetworkClient.request`.
+            TrionetError: see :meth:`.NetworkClient.request`.
         """
         return await self._calls.request(body, broker_id=broker_id, version_max=version_max)
 

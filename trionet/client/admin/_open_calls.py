@@ -28,7 +28,7 @@ async def open_calls(
     calls does not load all of them this way, as :func:`._open_admin.open_admin` does.
 
     Args:
-        bootstrap_servers: as for :func:`._open_admin.open_admin`.
+        bootstrap_servers: see :func:`._open_admin.open_admin`.
         settings: the settings.
         network: opens connections.
 

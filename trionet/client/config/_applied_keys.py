@@ -2,9 +2,9 @@
 
 One row per key: name, type, default, rule. All are Kafka 4.3's, except the default of ``client.id``
 (Kafka's clients generate ``producer-1`` and the like), rules that Kafka checks elsewhere, and the
-keys of librdkafka for what Kafka needs a Java class, a JAAS string or a key store for:
+keys of librdkafka that replace a Java class, a JAAS string or a key store:
 ``sasl.username``, ``sasl.password``, and PEM as files or strings. A client whose default differs
-from the common one has the key in its own table too.
+from the common one lists the key in its own table too.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ class ClientConfig:
     """An immutable configuration of valid keys and values.
 
     ``config[key]`` returns a value, or its default, by Kafka's dotted key. The typed accessors may
-    only be used for keys with values of that type. Each key is checked by itself; whether the
-    values fit each other is checked where settings are built from them.
+    only be used for keys with values of that type. Each key is validated on its own; whether
+    the values are consistent is checked where settings are built from them.
 
     Attributes:
         given: the explicitly set values by dotted key.
@@ -72,7 +72,7 @@ class ClientConfig:
         return tuple(key for key in self.given if key in self.keys.without_effect)
 
     def integer(self, key: str) -> int:
-        """An integer, in the key's unit."""
+        """Return the value of an integer key, in the key's unit."""
         value = self[key]
         assert isinstance(value, int)
         return value
@@ -88,7 +88,7 @@ class ClientConfig:
         return value
 
     def optional(self, key: str) -> str | None:
-        """A string or secret; None if it is not set or empty."""
+        """Return the value of a string or secret key; None if it is unset or empty."""
         value = self[key]
         if isinstance(value, Password):
             value = value.text
@@ -101,15 +101,15 @@ class ClientConfig:
         return value
 
     def seconds(self, key: str) -> float:
-        """A duration that the key gives in milliseconds; infinite if it is negative."""
+        """Return the value of a milliseconds key in seconds; infinite if it is negative."""
         milliseconds = self.integer(key)
         return milliseconds / 1000 if milliseconds >= 0 else math.inf
 
     def report(self) -> None:
-        """Log the keys that were accepted, but have no effect."""
+        """Log the keys that were set although they have no effect."""
         if self.without_effect:
             logger.info(
-                "settings without effect for this %s: %s",
+                "settings that have no effect for this %s: %s",
                 self.keys.client,
                 ", ".join(self.without_effect),
             )
@@ -127,7 +127,8 @@ def read_config(
         keywords: settings with underscores for dots; they take precedence.
 
     Raises:
-        ConfigError: a key is unknown or not supported, or its value is not allowed; names what is.
+        ConfigError: a key is unknown or not supported, or its value is not allowed; the message
+            says what is allowed.
     """
     given: dict[str, Value] = {}
     for settings in (config or {}, keywords):

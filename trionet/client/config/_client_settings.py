@@ -69,12 +69,12 @@ def client_settings(
 
 
 def retry_backoff(config: ClientConfig) -> ExponentialBackoff:
-    """The backoff between retries (KIP-580)."""
+    """Build the backoff between retries (KIP-580)."""
     return _backoff(config, "retry.backoff")
 
 
 def _reconnect_backoff(config: ClientConfig) -> ExponentialBackoff:
-    """The reconnect backoff; constant if only ``reconnect.backoff.ms`` is set, as before KIP-144.
+    """Build the reconnect backoff; constant if only ``reconnect.backoff.ms`` is set (see KIP-144).
 
     (Kafka: CommonClientConfigs.postProcessReconnectBackoffConfigs.)
     """
@@ -93,7 +93,7 @@ def _backoff(config: ClientConfig, name: str) -> ExponentialBackoff:
 
 
 def _telemetry_labels(config: ClientConfig) -> dict[str, str]:
-    """The labels of the client's telemetry (KIP-714), from the keys that this client has."""
+    """Return the labels of the client's telemetry (KIP-714), from the keys that this client has."""
     keys = [key for key in _TELEMETRY_LABELS if key in config.keys.applied]
     return {key.replace(".", "_"): text for key in keys if (text := config.optional(key))}
 

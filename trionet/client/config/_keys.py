@@ -20,7 +20,7 @@ class ClientKeys:
     """The keys of one kind of client, by their dotted names.
 
     Attributes:
-        client: the kind's name in errors.
+        client: the name of this kind of client in errors.
         applied: the keys that have an effect.
         without_effect: Kafka's keys that are accepted, but have no effect.
         unsupported: Kafka's keys for features that trionet does not have.
@@ -32,7 +32,7 @@ class ClientKeys:
     unsupported: Mapping[str, UnsupportedKey]
 
     def row(self, name: str) -> Row:
-        """The row of a key, written with dots or underscores.
+        """Return the row of a key; the name may have dots or underscores.
 
         Raises:
             ConfigError: this client has no such key; suggests the most similar one.

@@ -1,6 +1,6 @@
 """Kafka's keys as keyword arguments: underscores for dots, with the types of their values.
 
-Only keys that have an effect are listed, so that a type checker reports those that do not. Values
+Only keys that have an effect are listed, so that a type checker reports the others. Values
 of other types that mean the same, such as numbers as strings, go into the mapping of settings.
 """
 

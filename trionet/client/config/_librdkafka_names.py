@@ -1,4 +1,4 @@
-"""librdkafka's names of Kafka's keys, for the error about such a name."""
+"""librdkafka's names of Kafka's keys, for the error that suggests Kafka's name."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _KEY: Final = (
 def security_settings(
     config: ClientConfig, token_provider: TokenProvider | None = None
 ) -> SecuritySettings:
-    """Build the settings of TLS and SASL.
+    """Build the TLS and SASL settings.
 
     Args:
         config: the configuration of any client.
@@ -119,7 +119,7 @@ def _check_one_spelling(config: ClientConfig, theirs: tuple[str, ...], prefix: s
 
 
 def _pem(config: ClientConfig, name: str) -> str | None:
-    """The value of ``NAME.pem``, or the content of the file ``NAME.location``."""
+    """Return the value of ``NAME.pem``, or the content of the file ``NAME.location``."""
     text, location = config.optional(f"{name}.pem"), config.optional(f"{name}.location")
     if text and location:
         raise _both(name)
@@ -181,7 +181,7 @@ def _jaas_options(config: ClientConfig) -> Mapping[str, str]:
 
 
 def _credentials(config: ClientConfig, options: Mapping[str, str]) -> tuple[str, str, bool]:
-    """Return user name, password, and whether they are a delegation token (KIP-48)."""
+    """Return the user name, the password, and whether these are a delegation token (KIP-48)."""
     user_name = config.optional("sasl.username") or ""
     password = config.optional("sasl.password") or ""
     if config.optional("sasl.jaas.config") is None:
@@ -213,5 +213,5 @@ def _fraction(config: ClientConfig, key: str, least: float, most: float) -> floa
     value = config[key]
     assert isinstance(value, float)
     if not least <= value <= most:
-        raise ConfigError(f"invalid {key} = {value}; allowed: from {least} to {most}")
+        raise ConfigError(f"{key} = {value} must be between {least} and {most}")
     return value

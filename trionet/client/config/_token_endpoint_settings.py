@@ -29,7 +29,7 @@ def token_endpoint(config: ClientConfig, options: Mapping[str, str]) -> TokenEnd
 
     Args:
         config: the configuration of any client.
-        options: the options of ``sasl.jaas.config``, where older Kafka clients have the
+        options: the options of ``sasl.jaas.config``, in which older Kafka clients set the
             credentials.
 
     Raises:

@@ -1,8 +1,8 @@
 """Kafka's keys that have no effect here, and those for features that trionet does not have.
 
 The former are accepted, and listed once in the log. The latter are rejected unless their value
-turns the feature off: otherwise records would go elsewhere, or a connection be less secure, than
-intended.
+turns the feature off: otherwise records might go to the wrong place, or a connection might be less
+secure than intended.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parse ``bootstrap.servers``, and choose which address of a host is tried next.
+"""Parse ``bootstrap.servers``, and choose the address of a host to try next.
 
 (Kafka: ClientUtils, ClusterConnectionStates.NodeConnectionState; KIP-302, KIP-602.)
 """
@@ -44,10 +44,10 @@ def parse_bootstrap_servers(
     texts = servers.split(",") if isinstance(servers, str) else list(servers)
     for each in texts:
         if not isinstance(each, str):
-            raise ConfigError(f"{key}: {each!r} is not a string; allowed: {_ALLOWED}")
+            raise ConfigError(f"{key}: {each!r} is not a string; expected {_ALLOWED}")
     found = dict.fromkeys(_parse(text.strip(), key) for text in texts if text.strip())
     if not found:
-        raise ConfigError(f"{key} is empty; allowed: {_ALLOWED}; separate several with commas")
+        raise ConfigError(f"{key} is empty; expected one or more comma-separated host:port entries")
     return list(found)
 
 
@@ -55,10 +55,10 @@ def _parse(text: str, key: str) -> tuple[str, int]:
     found = _SERVER.fullmatch(text)
     host = None if found is None else found["name"] or found["ipv6"]
     if found is None or not host or (found["ipv6"] is not None and not _is_ipv6(host)):
-        raise ConfigError(f"{key}: invalid server {text!r}; allowed: {_ALLOWED}")
+        raise ConfigError(f"{key}: invalid server {text!r}; expected {_ALLOWED}")
     port = found["port"]
     if not 0 < len(port) <= _PORT_DIGITS_MAX or not 0 < int(port) <= _PORT_MAX:
-        raise ConfigError(f"{key}: {text!r} needs a port from 1 to {_PORT_MAX}")
+        raise ConfigError(f"{key}: {text!r} must have a port from 1 to {_PORT_MAX}")
     return host, int(port)
 
 
@@ -82,7 +82,7 @@ def _is_address(family: socket.AddressFamily, host: str) -> bool:
 
 
 def of_one_family(addresses: list[Address]) -> list[Address]:
-    """Keep the addresses of the first one's family (IPv4 or IPv6): the system sorts the best first.
+    """Keep the addresses of the same family (IPv4 or IPv6) as the first, which the system prefers.
 
     (Kafka: ClientUtils.filterPreferredAddresses.)
     """
@@ -93,8 +93,9 @@ class HostAddresses:
     """The addresses of one host, tried one after another.
 
     The host is looked up again once all addresses have been tried, and after an established
-    connection is lost, because the name may point elsewhere by then (KAFKA-12193). The address
-    tried last is then not the first to be tried again, unless it is the only one (KAFKA-15817).
+    connection is lost, because the name may resolve to other addresses by then (KAFKA-12193).
+    The address that was tried last is then not tried first again, unless it is the only one
+    (KAFKA-15817).
     """
 
     __slots__ = ("_last", "_left")
@@ -108,7 +109,7 @@ class HostAddresses:
         return not self._left
 
     def found(self, addresses: list[Address]) -> None:
-        """Set the result of a lookup: all addresses of the host, at least one."""
+        """Set the result of a lookup: all addresses of the host; must not be empty."""
         self._left = of_one_family(addresses)
         if len(self._left) > 1 and self._left[0] == self._last:
             self._left.append(self._left.pop(0))

@@ -1,6 +1,6 @@
-"""Describe why a connection to a node failed, in words that name the setting to change. Pure.
+"""Describe why a connection to a node failed, naming the setting to change. Pure.
 
-Few causes account for nearly all failures, and most of them are one setting away from working.
+A few causes account for nearly all failures, and changing one setting fixes most of them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def stage_of(channel: Channel | None, *, is_checking: bool, is_unconfirmed: bool
 
     Args:
         channel: the connection's channel; None before there is one.
-        is_checking: whether the ApiVersions request is still without a response.
+        is_checking: whether the ApiVersions request has no response yet.
         is_unconfirmed: whether the node has not responded to any request after ApiVersions.
     """
     if channel is None:
@@ -130,7 +130,7 @@ def _without_tls(protocol: SecurityProtocol) -> str:
 
 
 def _named(protocol: SecurityProtocol, *, tls: bool | None = None, sasl: bool | None = None) -> str:
-    """The name of the protocol with or without TLS or SASL."""
+    """Return the name of the protocol with or without TLS or SASL."""
     has_tls = protocol.has_tls if tls is None else tls
     has_sasl = protocol.has_sasl if sasl is None else sasl
     return f"{'SASL_' if has_sasl else ''}{'SSL' if has_tls else 'PLAINTEXT'}"

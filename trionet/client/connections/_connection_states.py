@@ -8,7 +8,7 @@ seconds of the loop's clock. Rules:
 * Only a node that became READY counts as a success, and resets the backoff (KAFKA-13879).
 * The connection setup timeout grows only with connects that failed (KIP-601).
 * A throttled node is not ready, and a later response never shortens the throttling (KIP-219).
-* A node in setup for more than :data:`PATIENCE_SECONDS` is slow, and no reason to wait.
+* A node in setup for more than :data:`PATIENCE_SECONDS` is slow, and is not waited for.
 
 **The problem.** "May I connect, may I send, when should I look again" depends on the history of
 each connection, and is asked for every node in every turn, by callers that must not disagree.
@@ -69,15 +69,15 @@ _UNKNOWN: Final = NodeConnectionState("")
 class ClusterConnectionStates:
     """The connection states of all nodes to which a connection was ever requested.
 
-    :meth:`of` returns what is known of one node. Here are the events that change it, and what
-    concerns several nodes.
+    :meth:`of` returns the state of one node's connection. The other methods record events that
+    change it, or concern several nodes.
 
     Args:
         times: the backoffs and timeouts.
-        rng: source of their jitter.
+        rng: the source of the jitter.
 
     Attributes:
-        next_slow_at: the earliest time at which :meth:`take_newly_slow` may return something.
+        next_slow_at: the earliest time at which :meth:`take_newly_slow` may return a node.
     """
 
     def __init__(self, times: ConnectionTimes, rng: random.Random) -> None:
@@ -90,13 +90,13 @@ class ClusterConnectionStates:
         self.next_slow_at: float = math.inf
 
     def of(self, node_id: int) -> NodeConnectionState:
-        """What is known of the connection to a node; to be read only."""
+        """Return the state of the connection to a node, which the caller must not modify."""
         return self._nodes.get(node_id, _UNKNOWN)
 
     # Timeouts.
 
     def timed_out_connects(self, now: float) -> list[int]:
-        """The nodes whose connect has exceeded its setup timeout."""
+        """Return the nodes whose connect has exceeded its setup timeout."""
         return [
             node_id
             for node_id, node in self._nodes.items()
@@ -105,7 +105,7 @@ class ClusterConnectionStates:
         ]
 
     def next_connect_timeout(self) -> float:
-        """When the first current connect reaches its setup timeout; ``math.inf`` for never."""
+        """Return when the next connect reaches its setup timeout; ``math.inf`` for never."""
         at = math.inf
         for node in self._nodes.values():
             if node.state is ConnectionState.CONNECTING:
@@ -135,7 +135,7 @@ class ClusterConnectionStates:
         self._waiting[node_id] = self._waiting.get(node_id, 0) + 1
 
     def remove_waiting(self, node_id: int) -> None:
-        """Uncount such a task."""
+        """Remove a task counted by :meth:`add_waiting`."""
         self._waiting[node_id] -= 1
         if not self._waiting[node_id]:
             del self._waiting[node_id]
@@ -145,7 +145,7 @@ class ClusterConnectionStates:
         return node_id in self._waiting
 
     def next_retry(self, now: float) -> float:
-        """Seconds until a node for which tasks wait may become usable; infinite for never."""
+        """Return the seconds until a node that tasks wait for may be usable; may be infinite."""
         soonest = math.inf
         for node_id in self._waiting:
             delay = self.of(node_id).poll_delay(now)
@@ -195,11 +195,11 @@ class ClusterConnectionStates:
     def disconnected(
         self, node_id: int, now: float, error: DisconnectedError | None = None
     ) -> None:
-        """Record the end of a connection, or of an attempt to make one.
+        """Record the end of a connection, or of a connection attempt.
 
         Args:
             node_id: the node.
-            now: in seconds of the loop's clock.
+            now: the current time, in seconds of the loop's clock.
             error: the reason, if it is known.
         """
         node = self._known(node_id)
@@ -211,12 +211,12 @@ class ClusterConnectionStates:
         self._lost(node, error, now)
 
     def throttle(self, node_id: int, until: float) -> None:
-        """Throttle the node; the end of an earlier throttling is never moved forward."""
+        """Throttle the node; this never shortens an earlier throttling."""
         node = self._known(node_id)
         node.throttled_until = max(node.throttled_until, until)
 
     def forget_departed(self, known: set[int], nodes: set[int]) -> None:
-        """Forget nodes that left the cluster, as soon as they have no connection either.
+        """Forget nodes that left the cluster and have no connection.
 
         Nodes that were never part of the cluster stay: their owner manages them.
 
@@ -232,7 +232,7 @@ class ClusterConnectionStates:
                 self.remove(node_id)
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """Move a connection to another id: it turned out to lead to that node, which has none."""
+        """Move a connection to the id of the node that it leads to, which has no connection."""
         self._nodes[new_id] = self._nodes.pop(node_id)
 
     def remove(self, node_id: int) -> None:

@@ -1,4 +1,4 @@
-"""Opens the channel to each node without waiting; host names are looked up in threads.
+"""Opens the channels to nodes without blocking; host names are looked up in threads.
 
 A lookup may take seconds, and must delay neither requests to other nodes nor the caller that asked
 for the connection (KAFKA-7974): meanwhile the node is CONNECTING, and its setup timeout runs. A
@@ -53,7 +53,7 @@ class ConnectionSettings:
 
 @attrs.frozen
 class _Attempt:
-    """A connection attempt that waits for a lookup."""
+    """A connection attempt that is waiting for a host name lookup."""
 
     node: Node
     addresses: HostAddresses
@@ -64,7 +64,7 @@ class Connections:
     """The channels of one client, at most one per node.
 
     Args:
-        selector: the selector with which the channels are registered.
+        selector: the selector that the channels are registered with.
         network: opens the sockets and looks up hosts.
         settings: settings of the connections.
         security: sets up TLS and SASL.
@@ -103,11 +103,11 @@ class Connections:
         return self._settings.frame_bytes_max
 
     def channel(self, node_id: int) -> Channel | None:
-        """The channel to a node, ready or not; None if there is none."""
+        """Return the channel to a node, ready or not; None if there is none."""
         return self._channels.get(node_id)
 
     def node(self, node_id: int) -> Node:
-        """The node of a connection or attempt, as it was when that was started."""
+        """Return the node of a connection, as it was when the attempt was started."""
         return self._nodes[node_id]
 
     def connect(self, node: Node, addresses: HostAddresses) -> None:
@@ -178,7 +178,7 @@ class Connections:
         self._selector.wakeup()
 
     def take_failed(self) -> dict[int, tuple[Node, str]]:
-        """Return the attempts that failed before there was a channel: node and cause by node id."""
+        """Return the attempts that failed before a channel existed: node and cause by node id."""
         failed, self._failed = self._failed, {}
         return failed
 
@@ -199,7 +199,7 @@ class Connections:
         self._nodes[new_id] = attrs.evolve(self._nodes.pop(node_id), id=new_id)
 
     def give_up_all(self) -> None:
-        """Abandon all attempts, so that a lookup that ends later opens no connection."""
+        """Abandon all attempts, so that a lookup that finishes later opens no connection."""
         self._attempts.clear()
 
     def close(self, node_id: int, reason: CloseReason, detail: str = "") -> None:

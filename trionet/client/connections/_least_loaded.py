@@ -16,18 +16,18 @@ def least_loaded(
     can_send: Callable[[int, float], bool],
     in_flight_count: Callable[[Node], int],
 ) -> Node | None:
-    """Return the node that is likely to respond first; the first of several equal ones.
+    """Return the node that is likely to respond first; on a tie, the first one.
 
-    In this order: the ready node with the fewest requests in flight; a node whose connection is
-    being set up; the node that may be connected and was tried longest ago; a node whose
-    connection has been in setup for too long (:data:`.PATIENCE_SECONDS`). None otherwise.
+    In order of preference: the ready node with the fewest requests in flight; a node whose
+    connection is being set up; the node that may be connected and was tried least recently; a node
+    whose connection has been in setup for too long (:data:`.PATIENCE_SECONDS`). None otherwise.
 
     Args:
         nodes: the candidates.
         states: the states of their connections.
-        now: in seconds of the loop's clock.
-        can_send: whether a node can take a request now.
-        in_flight_count: the number of a node's requests without a response.
+        now: the current time, in seconds of the loop's clock.
+        can_send: returns whether a node can take a request now.
+        in_flight_count: returns the number of a node's requests without a response.
     """
     sendable: list[Node] = []
     preparing: list[Node] = []

@@ -1,4 +1,4 @@
-"""What is known of the connection to one node (Kafka: NodeConnectionState)."""
+"""The state of the connection to one node (Kafka: NodeConnectionState)."""
 
 # Compiled by mypyc.
 
@@ -16,7 +16,7 @@ class ConnectionState(Enum):
 
     DISCONNECTED = "disconnected"
     CONNECTING = "connecting"
-    CHECKING_API_VERSIONS = "asking for its API versions"
+    CHECKING_API_VERSIONS = "requesting the API versions"
     READY = "ready"
     AUTHENTICATION_FAILED = "authentication failed"
 
@@ -26,7 +26,7 @@ _PREPARING = (ConnectionState.CONNECTING, ConnectionState.CHECKING_API_VERSIONS)
 
 
 class NodeConnectionState:
-    """The state and the history of the connection to one node, and what follows from them.
+    """The state and history of the connection to one node.
 
     Only :class:`.ClusterConnectionStates` changes it. Pure: ``now`` is in seconds of the loop's
     clock.
@@ -45,7 +45,7 @@ class NodeConnectionState:
         setup_seconds: the setup timeout of the current connect.
         slow_at: when a connection in setup becomes slow; ``math.inf`` once it is.
         throttled_until: when the throttling ends.
-        error: why the last connection failed or was lost; None once another is established.
+        error: why the last connection failed or was lost; None once a new one is established.
         addresses: the addresses of the host.
     """
 
@@ -82,7 +82,7 @@ class NodeConnectionState:
 
     @property
     def is_disconnected(self) -> bool:
-        """Whether there was a connection, or an attempt, and is none now (KAFKA-4841)."""
+        """Whether a connection or an attempt has ended, and there is none now (KAFKA-4841)."""
         return self.state in _LOST
 
     @property
@@ -91,7 +91,7 @@ class NodeConnectionState:
         return self.error if isinstance(self.error, AuthenticationError) else None
 
     def connection_delay(self, now: float) -> float:
-        """Seconds until the connection has to be looked at again.
+        """Return the seconds until the connection has to be checked again.
 
         While backing off, the rest of the backoff; while connecting, the time until the setup
         timeout, so that no poll sleeps past it (KAFKA-12762); infinite once established.
@@ -105,7 +105,7 @@ class NodeConnectionState:
         return math.inf
 
     def poll_delay(self, now: float) -> float:
-        """Seconds until a request may become possible by the passage of time."""
+        """Return the seconds until a request may become possible by the passage of time."""
         return max(0.0, self.throttled_until - now) or self.connection_delay(now)
 
     def _wait_left(self, now: float) -> float:

@@ -1,7 +1,7 @@
-"""Which nodes can be reached, and why others cannot: logged once, and quoted in errors.
+"""Tracks why nodes cannot be reached; causes are logged once, and quoted in errors.
 
-A cause is logged when it is new for its node, not with every attempt, and again once the node has
-been reached in between. :meth:`Reachability.problem` explains to a user why a wait does not end.
+A cause is logged when it is new for its node rather than at every attempt, and again if the node
+has been reached in between. :meth:`Reachability.problem` explains why a wait does not end.
 
 **The problem.** A client retries for ever, as Kafka's does, so a wrong port, protocol or
 ``advertised.listeners`` looks like a slow cluster: the program waits, and the log repeats itself.
@@ -48,8 +48,8 @@ class Reachability:
     """The current cause for each node that cannot be reached.
 
     Args:
-        are_advertised: whether brokers' addresses come from their ``advertised.listeners``; else
-            the client's owner sets them.
+        are_advertised: whether brokers' addresses come from their ``advertised.listeners`` rather
+            than from the client's owner.
 
     Attributes:
         was_reached: whether any broker has responded at its advertised address.
@@ -66,7 +66,7 @@ class Reachability:
     # Events.
 
     def failed(self, node: Node, cause: str, level: int = logging.WARNING) -> None:
-        """Record and log that a connection could not be made, or is not usable."""
+        """Record and log that a connection could not be established, or is not usable."""
         trouble = _Trouble(node.address, cause)
         if self._troubles.get(_key(node)) == trouble:
             level = logging.DEBUG
@@ -94,7 +94,7 @@ class Reachability:
     # Messages.
 
     def problem(self, cluster: Cluster) -> str:
-        """Why the cluster, or one of its brokers, cannot be reached; empty if that is not known.
+        """Return why the cluster or a broker cannot be reached; empty if that is not known.
 
         Args:
             cluster: the newest snapshot.
@@ -139,8 +139,8 @@ class Reachability:
 
         Args:
             seconds: ``default.api.timeout.ms``.
-            problem: returns why no broker can be reached. If it returns nothing, the expired block
-                is cancelled without an error.
+            problem: returns why no broker can be reached. If it returns an empty string, the
+                expired block is cancelled without an error.
 
         Raises:
             CallTimedOutError: no broker was reached in time.
@@ -166,7 +166,7 @@ class Reachability:
 
 
 def _key(node: Node) -> int:
-    """The key of a broker, the same for both of its connections if it is a coordinator."""
+    """Return a broker's key, which is also that of its coordinator connection."""
     return node.id if node.broker_id is None else node.broker_id
 
 

@@ -59,14 +59,14 @@ def consumer_settings(
 
     Args:
         config: see :func:`.read_config`; ``partition.assignment.strategy`` may also contain
-            assignors of your own. Or ready-made settings, which must be all.
+            custom assignors. Or a settings object, which excludes all other settings.
         keywords: see :func:`.read_config`.
-        token_provider: provides the tokens of OAUTHBEARER.
+        token_provider: returns the tokens of OAUTHBEARER.
 
     Raises:
-        TypeError: ready-made settings are combined with others.
-        ConfigError: a key is unknown, a value is not allowed, or values contradict each other; the
-            message names the keys and what is allowed.
+        TypeError: a settings object is combined with other settings.
+        ConfigError: a key is unknown, a value is not allowed, or values are inconsistent; the
+            message names the keys and the allowed values.
     """
     if isinstance(config, ConsumerSettings):
         check_nothing_beside(keywords, token_provider)
@@ -91,9 +91,9 @@ def consumer_settings(
 def _fetch_settings(config: ClientConfig) -> FetchSettings:
     if config.integer("fetch.max.wait.ms") >= config.integer("request.timeout.ms"):
         raise ConfigError(
-            f"fetch.max.wait.ms = {config['fetch.max.wait.ms']} is not allowed with"
-            f" request.timeout.ms = {config['request.timeout.ms']}; allowed: less than that, since"
-            " every fetch without records would time out"
+            f"fetch.max.wait.ms = {config['fetch.max.wait.ms']} must be less than"
+            f" request.timeout.ms = {config['request.timeout.ms']}; otherwise every fetch without"
+            " records would time out"
         )
     # No broker is asked for more than the client accepts in one response.
     response_records_max = config.integer(RESPONSE_LIMIT) - _FETCH_OVERHEAD_BYTES
@@ -134,11 +134,11 @@ def _group_settings(config: ClientConfig, own: Mapping[str, Assignor]) -> GroupS
 def _check_without_group(config: ClientConfig) -> None:
     if "enable.auto.commit" in config.given and config.flag("enable.auto.commit"):
         raise ConfigError(
-            "enable.auto.commit = True is not allowed without group.id; set group.id, or leave out"
+            "enable.auto.commit = True requires group.id; set group.id, or leave out"
             " enable.auto.commit"
         )
     if "group.instance.id" in config.given:
-        raise ConfigError("group.instance.id is not allowed without group.id; set both")
+        raise ConfigError("group.instance.id requires group.id; set both")
 
 
 def _check_group(config: ClientConfig) -> None:
@@ -147,9 +147,9 @@ def _check_group(config: ClientConfig) -> None:
             raise ConfigError(f"{key} = '' is not allowed; set a name, or leave it out")
     if config.integer("heartbeat.interval.ms") >= config.integer("session.timeout.ms"):
         raise ConfigError(
-            f"heartbeat.interval.ms = {config['heartbeat.interval.ms']} is not allowed with"
-            f" session.timeout.ms = {config['session.timeout.ms']}; allowed: less than that, a"
-            " third of it is recommended"
+            f"heartbeat.interval.ms = {config['heartbeat.interval.ms']} must be less"
+            f" than session.timeout.ms = {config['session.timeout.ms']}; a third of that is"
+            " recommended"
         )
 
 
@@ -182,7 +182,7 @@ def _assignors(config: ClientConfig, own: Mapping[str, Assignor]) -> Iterator[As
     for name in dict.fromkeys(names):
         if name not in known:
             raise ConfigError(
-                f"{_STRATEGY} = {name!r} is not allowed; allowed: {', '.join(_ASSIGNORS)}, the"
-                " names of their Java classes, or an assignor of your own"
+                f"{_STRATEGY} = {name!r}: unknown assignor; allowed: {', '.join(_ASSIGNORS)},"
+                " the names of their Java classes, or a custom assignor"
             )
         yield known[name]

@@ -50,11 +50,11 @@ CHECKPOINT_SECONDS: Final = 0.001
 class Consumer:
     """Reads records; created by :func:`.open_consumer`.
 
-    ``async for record in consumer`` hands out one record after the other, and a record counts as
-    finished when the next one is requested. One task reads records; a second one that tries at the
-    same time gets a ``trio.BusyResourceError``.
+    ``async for record in consumer`` returns one record at a time, and a record counts as finished
+    when the next one is requested. Only one task may read records: a second task that tries to
+    read at the same time gets a ``trio.BusyResourceError``.
 
-    More than 25 methods: the calls of Kafka's consumer, which users look for on one object.
+    More than 25 methods: those of Kafka's consumer, which users expect on one object.
     """
 
     _client: KafkaClient
@@ -72,7 +72,7 @@ class Consumer:
     _is_closed: bool
 
     def __init__(self) -> None:
-        raise TypeError("a consumer is opened with trionet.open_consumer()")
+        raise TypeError("use trionet.open_consumer() to open a consumer")
 
     @classmethod
     def _create(
@@ -86,16 +86,16 @@ class Consumer:
         coordinator: ConsumerCoordinator | None,
         offset_fetcher: OffsetFetcher,
     ) -> Consumer:
-        """Make a consumer of its parts; for :func:`.open_consumer`.
+        """Assemble a consumer from its parts; for :func:`.open_consumer`.
 
         Args:
             client: polled by the network task.
             subscriptions: the subscription, the assignment and the positions.
             fetcher: fetches records.
-            errors: errors of the background tasks, for the next call.
-            settings: of the consumer.
-            parking_lot: where a task waits for records.
-            coordinator: the consumer's side of its group; None without one.
+            errors: errors of the background tasks, raised by the next call.
+            settings: the settings of the consumer.
+            parking_lot: where the reading task waits for records.
+            coordinator: the consumer's side of its group; None without a group.
             offset_fetcher: looks up offsets.
         """
         self = cls.__new__(cls)
@@ -124,22 +124,23 @@ class Consumer:
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
     ) -> None:
-        """Subscribe to topics, in place of those before: the group assigns their partitions.
+        """Subscribe to topics, whose partitions the group assigns; replaces the subscription.
 
-        Callbacks run in the task that reads records, before it gets any; see
+        Callbacks run in the task that reads records, before it gets the next record; see
         :class:`.RebalanceCallbacks`.
 
         Args:
-            topics: names, or a pattern that matches whole names, also of topics created later.
-            on_assigned: called with partitions that were added; plain or async, like the others.
-            on_revoked: called with partitions that are about to be given up.
-            on_lost: called with partitions that were lost to other members; ``on_revoked`` is
-                called without it.
+            topics: topic names, or a pattern to match against whole names, including those of
+                topics created later.
+            on_assigned: called with partitions that were added. Callbacks may be plain or async.
+            on_revoked: called with partitions that are about to be revoked.
+            on_lost: called with partitions that were lost to other members; if omitted,
+                ``on_revoked`` is called instead.
 
         Raises:
             ConfigError: there is no ``group.id``.
-            ValueError: partitions are assigned manually, or a subscription to names follows one to
-                a pattern or vice versa; call :meth:`unsubscribe` first. Or there are no topics.
+            ValueError: there are no topics, partitions are assigned manually, or a subscription to
+                names follows one to a pattern or vice versa; call :meth:`unsubscribe` first.
             TypeError: a topic is not a str.
         """
         coordinator = self._member()
@@ -153,17 +154,17 @@ class Consumer:
         self._changed()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read exactly these partitions, without a group; an empty list ends that.
+        """Assign exactly these partitions, without a group; an empty list stops reading.
 
         Partitions that were assigned before keep their positions.
 
         Args:
-            partitions: their topics need not exist yet.
+            partitions: the partitions; their topics need not exist yet.
 
         Raises:
-            ValueError: there is a subscription; call :meth:`unsubscribe` first. Or a partition is
+            ValueError: there is a subscription (call :meth:`unsubscribe` first), or a partition is
                 negative.
-            TypeError: one is not a :class:`.TopicPartition`.
+            TypeError: an item is not a :class:`.TopicPartition`.
             trio.ClosedResourceError: the consumer is closed.
         """
         self._check_open()
@@ -173,9 +174,9 @@ class Consumer:
         """Stop reading and leave the group; finished records are committed first.
 
         Raises:
-            Exception: what a callback raised; the consumer is unsubscribed nevertheless.
+            Exception: a callback raised it; the consumer is unsubscribed nevertheless.
 
-        Cancellation: it may still be subscribed.
+        Cancellation: the consumer may still be subscribed.
         """
         await trio.lowlevel.checkpoint()
         try:
@@ -192,7 +193,7 @@ class Consumer:
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are read."""
+        """The partitions assigned to this consumer."""
         return self._subscriptions.assignment.partitions
 
     @property
@@ -201,25 +202,25 @@ class Consumer:
         return self._subscriptions.topics
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of these until :meth:`resume`; the group keeps them assigned.
+        """Return no records of these partitions until :meth:`resume`; they stay assigned.
 
         Args:
-            partitions: assigned ones.
+            partitions: assigned partitions.
 
         Raises:
-            ValueError: one is not assigned, as for all calls that take partitions.
+            ValueError: a partition is not assigned.
         """
         for each in partitions:
             self._subscriptions.assignment.pause(each)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Hand out records of these again.
+        """Return records of these partitions again.
 
         Args:
-            partitions: assigned ones; those that are not paused stay as they are.
+            partitions: assigned partitions; those that are not paused are not affected.
 
         Raises:
-            ValueError: one is not assigned.
+            ValueError: a partition is not assigned.
         """
         for each in partitions:
             self._subscriptions.assignment.resume(each)
@@ -234,27 +235,28 @@ class Consumer:
     def _member(self) -> ConsumerCoordinator:
         self._check_open()
         if self._coordinator is None:
-            raise ConfigError("this consumer is in no group; set group.id")
+            raise ConfigError("this consumer has no group; set group.id")
         return self._coordinator
 
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None
     ) -> None:
-        """Commit offsets to the group, and wait until that is done.
+        """Commit offsets to the group, and wait for the response.
 
         Args:
-            offsets: of the next record to read; by default those after everything that was handed
-                out, including the current record.
+            offsets: the offset of the next record to read, by partition; by default the offsets
+                after all records returned so far, including the current one.
 
         Raises:
             ConfigError: there is no ``group.id``.
             ValueError: an offset is negative.
             CommitFailedError: the consumer is no longer a member of its group.
-            RebalanceInProgressError: request the next record, then commit again.
+            RebalanceInProgressError: the group is rebalancing; request the next record, then commit
+                again.
             FencedInstanceIdError: another consumer uses the same ``group.instance.id``.
             TrionetError: the coordinator cannot be reached, or rejects the commit.
 
-        Cancellation: the offsets may be committed.
+        Cancellation: the offsets may have been committed.
         """
         member = self._member()
         await member.commit(None if offsets is None else offsets_to_commit(offsets))
@@ -262,15 +264,15 @@ class Consumer:
     async def committed(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The last committed offset of each partition; None where there is none.
+        """Return the last committed offset of each partition; None if there is none.
 
         Args:
-            partitions: any partitions; they need not be assigned.
+            partitions: the partitions, which need not be assigned.
 
         Raises:
             ConfigError: there is no ``group.id``.
             TrionetError: the coordinator cannot be reached, or rejects the request.
-            TypeError: one is not a :class:`.TopicPartition`.
+            TypeError: an item is not a :class:`.TopicPartition`.
             trio.ClosedResourceError: the consumer is closed.
 
         Cancellation: changes nothing.
@@ -281,7 +283,7 @@ class Consumer:
         """Make the group rebalance (KIP-568).
 
         Args:
-            reason: for the coordinator's log.
+            reason: the reason to show in the coordinator's log.
 
         Raises:
             ConfigError: there is no ``group.id``.
@@ -289,7 +291,7 @@ class Consumer:
         self._member().rejoin(reason)
 
     def group_metadata(self) -> GroupMetadata:
-        """The group, and this member's current id, generation and instance id.
+        """Return the group id, and this member's current id, generation and instance id.
 
         Raises:
             ConfigError: there is no ``group.id``.
@@ -299,13 +301,13 @@ class Consumer:
     # Positions.
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        """Continue at another offset.
+        """Continue reading at another offset.
 
         Args:
-            partition: an assigned one.
-            offset: of the next record to hand out; 0 or more.
-            leader_epoch: of the record before it, if known: a log that was truncated since is then
-                detected (KIP-320).
+            partition: an assigned partition.
+            offset: the offset of the next record to return; 0 or more.
+            leader_epoch: the leader epoch of the preceding record, if known, to detect that the log
+                was truncated since (KIP-320).
 
         Raises:
             ValueError: the offset is out of range, or the partition is not assigned.
@@ -314,28 +316,29 @@ class Consumer:
         self._subscriptions.assignment.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Continue at the first existing record; of all assigned partitions if none is named.
+        """Continue at the first existing record of the partitions.
 
-        The offset is looked up when the next record is requested, which raises if that fails.
+        The offsets are looked up when the next record is requested; that call raises if a look-up
+        fails.
 
         Args:
-            partitions: assigned ones; none for all of them.
+            partitions: assigned partitions; if there are none, all assigned partitions.
 
         Raises:
-            ValueError: one is not assigned.
+            ValueError: a partition is not assigned.
         """
         self._reset(partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Continue after the last record; of all assigned partitions if none is named.
+        """Continue after the last record of the partitions.
 
-        With ``isolation.level=read_committed`` that is where the first open transaction begins.
+        With ``isolation.level=read_committed``, that is the start of the first open transaction.
 
         Args:
-            partitions: assigned ones; none for all of them.
+            partitions: assigned partitions; if there are none, all assigned partitions.
 
         Raises:
-            ValueError: one is not assigned.
+            ValueError: a partition is not assigned.
         """
         self._reset(partitions, LATEST)
 
@@ -344,10 +347,10 @@ class Consumer:
             self._subscriptions.assignment.request_reset(each, strategy)
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The offset of the next record to be handed out; None while it is not known.
+        """Return the offset of the next record to return; None while it is not known.
 
         Args:
-            partition: an assigned one.
+            partition: an assigned partition.
 
         Raises:
             ValueError: the partition is not assigned.
@@ -356,12 +359,12 @@ class Consumer:
         return None if position is None else position.offset
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """The number of offsets from the position to the end of what may be read.
+        """Return the number of offsets from the position to the end of the readable records.
 
-        As of the last response about the partition; None while nothing is known.
+        The end is that of the last fetch response for the partition; None before the first.
 
         Args:
-            partition: an assigned one.
+            partition: an assigned partition.
 
         Raises:
             ValueError: the partition is not assigned.
@@ -374,11 +377,11 @@ class Consumer:
         return None if end is None or position is None else max(0, end - position.offset)
 
     def statistics(self) -> ClientStatistics:
-        """A snapshot of what this consumer did and holds, by Kafka's names."""
+        """Return the consumer's current metrics by Kafka's names."""
         return self._client.metrics.statistics(self._clock())
 
     def connection_problem(self) -> str:
-        """Why a broker cannot be reached; empty if no problem is known.
+        """Return why a broker cannot be reached; empty if no problem is known.
 
         Useful after a ``trio.move_on_after`` of your own.
         """
@@ -389,10 +392,11 @@ class Consumer:
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after a time in each partition; None where there is none.
+        """Look up the first record at or after a time in each partition; None if there is none.
 
         Args:
-            times: in milliseconds since 1970; the partitions need not be assigned.
+            times: the times in milliseconds since 1970 by partition; the partitions need not be
+                assigned.
 
         Raises:
             ValueError: a time is negative.
@@ -410,13 +414,13 @@ class Consumer:
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """The offset of the first record in each log (Kafka: Consumer.beginningOffsets).
+        """Look up the offset of the first record in each partition (Kafka: beginningOffsets).
 
         Args:
-            partitions: any partitions; they need not be assigned.
+            partitions: the partitions, which need not be assigned.
 
         Raises:
-            TypeError: one is not a :class:`.TopicPartition`.
+            TypeError: an item is not a :class:`.TopicPartition`.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
@@ -425,13 +429,13 @@ class Consumer:
         return await self._ends(partitions, EARLIEST_TIMESTAMP)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset after the last record that may be read; see :meth:`seek_to_end`.
+        """Look up the offset after the last readable record; see :meth:`seek_to_end`.
 
         Args:
-            partitions: any partitions; they need not be assigned.
+            partitions: the partitions, which need not be assigned.
 
         Raises:
-            TypeError: one is not a :class:`.TopicPartition`.
+            TypeError: an item is not a :class:`.TopicPartition`.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
@@ -448,10 +452,10 @@ class Consumer:
         return {each: found_at.offset for each, found_at in found.items() if found_at is not None}
 
     async def partitions_of(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions; empty if the topic does not exist.
+        """Return the numbers of a topic's partitions; empty if the topic does not exist.
 
         Args:
-            topic: its name.
+            topic: the name of the topic.
 
         Raises:
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
@@ -467,7 +471,7 @@ class Consumer:
         return self._loop
 
     async def __anext__(self) -> ConsumerRecord:
-        """The next record.
+        """Return the next record.
 
         Raises:
             PartitionError: one partition cannot be read; see the subclasses.
@@ -478,9 +482,9 @@ class Consumer:
             trio.BusyResourceError: another task is reading.
             trio.ClosedResourceError: the consumer is closed.
             ValueError: there is no subscription and no assignment.
-            Exception: what a rebalance callback raised.
+            Exception: a rebalance callback raised it.
 
-        Cancellation: no record is lost; the next call returns the one that this call would have
+        Cancellation: no record is lost; the next call returns the record that this call would have
         returned. Each call checks for cancellation; a full checkpoint is made when the decoded
         records are used up, and at least every millisecond.
         """
@@ -492,18 +496,19 @@ class Consumer:
     def batches(self) -> AsyncIterator[ConsumerBatch]:
         """Iterate over batches of records of one partition each, as columns.
 
-        Each has up to ``max.poll.records``, and counts as finished when the next one is requested.
+        Each batch has up to ``max.poll.records`` records, and counts as finished when the next one
+        is requested.
         Otherwise like ``async for record in consumer``.
         """
         return BatchLoop(self.next_batch)
 
     async def next_batch(self) -> ConsumerBatch:
-        """Return the next batch of :meth:`batches`; the one before counts as finished.
+        """Return the next batch of :meth:`batches`; the preceding batch counts as finished.
 
-        A full checkpoint every time.
+        This is always a full checkpoint.
 
         Raises:
-            Exception: whatever ``async for record in consumer`` raises.
+            Exception: see :meth:`__anext__`.
 
         Cancellation: no record is lost; the next call returns the batch that this call would have
         returned.
@@ -512,7 +517,7 @@ class Consumer:
         return chunk.take(self._settings.records_max)
 
     async def _next_chunk(self) -> Chunk:
-        """The next records to hand out; what was handed out before counts as finished."""
+        """Return the next records to hand out; those handed out before count as finished."""
         with self._single_reader():
             if self._in_hand is not None:
                 self._in_hand.finish()

@@ -1,4 +1,4 @@
-"""Kafka's metrics of a consumer: of its fetches, its partitions and its group.
+"""Kafka's metrics of a consumer: fetches, partitions and the group.
 
 (Kafka: FetchMetricsRegistry, ConsumerCoordinatorMetrics, KafkaConsumerMetrics.) The times of joins,
 syncs, commits and heartbeats are those of their requests. Left out are the times of whole
@@ -30,11 +30,11 @@ class ConsumerMetrics:
     """The collector of one consumer.
 
     Args:
-        client: its client.
+        client: the consumer's client.
         subscriptions: the assigned partitions.
-        counters: of fetched records.
-        is_read_committed: the lag counts to the first open transaction.
-        polled_at: returns when the user last requested records; None outside groups.
+        counters: counters of fetched records.
+        is_read_committed: whether the lag counts only up to the first open transaction.
+        polled_at: returns the time when the user last requested records; None outside groups.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class ConsumerMetrics:
         )
         of_group = client.metrics.group(_GROUP)
         self._member = _member_metrics(of_group, client) if polled_at is not None else ()
-        self._assigned = of_group.gauge("assigned-partitions", "Partitions that are assigned.")
+        self._assigned = of_group.gauge("assigned-partitions", "Assigned partitions.")
         self._last_poll = client.metrics.group("consumer-metrics").gauge(
-            "last-poll-seconds-ago", "Seconds since records were last requested; -1 before."
+            "last-poll-seconds-ago", "Seconds since records were last requested; -1 if never."
         )
 
     def collect(self, now: float) -> Iterator[Family]:
-        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        """Yield the metric families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         topics = self._counters.topics
         whole = TopicCounters()
         for each in topics.values():
@@ -101,10 +101,10 @@ def _member_metrics(group: MetricGroup, client: KafkaClient) -> tuple[ApiMetrics
 
 
 class _Consumed:
-    """Metrics of consumed records, of the whole consumer and of each topic."""
+    """Metrics of consumed records, for the whole consumer and for each topic."""
 
     def __init__(self, group: MetricGroup) -> None:
-        self._records = group.rated("records-consumed", "Records to be handed out")
+        self._records = group.rated("records-consumed", "Records consumed")
         self._bytes = group.rated("bytes-consumed", "Bytes of fetched batches")
 
     def families(self, topics: Mapping[Labels, TopicCounters], now: float) -> Iterator[Family]:
@@ -113,7 +113,7 @@ class _Consumed:
 
 
 class _Fetches:
-    """Fetch requests and their responses."""
+    """Metrics of fetch requests and their responses."""
 
     def __init__(self, group: MetricGroup, client: KafkaClient) -> None:
         self._api = client.metrics.counters.api(api_keys.FETCH)
@@ -146,7 +146,7 @@ class _Fetches:
 
 
 class _Positions:
-    """Lag and lead of partitions."""
+    """Metrics of the lag and lead of partitions."""
 
     def __init__(
         self, group: MetricGroup, of_partition: MetricGroup, *, is_read_committed: bool

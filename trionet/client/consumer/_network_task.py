@@ -1,6 +1,6 @@
 """The network task of a consumer: polls the client, finds positions, fetches.
 
-(Kafka: ConsumerNetworkThread.) It runs in the background, whatever the task that reads does.
+(Kafka: ConsumerNetworkThread.) It runs in the background, independently of the task that reads.
 """
 
 # Compiled by mypyc.
@@ -30,7 +30,7 @@ _FINAL = frozenset({error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.INVALID_
 
 
 class NetworkTask:
-    """Polls the client, and lets each part of the consumer send its requests between two polls.
+    """Polls the client, and has each part of the consumer send its requests between two polls.
 
     Args:
         client: polled only here.
@@ -63,7 +63,7 @@ class NetworkTask:
             await self._client.poll(seconds)
 
     def _work(self, now: float) -> float:
-        """Send what is due. Returns the seconds until something is due, if nothing happens."""
+        """Send the requests that are due. Returns the seconds until the next ones are due."""
         self._check_metadata()
         if not self._subscriptions.assignment.states:
             return math.inf

@@ -1,4 +1,4 @@
-"""Opens a consumer and closes it with its block."""
+"""Opens a consumer, and closes it at the end of the block."""
 
 from __future__ import annotations
 
@@ -51,30 +51,29 @@ async def open_consumer(
 ) -> AsyncIterator[Consumer]:
     """Open a consumer for the length of the block.
 
-    At a normal end of the block everything that was handed out counts as finished; after an error
-    or a cancellation the last record does not. What is finished is committed if
+    At a normal end of the block, all records that were returned count as finished; after an error
+    or a cancellation, the last record does not. Finished records are committed if
     ``enable.auto.commit`` is set, and the consumer leaves its group, both within a bounded time.
 
     Args:
-        bootstrap_servers: strings ``host:port``, or one string of them separated by commas.
+        bootstrap_servers: ``host:port`` strings, or one comma-separated string.
         config: settings by Kafka's dotted keys, as strings or Python values;
-            ``partition.assignment.strategy`` may contain assignors of your own. Or ready-made
-            settings.
-        topics: to subscribe to; see :meth:`.Consumer.subscribe`, also for the callbacks.
+            ``partition.assignment.strategy`` may contain custom assignors. Or a settings object.
+        topics: the topics to subscribe to; see :meth:`.Consumer.subscribe`, also for the callbacks.
         on_assigned: called with partitions that were added.
-        on_revoked: called with partitions that are about to be given up.
+        on_revoked: called with partitions that are about to be revoked.
         on_lost: called with partitions that were lost to other members.
-        network: where connections come from.
-        token_provider: provides the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
-        on_consume: called with the records of one partition before the first of them is handed out;
-            plain, and quick.
-        on_commit: called with offsets that were committed; likewise. Errors of both are logged.
-        keywords: settings by Kafka's keys with underscores for dots; they override ``config``.
+        network: opens connections.
+        token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        on_consume: called with the records of one partition before the first of them is returned.
+            Must be a plain function, and quick. Its errors are logged.
+        on_commit: called with offsets that were committed. The same rules apply.
+        keywords: settings by Kafka's keys with underscores for dots; they take precedence.
 
     Raises:
         ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
-            or values contradict each other.
-        ValueError: there are topics, and no ``group.id``.
+            or values are inconsistent.
+        ValueError: ``topics`` is set without a ``group.id``.
     """
     settings = consumer_settings(config, keywords, token_provider)
     async with open_kafka_client(
@@ -90,20 +89,20 @@ async def open_consumer(
 
 
 class _Polling:
-    """Runs the network task shielded from a cancellation of the user's block."""
+    """Runs the network task, shielded from the cancellation of the user's block."""
 
     def __init__(self, task: NetworkTask) -> None:
         self._network_task = task
         self.scope = trio.CancelScope(shield=True)
 
     async def run(self) -> None:
-        """Poll until the scope is cancelled, which the end of the block does in bounded time."""
+        """Poll until the scope is cancelled, within a bounded time after the end of the block."""
         with self.scope:
             await self._network_task.run()
 
 
 class _Parts:
-    """Builds a consumer and what it is made of."""
+    """Builds a consumer and its parts."""
 
     def __init__(
         self,
@@ -233,7 +232,7 @@ class _Parts:
         return 0.0 if group is None else 2 * group.cancelled_close_timeout_seconds
 
     async def _close(self, *, is_normal: bool) -> None:
-        """Leave the group, even if the end is cancelled before it has begun."""
+        """Leave the group, even if the block was cancelled before this started."""
         if self._coordinator is None:
             await trio.lowlevel.checkpoint()
         else:

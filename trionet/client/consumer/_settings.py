@@ -18,15 +18,16 @@ class ConsumerSettings:
     """All settings of a consumer.
 
     Attributes:
-        client: of its network client.
+        client: the settings of the network client.
         fetch: how records are fetched.
-        reset: where to begin without an offset (``auto.offset.reset``).
-        records_max: the most in one batch of :meth:`.Consumer.batches` (``max.poll.records``).
+        reset: where to start without an offset (``auto.offset.reset``).
+        records_max: the maximum size of one batch of :meth:`.Consumer.batches`
+            (``max.poll.records``).
         api_timeout_seconds: how long a call such as :meth:`.Consumer.end_offsets` retries
             (``default.api.timeout.ms``).
         allow_auto_topic_creation: whether requesting a topic's metadata may create it
             (``allow.auto.create.topics``).
-        group: of its group; None without ``group.id``.
+        group: the settings of the group; None without ``group.id``.
     """
 
     client: ClientSettings = attrs.field(

@@ -81,17 +81,17 @@ class Cluster:
 
     @classmethod
     def bootstrap(cls, servers: Iterable[tuple[str, int]]) -> Cluster:
-        """Create the initial cluster; the nodes get made-up negative ids."""
+        """Create the initial cluster; the nodes get artificial negative ids."""
         nodes = {-1 - i: Node(-1 - i, host, port) for i, (host, port) in enumerate(servers)}
         return cls(nodes=nodes, is_bootstrap=True)
 
     def node_at(self, host: str, port: int) -> Node | None:
-        """The node that advertises this address; None if no node does, or several do."""
+        """Return the node that advertises this address; None if no node does, or several do."""
         found = [each for each in self.nodes.values() if (each.host, each.port) == (host, port)]
         return found[0] if len(found) == 1 else None
 
     def leader(self, topic: str, partition: int) -> Node | None:
-        """The leader of a partition; None if there is none or it is not known."""
+        """Return the leader of a partition; None if there is none or it is not known."""
         found = self.topics.get(topic)
         known = found.partitions.get(partition) if found is not None else None
         return self.nodes.get(known.leader) if known is not None else None
@@ -103,7 +103,7 @@ def with_leaders(
     """Return the cluster updated with leaders that a Produce or Fetch response reported (KIP-951).
 
     Args:
-        before: the cluster so far.
+        before: the preceding snapshot.
         leaders: node id and leader epoch by partition. Leaders whose epoch is not newer than the
             known one, or whose node is not known, are ignored.
         nodes: the leaders' nodes, if the response has them.
@@ -129,7 +129,7 @@ def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) 
 
     Args:
         response: the response.
-        before: the cluster so far.
+        before: the preceding snapshot.
         is_partial: whether only some topics were requested; the others are kept.
     """
     topics = dict(before.topics) if is_partial else {}

@@ -1,7 +1,7 @@
 """Nodes set by the client's owner instead of Metadata requests (Kafka: ManualMetadataUpdater).
 
-For programs that drive several brokers by themselves, as Kafka's controller does: they know the
-nodes from another source, and the client sends no request of its own.
+For programs that manage brokers themselves, as Kafka's controller does: they know the nodes from
+another source, and the client sends no requests of its own.
 """
 
 # Compiled by mypyc.
@@ -42,16 +42,16 @@ class ManualMetadataUpdater(MetadataUpdater):
     def set_nodes(self, nodes: Iterable[Node]) -> None:
         """Replace the nodes from which ``least_loaded_node`` chooses.
 
-        Connections are not touched: one to a node that is no longer listed, or has another address
-        now, stays until it is lost or closed with ``client.close(node)``.
+        Connections are not affected: a connection to a node that is no longer listed, or whose
+        address has changed, stays until it is lost or closed with ``client.close(node)``.
 
         Raises:
-            ValueError: a node id is negative, or used twice.
+            ValueError: a node id is negative or duplicate.
         """
         found: dict[int, Node] = {}
         for node in nodes:
             if node.id < 0:
-                raise ValueError(f"invalid node id {node.id} ({node.address}); allowed: 0 or more")
+                raise ValueError(f"node id {node.id} ({node.address}) must be 0 or more")
             if node.id in found:
                 addresses = f"{found[node.id].address} and {node.address}"
                 raise ValueError(f"duplicate node id {node.id}: {addresses}")

@@ -55,7 +55,7 @@ def _covers(known: frozenset[str] | None, wanted: frozenset[str] | None) -> bool
 
 @attrs.frozen(kw_only=True)
 class MetadataTimes:
-    """When to request metadata.
+    """The times at which metadata is requested.
 
     Attributes:
         max_age_seconds: the age at which metadata is refreshed without being requested
@@ -77,15 +77,15 @@ class Metadata:
 
     Args:
         servers: hosts and ports of ``bootstrap.servers``.
-        times: when to update.
-        rng: source of the backoff's jitter.
+        times: the times at which to update.
+        rng: the source of the backoff's jitter.
         allow_auto_topic_creation: whether requesting a topic's metadata may create the topic
             (``allow.auto.create.topics``).
 
     Attributes:
         cluster: the newest snapshot.
         topics: the topics to request; None for all. Change it with :meth:`set_topics`.
-        allow_auto_topic_creation: as given.
+        allow_auto_topic_creation: see the argument.
         updates: the number of successful updates.
         error: why the last update failed; None if it succeeded.
         errors: the number of failed updates.
@@ -119,7 +119,7 @@ class Metadata:
     # When to update.
 
     def time_to_next_update(self, now: float) -> float:
-        """Seconds until the next update is due."""
+        """Return the seconds until the next update is due."""
         due_at = -math.inf
         if not self._wanted:
             due_at = self._succeeded_at + self._times.max_age_seconds
@@ -136,7 +136,7 @@ class Metadata:
         return self.updates
 
     def set_topics(self, topics: frozenset[str] | None) -> None:
-        """Set the topics to request; None for all. New ones cause an update without backoff."""
+        """Set the topics to request; None for all. New topics cause an update without backoff."""
         is_new = not _covers(self.topics, topics)
         self.topics = topics
         if is_new:
@@ -150,7 +150,7 @@ class Metadata:
         return since is not None and now - since > self._times.rebootstrap_seconds
 
     def age(self, now: float) -> float:
-        """Seconds since the last successful update; infinite before the first."""
+        """Return the seconds since the last successful update; infinite before the first."""
         return now - self._succeeded_at
 
     @property
@@ -185,8 +185,8 @@ class Metadata:
         """Apply a response; one without any broker counts as a failure.
 
         If the response lacks something that is expected soon, such as the leader of a new topic,
-        another update is requested with a growing backoff. So it is if topics were added after the
-        request was sent (Kafka: Metadata.requestUpdate, needPartialUpdate).
+        another update is requested with a growing backoff, as well as if topics were added after
+        the request was sent (Kafka: Metadata.requestUpdate, needPartialUpdate).
         """
         if not response.brokers:
             self.failed(now)
@@ -221,7 +221,7 @@ class Metadata:
         self._waiting_since = -math.inf
 
     def rebootstrap(self, now: float) -> None:
-        """Start again from ``bootstrap.servers`` (KIP-899), keeping what is known of topics."""
+        """Start again from ``bootstrap.servers`` (KIP-899), keeping the known topics."""
         known = Cluster.bootstrap(self._servers)
         self.cluster = attrs.evolve(known, id=self.cluster.id, topics=self.cluster.topics)
         self._wanted = True

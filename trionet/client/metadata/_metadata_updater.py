@@ -3,9 +3,9 @@
 The requests are marked as internal, so that users' own Metadata requests are never mistaken for
 them (KAFKA-4098). :class:`.ManualMetadataUpdater` sends none.
 
-The updater needs the client to send, and the client needs the updater to know what to send first;
-the two call each other, as in Kafka. What the updater may use of the client is :class:`Requester`,
-so that the decisions here can be tested, and read, without a network.
+The updater needs the client to send requests, and the client needs the updater to decide whether
+metadata goes first, so the two call each other, as in Kafka. The updater uses only the part of the
+client in :class:`Requester`, so that its decisions can be tested, and read, without a network.
 """
 
 # Compiled by mypyc.
@@ -56,15 +56,15 @@ class Requester(Protocol):
 
 
 class MetadataUpdater:
-    """Where a client's nodes come from (Kafka: MetadataUpdater).
+    """The source of a client's nodes (Kafka: MetadataUpdater).
 
     Args:
         metadata: the client's view of the cluster.
-        is_automatic: whether metadata is requested; False if the client's owner sets the nodes.
+        is_automatic: whether metadata is requested; False if the client's owner sets nodes.
 
     Attributes:
-        metadata: as given.
-        is_automatic: as given.
+        metadata: see the argument.
+        is_automatic: see the argument.
     """
 
     def __init__(self, metadata: Metadata, *, is_automatic: bool) -> None:
@@ -79,7 +79,7 @@ class MetadataUpdater:
         """Send a metadata request, or connect a node for it, if an update is due.
 
         Returns:
-            Seconds until this has to be called again, if nothing else happens before.
+            The seconds until this must be called again, if nothing else happens before.
         """
         raise NotImplementedError
 
@@ -92,7 +92,7 @@ class MetadataUpdater:
         raise NotImplementedError
 
     def connection_lost(self, error: TrionetError, now: float) -> None:
-        """React to a lost connection, or to one that could not be made."""
+        """Handle a lost connection, or one that could not be established."""
         raise NotImplementedError
 
 

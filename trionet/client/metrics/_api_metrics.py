@@ -17,11 +17,11 @@ class ApiMetrics:
     Args:
         group: the metric group in which Kafka reports them.
         counters: the client's counters.
-        api_key: the API.
-        count: prefix of Kafka's name for the count, such as ``heartbeat``.
-        what: what is counted, for the description.
-        time: prefix of Kafka's names for the latencies, such as ``heartbeat-response-time``.
-        has_average: whether Kafka reports the average latency too.
+        api_key: the key of the API.
+        count: the prefix of Kafka's name for the count, such as ``heartbeat``.
+        what: a description of what is counted.
+        time: the prefix of Kafka's names for the latencies, such as ``heartbeat-response-time``.
+        has_average: whether Kafka also reports the average latency.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The metrics registry of one client, for its network layer and for what is built on it."""
+"""The metrics registry of one client, for its network layer and the layers above."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MetricsSettings:
 
     Attributes:
         samples: the number of windows, including the current one (``metrics.num.samples``).
-        window_seconds: the length of each (``metrics.sample.window.ms``).
+        window_seconds: the length of each window (``metrics.sample.window.ms``).
     """
 
     samples: int = SAMPLES
@@ -33,14 +33,14 @@ class MetricsSettings:
 class ClientMetrics:
     """All metrics of one client.
 
-    Most clients are never asked for their metrics. The collectors are therefore created with the
-    first snapshot, as if they had seen all zeros when the client was opened; until then a client
-    pays only for its counters.
+    The metrics of most clients are never read. The collectors are therefore created at the first
+    snapshot, as if they had seen zeros when the client was opened; until then, only the counters
+    have a cost.
 
     Args:
-        client: prefix of Kafka's metric names: ``producer``, ``consumer``, ``admin-client``, or
+        client: the prefix of Kafka's metric names: ``producer``, ``consumer``, ``admin-client``, or
             ``network-client`` for a client that is none of these.
-        settings: the windows.
+        settings: the windows of the metrics.
         selector: the client's selector.
         now: when the client was opened, in seconds of the loop's clock.
 

@@ -19,12 +19,12 @@ class NodeCounters:
     """Counters of one node.
 
     Attributes:
-        requests: requests sent.
-        request_bytes: their total size on the wire.
+        requests: the number of requests sent.
+        request_bytes: the total size of the requests on the wire.
         largest_request: the largest request of the current window, in bytes.
-        responses: responses received.
-        response_bytes: their total size.
-        latency_us: total time from requests to responses, in microseconds.
+        responses: the number of responses received.
+        response_bytes: the total size of the responses.
+        latency_us: the total time from requests to responses, in microseconds.
         longest_us: the longest latency of the current window, in microseconds.
     """
 
@@ -50,13 +50,13 @@ class ApiCounters:
     """Counters of one API over all nodes.
 
     Attributes:
-        responses: responses received.
-        response_bytes: their total size.
+        responses: the number of responses received.
+        response_bytes: the total size of the responses.
         largest_response: the largest response of the current window, in bytes.
-        latency_us: total time from requests to responses, in microseconds.
+        latency_us: the total time from requests to responses, in microseconds.
         longest_us: the longest latency of the current window, in microseconds.
-        throttle_ms: total throttle time of the responses, in milliseconds.
-        longest_throttle_ms: the longest throttle time of the current window.
+        throttle_ms: the total throttle time of the responses, in milliseconds.
+        longest_throttle_ms: the longest throttle time of the current window, in milliseconds.
     """
 
     __slots__ = (
@@ -94,14 +94,14 @@ class ClientCounters:
         self.apis: dict[int, ApiCounters] = {}
 
     def api(self, api_key: int) -> ApiCounters:
-        """The counters of one API, created at first use."""
+        """Return the counters of one API, created at first use."""
         counters = self.apis.get(api_key)
         if counters is None:
             counters = self.apis[api_key] = ApiCounters()
         return counters
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """Move a node's counters to another id, unless that has counters already."""
+        """Move a node's counters to another id, unless that id already has counters."""
         if new_id not in self.nodes:
             self.nodes[new_id] = self.nodes.pop(node_id)
 

@@ -1,8 +1,8 @@
 """Kafka's metrics of a client's connections, requests and nodes.
 
 (Kafka: Selector.SelectorMetrics.) The event loop is shared with the program's own tasks. What Kafka
-measures as time in ``select`` is therefore the time between two turns of the client, in which it
-waited or other tasks ran.
+measures as time in ``select`` is therefore the time between two turns of the client, during which
+it waited or other tasks ran.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class NetworkMetrics:
         sampling = Sampling(samples, seconds, began_at)
         group = MetricGroup(client, f"{client}-metrics", sampling=sampling)
         self._connection_close = group.rated("connection-close", "Connections closed")
-        self._connection_creation = group.rated("connection-creation", "Connections made")
+        self._connection_creation = group.rated("connection-creation", "Connections established")
         self._connection_count = group.gauge("connection-count", "Open connections.")
-        self._network_io = group.rated("network-io", "Reads and writes of sockets")
+        self._network_io = group.rated("network-io", "Socket reads and writes")
         self._authentications = (
             group.rated("successful-authentication", "Successful authentications"),
             group.rated("failed-authentication", "Failed authentications"),
@@ -70,12 +70,14 @@ class NetworkMetrics:
             "reauthentication-latency-max", "Longest time of a re-authentication, in ms."
         )
         self._select = group.rated("select", "Turns of the client")
-        self._io_time_total = group.total("io-time-ns-total", "Time of these turns, in ns.")
+        self._io_time_total = group.total("io-time-ns-total", "Total time of the turns, in ns.")
         self._io_time_avg = group.share("io-time-ns-avg", "Average time of a turn, in ns.")
-        self._io_ratio = group.ratio("io-ratio", "Share of the time, 0 to 1, in turns.")
+        self._io_ratio = group.ratio("io-ratio", "Fraction of the time, 0 to 1, spent in turns.")
         self._wait_total = group.total("io-wait-time-ns-total", "Time between turns, in ns.")
         self._wait_avg = group.share("io-wait-time-ns-avg", "Average time between turns, in ns.")
-        self._wait_ratio = group.ratio("io-wait-ratio", "Share of the time between turns.")
+        self._wait_ratio = group.ratio(
+            "io-wait-ratio", "Fraction of the time, 0 to 1, between turns."
+        )
         self._traffic = _Traffic(group)
         self._largest_request = group.largest(
             "request-size-max", "Size of the largest request, in bytes."
@@ -142,7 +144,7 @@ class NetworkMetrics:
 
 
 class _Traffic:
-    """Counts and sizes of requests and responses, by label."""
+    """Metrics of the counts and sizes of requests and responses, by label."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._request = group.rated("request", "Requests sent")
@@ -185,7 +187,7 @@ class _NodeMetrics:
 
 
 def _sum(nodes: Iterable[NodeCounters]) -> NodeCounters:
-    """Sum the totals of all nodes."""
+    """Return the sums of the totals of all nodes."""
     whole = NodeCounters()
     for node in nodes:
         whole.requests += node.requests

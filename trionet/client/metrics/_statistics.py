@@ -21,9 +21,9 @@ WHOLE = ("",)
 class ClientStatistics(Mapping[str, float]):
     """All metrics of a client at one moment, as a mapping from Kafka's names to values.
 
-    ``statistics["request-total"]`` is the value of the whole client,
-    ``statistics.nodes[1]["request-total"]`` that of one node. Rates and averages cover the last
-    windows, the current one included.
+    ``statistics["request-total"]`` is the value for the whole client,
+    ``statistics.nodes[1]["request-total"]`` the value for one node. Rates and averages cover the
+    last windows, including the current one.
 
     Args:
         snapshot: a snapshot of the client's metrics.
@@ -32,7 +32,7 @@ class ClientStatistics(Mapping[str, float]):
         nodes: metrics by node id.
         topics: metrics by topic.
         partitions: metrics by partition.
-        snapshot: as given, with all names and kinds;
+        snapshot: the snapshot, with all names and kinds;
             :func:`trionet.metrics._prometheus.exposition` formats it for Prometheus.
     """
 

@@ -1,9 +1,9 @@
 """Pushes a client's metrics to a broker that subscribes to them (KIP-714).
 
-(Kafka: ClientTelemetryReporter, NetworkClient.TelemetrySender.) A broker is asked which metrics it
-wants, and how often; they are then pushed to that broker for as long as it stays connected. Brokers
-without a metrics plugin do not support the API, and are sent nothing. All of this runs in the
-background: no call waits for it, and its errors are only logged.
+(Kafka: ClientTelemetryReporter, NetworkClient.TelemetrySender.) The client asks a broker which
+metrics it wants, and how often; it then pushes them to that broker for as long as it stays
+connected. Brokers without a metrics plugin do not support the API, and are sent nothing. All of
+this runs in the background: no call waits for it, and errors are only logged.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class TelemetrySettings:
     """Settings of a client's telemetry.
 
     Attributes:
-        is_enabled: whether metrics are pushed at all (``enable.metrics.push``).
+        is_enabled: whether metrics are pushed (``enable.metrics.push``).
         labels: the labels of all metrics, with KIP-714's names: ``client_rack``, ``group_id``,
             ``group_instance_id``, ``transactional_id``.
     """
@@ -75,7 +75,7 @@ class Subscription:
         bytes_max: the maximum size of a push.
         compression: the compression codec of pushes.
         is_delta: whether counters are sent as the increase since the last push.
-        prefixes: prefixes of the wanted metrics' names; empty if none is wanted.
+        prefixes: the prefixes of the requested metrics' names; empty if none is requested.
     """
 
     id: int
@@ -101,7 +101,7 @@ class Subscription:
 
 
 def retry_seconds(error_code: int, interval_seconds: float) -> float:
-    """Seconds until the broker is asked for a subscription again; ``math.inf`` for never.
+    """Return the seconds until the next request for a subscription; ``math.inf`` for never.
 
     (Kafka: ClientTelemetryUtils.maybeFetchErrorIntervalMs.)
     """
@@ -137,10 +137,10 @@ class Telemetry:
     Args:
         metrics: the metrics to push.
         labels: the labels of all metrics.
-        network: provides the time of day.
+        network: provides the wall-clock time.
 
     Attributes:
-        client_instance_id: the id that a broker assigned to this client; None before that.
+        client_instance_id: the id that a broker assigned to this client; None before.
     """
 
     def __init__(self, metrics: ClientMetrics, labels: Mapping[str, str], network: Network) -> None:
@@ -161,7 +161,7 @@ class Telemetry:
     async def push_periodically(self, client: TelemetryClient) -> None:
         """Subscribe and push until cancelled, or until a broker rejects telemetry for good.
 
-        Another task has to poll.
+        Another task must poll.
         """
         await trio.lowlevel.checkpoint()
         seconds = 0.0
@@ -213,7 +213,7 @@ class Telemetry:
         seconds = retry_seconds(error_code, self._interval_seconds)
         name = error_codes.name_of(error_code)
         if seconds == math.inf:
-            logger.warning("a broker rejected this client's metrics; pushing no more: %s", name)
+            logger.warning("a broker rejected this client's metrics and gets no more: %s", name)
         else:
             logger.info("a broker rejected this client's metrics for now: %s", name)
         return seconds
@@ -269,7 +269,7 @@ class Telemetry:
         return await pending.wait()
 
     def end(self, client: TelemetryClient) -> None:
-        """Push the final metrics, if that is possible without waiting: the client is closing."""
+        """Push the final metrics of a closing client, if that is possible without waiting."""
         node, subscription = self._node, self._subscription
         now = trio.current_time()
         if node is None or subscription is None or not client.can_send(node.id, now):
@@ -281,4 +281,4 @@ class Telemetry:
 
 
 def _ignore(response: ClientResponse) -> None:
-    """Drop the response to the last push: the client is closed."""
+    """Ignore the response to the last push: the client is closed."""

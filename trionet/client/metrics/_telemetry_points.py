@@ -17,7 +17,7 @@ _DOMAIN: Final = "org.apache.kafka"
 
 
 def telemetry_name(metric: Metric) -> str:
-    """KIP-714's name of a metric; empty for one that is not Kafka's."""
+    """Return KIP-714's name of a metric; empty for a metric that is not Kafka's."""
     _, _, rest = metric.kafka.partition(":type=")
     group, comma, name = rest.partition(",")
     if not comma:
@@ -37,7 +37,7 @@ class TelemetryPoints:
         self._reported: dict[tuple[str, tuple[str, ...]], float] = {}
 
     def forget(self) -> None:
-        """Let the next deltas start when the client was opened."""
+        """Make the next deltas start at the opening of the client."""
         self._reported.clear()
         self._reported_ns = self._opened_ns
 
@@ -48,7 +48,7 @@ class TelemetryPoints:
 
         Args:
             snapshot: a snapshot of the client's metrics.
-            prefixes: prefixes of the wanted names.
+            prefixes: the prefixes of the requested names.
             now_ns: when the snapshot was taken, in ns since the epoch.
             is_delta: whether counters are sent as the increase since the last call.
         """

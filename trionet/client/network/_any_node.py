@@ -1,4 +1,4 @@
-"""Waits until any node of the cluster can take a request."""
+"""Wait until any node of the cluster can take a request."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _RECHECK_SECONDS: Final = 0.01
 async def until_any_ready(client: KafkaClient) -> Node:
     """Wait until a request can be sent to some node of the cluster, and return that node.
 
-    Nodes are connected one after another; a slow one does not delay the others. If the only
+    Nodes are connected to one after another; a slow node does not delay the others. If the only
     connected nodes are busy writing a large request, the least loaded of them is returned, and
     the caller's request waits for it.
 
     Raises:
-        AuthenticationError: a node rejected this client while this waited.
+        AuthenticationError: a node rejected this client during the wait.
         trio.ClosedResourceError: the client is closed.
     """
     await trio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""From a new connection to one that is known to be usable: API versions, and the first response."""
+"""The setup of connections until they are known to be usable: API versions, first response."""
 
 # Compiled by mypyc.
 
@@ -16,14 +16,14 @@ from ..requests._version_discovery import VersionDiscovery
 
 
 class ConnectionSetup:
-    """How far each connection has got after it was made. Pure.
+    """Tracks the setup of each connection after it was established. Pure.
 
-    A connection is READY when the versions of the node's APIs are known. Whether the node accepts
+    A connection is READY once the versions of the node's APIs are known. Whether the node accepts
     this client is known only after the next response: a broker that requires SASL responds to
     ApiVersions, and closes the connection at the first request after it.
 
     Args:
-        states: the states of the connections; this moves them on to READY.
+        states: the states of the connections, which become READY here.
         discovers_versions: whether ApiVersions is sent to each node; if not, the newest versions
             are used.
 
@@ -45,7 +45,7 @@ class ConnectionSetup:
 
     @property
     def due(self) -> list[int]:
-        """The nodes for which :meth:`next_request` has to be called once they can be sent to."""
+        """The nodes for which :meth:`next_request` must be called once they are ready."""
         return self._discovery.due
 
     def next_request(self, node_id: int) -> tuple[ApiVersionCodec, ApiVersionsRequest] | None:
@@ -77,11 +77,11 @@ class ConnectionSetup:
         return versions.codec(api_key_of(body), version_min=version_min, version_max=version_max)
 
     def stage(self, node_id: int, channel: Channel | None, *, has_requests: bool) -> Stage:
-        """Return how far a connection has got.
+        """Return the stage that a connection has reached.
 
         Args:
-            node_id: its node.
-            channel: its channel; None before there is one.
+            node_id: the node.
+            channel: the connection's channel; None before there is one.
             has_requests: whether requests to the node have no response yet.
         """
         state = self._states.of(node_id).state
@@ -96,7 +96,7 @@ class ConnectionSetup:
         self.versions[new_id] = self.versions.pop(node_id)
 
     def forget(self, node_id: int) -> None:
-        """Forget the connection to a node, which has ended."""
+        """Forget a connection that has ended."""
         self._discovery.forget(node_id)
         self.unconfirmed.discard(node_id)
         self.versions.pop(node_id, None)

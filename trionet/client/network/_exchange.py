@@ -1,11 +1,11 @@
-"""Sends requests and handles what a poll brings: responses, lost connections, timeouts.
+"""Sends requests and handles the results of polls: responses, lost connections, timeouts.
 
 This is the inner half of a turn of :class:`.KafkaClient` (Kafka: NetworkClient.handleCompletedSends
 and its siblings). Nothing here waits.
 
-Whatever ends a user's request adds to the :class:`.Outcomes`, which are handed out at the end of
-the poll. The client's own requests (metadata, versions) are completed at once instead: their
-outcome decides what the rest of the poll does.
+Whatever ends a user's request adds to the :class:`.Outcomes`, which are returned at the end of the
+poll. The client's own requests (metadata, versions) are completed at once instead, since their
+outcome determines what the rest of the poll does.
 """
 
 # Compiled by mypyc.
@@ -64,15 +64,15 @@ class Exchange:
         selector: the client's own selector.
         connections: the channels.
         states: the states of the connections.
-        updater: receives the responses to its requests, and learns of lost connections.
+        updater: receives the responses to its requests, and is notified of lost connections.
         settings: settings of requests.
         counters: counts requests and responses.
 
     Attributes:
         in_flight: the requests without a response.
-        outcomes: the outcomes that no poll has returned yet.
-        setup: how far new connections have got, and the API versions of connected nodes.
-        reachability: which nodes have been reached, and why others cannot be.
+        outcomes: the outcomes not yet returned by a poll.
+        setup: the setup of new connections, and the API versions of connected nodes.
+        reachability: tracks which nodes have been reached, and why others cannot be.
     """
 
     def __init__(
@@ -136,9 +136,9 @@ class Exchange:
 
         Args:
             node_id: the node.
-            codec: the request's version.
+            codec: the codec for the request's version.
             body: the request.
-            now: in seconds of the loop's clock.
+            now: the current time, in seconds of the loop's clock.
             callback: called with the outcome at once; None for Metadata and ApiVersions, whose
                 responses are handled here.
         """
@@ -206,7 +206,7 @@ class Exchange:
             return
         request = self.in_flight.oldest(node_id)
         if not request.is_sent:
-            why = f"received a response to {request!r} before that was fully sent"
+            why = f"received a response to {request!r} before the request was fully sent"
             self._close_invalid(node_id, why, now)
             return
         try:
@@ -267,8 +267,8 @@ class Exchange:
     def _adopt_connection(self, asked: Node | None, cluster: Cluster) -> None:
         """Keep a bootstrap server's connection for the broker that advertises the same address.
 
-        As librdkafka does. Otherwise every client would open a second connection to that broker,
-        and leave the first one idle.
+        librdkafka does the same. Otherwise every client would open a second connection to that
+        broker, and leave the first one idle.
         """
         node = None if asked is None else cluster.node_at(asked.host, asked.port)
         if asked is None or node is None or self._states.of(node.id).state is not None:
@@ -302,7 +302,7 @@ class Exchange:
     # Lost connections and timeouts.
 
     def next_timeout(self) -> float:
-        """When the next request or connect times out, or a connection becomes slow."""
+        """Return when the next request or connect times out, or a connection becomes slow."""
         return min(
             self.in_flight.next_expiry(),
             self._states.next_connect_timeout(),
@@ -310,7 +310,7 @@ class Exchange:
         )
 
     def _expire(self, now: float) -> None:
-        """Log slow connections, and end connects and requests that have timed out."""
+        """Log slow connections, and fail connects and requests that have timed out."""
         for node_id in self._states.take_newly_slow(now):
             node = self._connections.node(node_id)
             self.reachability.failed(node, self._no_response(node_id, PATIENCE_SECONDS))
@@ -372,7 +372,7 @@ class Exchange:
             self._connection_failed(node, cause, now)
 
     def _connection_failed(self, node: Node, cause: str, now: float) -> None:
-        """Handle a connection that could not be made, or ended before it was usable."""
+        """Handle a connection that could not be established, or ended before it was usable."""
         self.reachability.failed(node, cause)
         self._lost(node.id, DisconnectedError(f"could not connect to {node}: {cause}"), now)
 

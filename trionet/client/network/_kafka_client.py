@@ -1,6 +1,6 @@
 """Sends requests to the nodes of a cluster over one Selector (Kafka: KafkaClient, NetworkClient).
 
-Every client here is built on this class. It is compiled; users have :class:`.NetworkClient`.
+Every client is built on this class. It is compiled; users have :class:`.NetworkClient`.
 
 One task polls; any number of other tasks send requests, or await :meth:`KafkaClient.request`. A
 turn of :meth:`KafkaClient.poll` has Kafka's steps: request metadata if that is due, poll the
@@ -70,24 +70,24 @@ from ._settings import RequestSettings
 class KafkaClient:
     """The compiled part of :class:`.NetworkClient`, which documents the methods.
 
-    Created by :func:`.open_kafka_client`. What it knows of the connection to a node is in
-    :meth:`connection`, for which NetworkClient has one method per question.
+    Created by :func:`.open_kafka_client`. :meth:`connection` returns the state of the connection to
+    a node, for which NetworkClient has several methods.
 
     Args:
-        selector: the client's own selector; the opener runs its alarm.
+        selector: the client's own selector, whose alarm the opener runs.
         connections: the channels.
         states: the states of the connections.
         updater: keeps the metadata up to date.
         settings: settings of requests.
-        rng: decides where the search for the least loaded node starts.
+        rng: chooses where the search for the least loaded node starts.
         metrics: the client's metrics.
         telemetry: pushes the metrics to brokers that ask for them; None if that is disabled.
 
     Attributes:
         metadata: the client's view of the cluster.
         metrics: the client's metrics.
-        reachability: which nodes have been reached, and why others cannot be.
-        telemetry: as given.
+        reachability: tracks which nodes have been reached, and why others cannot be.
+        telemetry: see the argument.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class KafkaClient:
         return True
 
     def connection(self, node: Node) -> NodeConnectionState:
-        """What is known of the connection to a node; to be read only."""
+        """Return the state of the connection to a node, which the caller must not modify."""
         return self._states.of(node.id)
 
     def connection_problem(self) -> str:
@@ -211,7 +211,7 @@ class KafkaClient:
         self._check_open()
         now = self._clock()
         if not self.can_send(node.id, now):
-            raise LocalProtocolError(f"{node} is not ready for a request; call ready() before")
+            raise LocalProtocolError(f"{node} is not ready for a request; call ready() first")
         exchange = self._exchange
         try:
             codec = exchange.setup.codec(node.id, body, version_min, version_max)
@@ -312,7 +312,7 @@ class KafkaClient:
 
     async def poll(self, timeout_seconds: float = math.inf) -> list[ClientResponse]:
         if timeout_seconds < 0:
-            raise ValueError(f"timeout_seconds = {timeout_seconds}; allowed: 0 or more")
+            raise ValueError(f"timeout_seconds = {timeout_seconds} must be 0 or more")
         self._check_open()
         if self._is_polling:
             raise trio.BusyResourceError("another task is polling this client")
@@ -352,7 +352,7 @@ class KafkaClient:
             self._wake_waiting()
 
     def _wake_waiting(self) -> None:
-        """Wake the tasks in :meth:`until_polled`, to check their conditions again."""
+        """Wake the tasks in :meth:`until_polled`, so that they check their conditions again."""
         if self._polled is not None:
             self._polled.set()
             self._polled = None

@@ -38,7 +38,7 @@ class NetworkClient:
     Attributes:
         metadata: the client's view of the cluster.
         metrics: the client's metrics.
-        reachability: which nodes have been reached, and why others cannot be.
+        reachability: tracks which nodes have been reached, and why others cannot be.
         telemetry: pushes the metrics to brokers that ask for them; None if that is disabled.
     """
 
@@ -77,7 +77,8 @@ class NetworkClient:
     def is_ready(self, node: Node) -> bool:
         """Whether a request may be sent to a node now.
 
-        False while a metadata update is due: it goes first, or a busy client would never send it.
+        False while a metadata update is due: the update goes first, since otherwise a busy client
+        would never send it.
         """
         return self._client.is_ready(node)
 
@@ -85,7 +86,7 @@ class NetworkClient:
         """Whether a node is connected, not throttled, and below its limit of requests in flight.
 
         Args:
-            node_id: its id; negative for a bootstrap server.
+            node_id: the id of the node; negative for a bootstrap server.
             now: the current time of trio's clock, in seconds.
         """
         return self._client.can_send(node_id, now)
@@ -104,7 +105,7 @@ class NetworkClient:
         return self._client.connection(node).is_disconnected
 
     def connection_delay(self, node: Node) -> float:
-        """Seconds until the connection to a node has to be looked at again.
+        """Return the seconds until the connection to a node has to be checked again.
 
         While backing off, the rest of the backoff; while connecting, the time until the setup
         timeout; infinite once established.
@@ -112,27 +113,27 @@ class NetworkClient:
         return self._client.connection(node).connection_delay(trio.current_time())
 
     def poll_delay(self, node: Node) -> float:
-        """Seconds until a request to a node may become possible by the passage of time."""
+        """Return the seconds until a request to a node may become possible by mere waiting."""
         return self._client.connection(node).poll_delay(trio.current_time())
 
     def authentication_error(self, node: Node) -> AuthenticationError | None:
-        """Why a node last rejected this client's credentials; None if it did not."""
+        """Return why a node last rejected this client's credentials; None if it did not."""
         return self._client.connection(node).authentication_error
 
     def connection_error(self, node: Node) -> TrionetError | None:
-        """Why the last connection to a node failed or was lost; None if it is established."""
+        """Return why the last connection to a node failed or was lost; None if it is up."""
         return self._client.connection(node).error
 
     def connection_problem(self) -> str:
-        """Why the cluster, or one of its brokers, cannot be reached; empty if that is not known."""
+        """Return why the cluster or a broker cannot be reached; empty if that is not known."""
         return self._client.connection_problem()
 
     def versions(self, node: Node) -> NodeApiVersions | None:
-        """The API versions of a node; None while it is not connected."""
+        """Return the API versions of a node; None while it is not connected."""
         return self._client.versions(node)
 
     def in_flight_count(self, node: Node | None = None) -> int:
-        """The number of requests without a response, to one node or to all."""
+        """Return the number of requests without a response, to one node or to all."""
         return self._client.in_flight_count(node)
 
     def statistics(self) -> ClientStatistics:
@@ -153,13 +154,13 @@ class NetworkClient:
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
         """Return the node that is likely to respond first, and whether any connection is ready.
 
-        The node is None if no node can be used now; throttled nodes are passed over (KAFKA-8275,
+        The node is None if no node can be used now; throttled nodes are skipped (KAFKA-8275,
         KAFKA-8376). See :func:`._least_loaded.least_loaded` for the order.
         """
         return self._client.least_loaded_node(now)
 
     def next_usable_delay(self, now: float) -> float:
-        """Seconds until one of the cluster's nodes may become usable by the passage of time."""
+        """Return the seconds until a node of the cluster may become usable by mere waiting."""
         return self._client.next_usable_delay(now)
 
     # Requests.
@@ -181,8 +182,8 @@ class NetworkClient:
             body: the request.
             callback: called with the outcome at the end of that poll; its exceptions are logged.
             version_min: the oldest version that can carry the body.
-            version_max: the newest version that the caller understands; None for no limit.
-            timeout_seconds: timeout of the response, in place of ``request.timeout.ms``.
+            version_max: the newest version that the caller supports; None for no limit.
+            timeout_seconds: the timeout of the response, in place of ``request.timeout.ms``.
 
         Returns:
             The correlation id. If the node supports no common version, the outcome is an error. A
@@ -213,28 +214,29 @@ class NetworkClient:
     ) -> Any:
         """Send a request as soon as the node can take it, and wait for the response.
 
-        Another task has to poll. ``request.timeout.ms`` limits the wait for the response, the
-        caller's cancel scopes the wait as a whole.
+        Another task must poll. ``request.timeout.ms`` limits the wait for the response; the
+        caller's cancel scopes limit the wait as a whole.
 
         Args:
-            node: any node; it is connected if necessary.
+            node: any node; the client connects to it if necessary.
             body: the request.
             version_min: the oldest version that can carry the body.
-            version_max: the newest version that the caller understands; None for no limit.
-            timeout_seconds: timeout of the response, in place of ``request.timeout.ms``.
+            version_max: the newest version that the caller supports; None for no limit.
+            timeout_seconds: the timeout of the response, in place of ``request.timeout.ms``.
 
         Returns:
             The response.
 
         Raises:
-            DisconnectedError: the connection could not be made, or was lost before the response.
+            DisconnectedError: the connection could not be established, or was lost before the
+                response.
             RequestTimedOutError: there was no response in time.
             AuthenticationError: the node rejected the client's credentials.
             UnsupportedVersionError: the node supports no common version of the API.
             WireFormatError, ResponseTooLargeError: the response does not decode, or is too large.
             trio.ClosedResourceError: the client is closed.
 
-        Cancellation: before the request is sent, it has no effect; afterwards the broker may carry
+        Cancellation: a request that was not sent yet has no effect; otherwise the broker may carry
         it out, and the response is dropped.
         """
         return await self._client.request(
@@ -257,21 +259,21 @@ class NetworkClient:
             node: a node of the cluster, or a bootstrap server.
 
         Raises:
-            DisconnectedError: the connection could not be made.
+            DisconnectedError: the connection could not be established.
             AuthenticationError: the node rejected the client's credentials.
             trio.ClosedResourceError: the client is closed.
 
-        Cancellation: the connection that was started stays.
+        Cancellation: a connection attempt that was started continues.
         """
         await self._client.until_ready(node)
 
     async def until_updated(self, updates: int = 0) -> None:
-        """Wait until there were more than ``updates`` successful metadata updates.
+        """Wait until there have been more than ``updates`` successful metadata updates.
 
         Failures before this call are ignored, since the update is retried.
 
         Args:
-            updates: what :meth:`.Metadata.request_update` returned.
+            updates: the number returned by :meth:`.Metadata.request_update`.
 
         Raises:
             AuthenticationError, UnsupportedVersionError, ResponseTooLargeError: an update failed
@@ -280,7 +282,7 @@ class NetworkClient:
                 there will be no update.
             trio.ClosedResourceError: the client is closed.
 
-        Cancellation: the update goes on.
+        Cancellation: the update continues.
         """
         await self._client.until_updated(updates)
 
@@ -307,20 +309,20 @@ class NetworkClient:
         await self._client.run()
 
     async def poll(self, timeout_seconds: float = math.inf) -> list[ClientResponse]:
-        """Make all the progress that is possible now, or wait until some is.
+        """Make all the progress that is possible now, or wait until there is some.
 
         Args:
-            timeout_seconds: how long to wait at most.
+            timeout_seconds: the maximum time to wait.
 
         Returns:
             The outcomes of requests, in order, after their callbacks have run. Empty if something
-            else happened, such as a connection that was made.
+            else happened, such as a connection that was established.
 
         Raises:
             ValueError: ``timeout_seconds`` is negative.
             trio.BusyResourceError: another task is polling.
             trio.ClosedResourceError: the client is closed.
 
-        Cancellation: loses nothing; the next poll returns the outcomes.
+        Cancellation: no outcome is lost; the next poll returns it.
         """
         return await self._client.poll(timeout_seconds)

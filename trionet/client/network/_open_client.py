@@ -35,14 +35,14 @@ async def open_network_client(
     of_controllers: bool = False,
     metadata_updater: ManualMetadataUpdater | None = None,
 ) -> AsyncIterator[NetworkClient]:
-    """Open a client of a cluster. One task of the block has to poll it.
+    """Open a client of a cluster. One task in the block must poll it.
 
     Args:
         bootstrap_servers: ``host:port`` strings, or one comma-separated string; leave it out with
             a ``metadata_updater``.
         settings: the settings; None for Kafka's defaults.
         network: opens connections.
-        kind: prefix of the metrics' names.
+        kind: the prefix of the metrics' names.
         of_controllers: whether the servers are controllers (``bootstrap.controllers``, KIP-919);
             the cluster's nodes are then the controllers too.
         metadata_updater: provides the nodes, which its owner sets; the client then never requests
@@ -51,7 +51,7 @@ async def open_network_client(
     Raises:
         ConfigError: ``bootstrap_servers`` is invalid or given together with a
             ``metadata_updater``, or the security settings cannot be used.
-        Exception: what a token provider raises.
+        Exception: a token provider raised it.
 
     Cancellation: at the end of the block all connections are closed at once; tasks waiting for a
     response raise :class:`.DisconnectedError`.
@@ -144,6 +144,6 @@ def _client(
 async def keep_polling(client: KafkaClient) -> None:
     """Poll in a background task; see :meth:`.NetworkClient.run`.
 
-    The task need not have started for requests to be made: its first poll sends them.
+    Requests may be made before the task has started: its first poll sends them.
     """
     await client.run()

@@ -48,7 +48,7 @@ class Outcomes:
         """Add the outcome of a request.
 
         Args:
-            callback: the request's; None if it has none.
+            callback: the callback of the request; None if it has none.
             response: the outcome.
         """
         self._completed.append((callback, response))
@@ -69,13 +69,13 @@ class Outcomes:
 def outcome_of(
     request: InFlightRequest, now: float, body: Any = None, error: TrionetError | None = None
 ) -> ClientResponse:
-    """The outcome of a request that was sent.
+    """Return the outcome of a request that was sent.
 
     Args:
         request: the request.
         now: when its outcome was known, in seconds of the loop's clock.
-        body: the response's body; None if there is none.
-        error: why there is none.
+        body: the body of the response; None if there is no response.
+        error: why there is no response.
     """
     return ClientResponse(
         node_id=request.node_id,

@@ -37,12 +37,12 @@ class ClientSettings:
 
     Attributes:
         connections: settings of connections.
-        times: backoffs and timeouts of connections.
-        metadata: when metadata is requested.
+        times: the backoffs and timeouts of connections.
+        metadata: the times at which metadata is requested.
         requests: settings of requests.
-        security: TLS, and the client's credentials.
+        security: TLS and the client's credentials.
         metrics: the windows of the metrics.
-        telemetry: whether metrics are pushed to brokers that ask for them.
+        telemetry: settings of the metrics pushed to brokers that ask for them.
         idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``). The
             default is below the brokers' ten minutes, so that the client is the side that closes.
     """

@@ -30,14 +30,14 @@ def producer_settings(
     """Build and check the settings of a producer.
 
     Args:
-        config: see :func:`.read_config`; or ready-made settings, which must be all.
+        config: see :func:`.read_config`; or a settings object, which excludes all other settings.
         keywords: see :func:`.read_config`.
-        token_provider: provides the tokens of OAUTHBEARER.
+        token_provider: returns the tokens of OAUTHBEARER.
 
     Raises:
-        TypeError: ready-made settings are combined with others.
-        ConfigError: a key is unknown, a value is not allowed, or values contradict each other; the
-            message names the keys and what is allowed.
+        TypeError: a settings object is combined with other settings.
+        ConfigError: a key is unknown, a value is not allowed, or values are inconsistent; the
+            message names the keys and the allowed values.
     """
     if isinstance(config, ProducerSettings):
         check_nothing_beside(keywords, token_provider)
@@ -78,15 +78,15 @@ def _acks(config: ClientConfig) -> int:
 
 
 def _delivery_timeout_seconds(config: ClientConfig) -> float:
-    """Long enough for one attempt: raises the default if needed, rejects explicit values."""
+    """Return the timeout; it must allow one attempt, so the default is raised if needed."""
     least = config.integer("linger.ms") + config.integer("request.timeout.ms")
     delivery = config.integer("delivery.timeout.ms")
     if delivery >= least:
         return delivery / 1000
     if "delivery.timeout.ms" in config.given:
         raise ConfigError(
-            f"delivery.timeout.ms = {delivery} is not allowed; allowed: linger.ms +"
-            f" request.timeout.ms, which are {least}, or more"
+            f"delivery.timeout.ms = {delivery} must be at least linger.ms +"
+            f" request.timeout.ms ({least})"
         )
     logger.info("delivery.timeout.ms is %d: linger.ms + request.timeout.ms", least)
     return least / 1000
@@ -98,18 +98,18 @@ def _compression_level(config: ClientConfig) -> int | None:
 
 
 def _idempotence(config: ClientConfig) -> bool:
-    """Whether to be idempotent; the default is disabled by settings that rule it out.
+    """Return whether to be idempotent; settings that exclude it disable the default.
 
-    Only too many requests in flight are always an error, as in Kafka: a user who raises that number
-    hardly means to give up idempotence.
+    Too many requests in flight are always an error, as in Kafka: a user who raises that number is
+    unlikely to want to give up idempotence.
     """
     if not config.flag("enable.idempotence"):
         return False
     if config.integer("max.in.flight.requests.per.connection") > IN_FLIGHT_MAX:
         raise ConfigError(
             "max.in.flight.requests.per.connection ="
-            f" {config['max.in.flight.requests.per.connection']} is not allowed with"
-            f" enable.idempotence; allowed: up to {IN_FLIGHT_MAX}, or enable.idempotence = false"
+            f" {config['max.in.flight.requests.per.connection']} must be at most {IN_FLIGHT_MAX}"
+            " with enable.idempotence; lower it, or set enable.idempotence = false"
         )
     for key, allowed, rules_out in (
         ("retries", "1 or more", config["retries"] == 0),
@@ -117,8 +117,8 @@ def _idempotence(config: ClientConfig) -> bool:
     ):
         if rules_out and "enable.idempotence" in config.given:
             raise ConfigError(
-                f"{key} = {config[key]!r} is not allowed with enable.idempotence; allowed:"
-                f" {allowed}, or enable.idempotence = false"
+                f"{key} = {config[key]!r} is not allowed with enable.idempotence; set it to"
+                f" {allowed}, or set enable.idempotence = false"
             )
         if rules_out:
             logger.info("enable.idempotence is off, since %s is %s", key, config[key])

@@ -1,7 +1,7 @@
 """Kafka's metrics of a producer: ``producer-metrics`` and ``producer-topic-metrics``.
 
-(Kafka: SenderMetricsRegistry, BufferPool, RecordAccumulator.) Left out are those that would cost
-something for every record (``record-size-max``), and those of transactions.
+(Kafka: SenderMetricsRegistry, BufferPool, RecordAccumulator.) Metrics with a cost
+for every record (``record-size-max``) and those of transactions are omitted.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class ProducerMetrics:
     """The collector of one producer.
 
     Args:
-        client: its client.
-        counters: of its sender.
-        pool: the memory of its records.
-        waiters: the tasks that wait for this memory.
+        client: the producer's client.
+        counters: the counters of the sender.
+        pool: the memory of buffered records.
+        waiters: the tasks that wait for memory.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ProducerMetrics:
         self._in_flight = group.gauge("requests-in-flight", "Requests without a response yet.")
 
     def collect(self, now: float) -> Iterator[Family]:
-        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        """Yield the metric families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         counters = self._counters
         whole = TopicCounters.together(counters.topics.values())
         by_topic: dict[Labels, TopicCounters] = {
@@ -66,7 +66,7 @@ class ProducerMetrics:
 
 
 class _Memory:
-    """Free ``buffer.memory``, and the tasks that wait for it."""
+    """Metrics of free ``buffer.memory``, and of the tasks that wait for it."""
 
     def __init__(self, group: MetricGroup, pool: BufferPool, waiters: BufferPoolWaiters) -> None:
         self._exhausted = group.rated(
@@ -75,7 +75,7 @@ class _Memory:
         self._waiters = waiters
         self._gauges: tuple[tuple[Metric, Callable[[], float]], ...] = (
             (
-                group.gauge("waiting-threads", "Tasks that wait for memory."),
+                group.gauge("waiting-threads", "Tasks waiting for memory."),
                 lambda: waiters.waiting,
             ),
             (
@@ -83,15 +83,15 @@ class _Memory:
                 lambda: pool.bytes_max,
             ),
             (
-                group.gauge("buffer-available-bytes", "Bytes of buffer.memory that are free."),
+                group.gauge("buffer-available-bytes", "Free bytes of buffer.memory."),
                 lambda: pool.available,
             ),
         )
         self._waited = group.total(
-            "bufferpool-wait-time-ns-total", "Time in which tasks waited for memory, in ns."
+            "bufferpool-wait-time-ns-total", "Total time that tasks waited for memory, in ns."
         )
         self._wait_ratio = group.rate(
-            "bufferpool-wait-ratio", "Tasks that waited for memory, on average of the time."
+            "bufferpool-wait-ratio", "Average number of tasks waiting for memory."
         )
 
     def families(self, now: float) -> Iterator[Family]:
@@ -104,7 +104,7 @@ class _Memory:
 
 
 class _Records:
-    """Metrics of records, of the whole producer and of each topic."""
+    """Metrics of records, for the whole producer and for each topic."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._sent = group.rated("record-send", "Records sent")
@@ -127,7 +127,7 @@ class _Records:
 
 
 class _Batches:
-    """Sizes and times of batches."""
+    """Metrics of the sizes and times of batches."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._size_avg = group.share("batch-size-avg", "Average size of a batch, in bytes.")
@@ -167,7 +167,7 @@ class _Batches:
 
 
 class _Requests:
-    """Produce requests and their responses."""
+    """Metrics of Produce requests and their responses."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._per_request = group.share(

@@ -1,4 +1,4 @@
-"""Opens a producer, and closes it with its block."""
+"""Opens a producer, and closes it at the end of the block."""
 
 from __future__ import annotations
 
@@ -51,29 +51,31 @@ async def open_producer(
 ) -> AsyncIterator[Producer]:
     """Open a producer for the length of a block.
 
-    A normal end of the block sends everything that is buffered and waits for the results, for at
-    most ``delivery.timeout.ms``. An end by an error or by cancellation does not wait: what was not
-    sent is dropped, and what was sent may be written. Every delivery is decided afterwards.
+    At a normal end of the block, the producer sends all buffered records and waits for the results,
+    for at most ``delivery.timeout.ms``. After an error or a cancellation it does not wait: records
+    that were not sent are dropped, and records that were sent may be written. In either case, every
+    delivery is done afterwards.
 
-    Failed records whose deliveries were not read raise an error at a normal end; at any other end
-    they are logged, in one warning. A producer with ``on_acknowledgement`` does neither.
+    Failed records whose deliveries were not read raise an error at a normal end; otherwise they are
+    logged in one warning. A producer with ``on_acknowledgement`` does neither.
 
     Args:
-        bootstrap_servers: strings ``host:port``, or one string of them separated by commas.
-        config: settings by Kafka's dotted keys, as strings or Python values; or ready-made
-            settings.
-        network: where connections come from.
-        token_provider: provides the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
-        on_send: called with every record; returns it, or one with another value, key, headers or
-            timestamp. Plain, and quick. A record that had to wait for memory may be passed again.
-        on_acknowledgement: called with the result of every batch; likewise. Errors of both are
-            logged.
-        keywords: settings by Kafka's keys with underscores for dots; they override ``config``.
+        bootstrap_servers: ``host:port`` strings, or one comma-separated string.
+        config: settings by Kafka's dotted keys, as strings or Python values; or a
+            settings object.
+        network: opens connections.
+        token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        on_send: called with every record; returns it, or a record with another value, key, headers
+            or timestamp. Must be a plain function, and quick. It may be called again with a record
+            that had to wait for memory. Its errors are logged.
+        on_acknowledgement: called with the result of every batch. Must be a plain function, and
+            quick. Its errors are logged.
+        keywords: settings by Kafka's keys with underscores for dots; they take precedence.
 
     Raises:
         ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
-            or values contradict each other.
-        UndeliveredError: at the end, see above.
+            or values are inconsistent.
+        UndeliveredError: records failed whose deliveries were not read; raised at the end.
     """
     settings = producer_settings(config, keywords, token_provider)
     async with open_kafka_client(
@@ -96,7 +98,7 @@ async def open_producer(
 
 
 class _Parts:
-    """Builds a producer and what it is made of."""
+    """Builds a producer and its parts."""
 
     def __init__(
         self,
@@ -156,7 +158,7 @@ class _Parts:
 
     @contextmanager
     def reporting_failures(self) -> Iterator[None]:
-        """Report unseen failures at the end; tasks in the block have read their deliveries by then.
+        """Report unseen failures at the end, when tasks in the block have read their deliveries.
 
         Raises:
             UndeliveredError: records failed, and their deliveries were not read; only logged if

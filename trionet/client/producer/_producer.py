@@ -30,9 +30,10 @@ _SLICE_RECORDS: Final = 2000
 
 @final
 class Producer:
-    """Sends records to the leaders of their partitions; created by :func:`.open_producer`.
+    """Sends records to the leaders of their partitions; opened by :func:`.open_producer`.
 
-    Any number of tasks may use one. Records of one task to one partition keep their order.
+    Any number of tasks may share a producer. Records that one task sends to one partition keep
+    their order.
     """
 
     _appender: RecordAppender
@@ -46,7 +47,7 @@ class Producer:
     _clock: Callable[[], float]
 
     def __init__(self) -> None:
-        raise TypeError("a producer is opened with trionet.open_producer()")
+        raise TypeError("use trionet.open_producer() to open a producer")
 
     @classmethod
     def _create(
@@ -59,14 +60,14 @@ class Producer:
         max_block_seconds: float,
         hook: SendHook | None = None,
     ) -> Producer:
-        """Make a producer of its parts; for :func:`.open_producer`.
+        """Assemble a producer from its parts; for :func:`.open_producer`.
 
         Args:
             accumulator: the records waiting to be sent.
-            sender: sends them.
+            sender: sends the records.
             topics: waits for the metadata of topics.
             waiters: the tasks that wait for ``buffer.memory``.
-            now_ms: the time of day, in milliseconds.
+            now_ms: returns the wall-clock time in milliseconds since 1970.
             max_block_seconds: ``max.block.ms``.
             hook: called with each record before it is appended; None for none.
         """
@@ -98,30 +99,32 @@ class Producer:
         """Send a record and wait until the brokers have acknowledged it.
 
         Args:
-            topic: its topic.
-            value: None for null, which deletes the key in a compacted topic.
-            key: records with the same key go to the same partition.
+            topic: the name of the topic.
+            value: the value; None for null, which deletes the key in a compacted topic.
+            key: the key; records with the same key go to the same partition.
             headers: names and values.
-            partition: its number; None chooses by the key, or without a key by load.
-            timestamp: in milliseconds since 1970; None for now.
+            partition: the partition's number; None chooses by the key, or without a key by load.
+            timestamp: the timestamp, in milliseconds since 1970; None for now.
 
         Returns:
-            Where it was written.
+            Where the record was written.
 
         Raises:
             RecordTooLargeError: the record exceeds a limit.
             TypeError: a field has the wrong type; the message names it.
             ValueError: the partition or the timestamp is negative, the topic's name is too long, or
                 a string is not valid Unicode.
-            BufferExhaustedError: ``buffer.memory`` had no space for it within ``max.block.ms``.
-            MetadataTimeoutError: no metadata for the topic or the partition within that time.
-            DeliveryTimeoutError: it was not acknowledged within ``delivery.timeout.ms``.
-            ApiError: the brokers rejected it.
+            BufferExhaustedError: ``buffer.memory`` had no space for the record within
+                ``max.block.ms``.
+            MetadataTimeoutError: no metadata for the topic or the partition arrived within that
+                time.
+            DeliveryTimeoutError: the record was not acknowledged within ``delivery.timeout.ms``.
+            ApiError: the brokers rejected the record.
             AuthenticationError: the brokers rejected the client's credentials.
             trio.ClosedResourceError: the producer is closed.
 
-        Cancellation: a record that was not sent yet is withdrawn. One that was sent may be written
-        nevertheless.
+        Cancellation: a record that was not sent yet is withdrawn; one that was sent may still be
+        written.
         """
         fields = topic, value, key, headers, partition, timestamp
         appender = self._appender
@@ -151,27 +154,27 @@ class Producer:
     ) -> Delivery:
         """Append a record as soon as there is space for it, without waiting for the brokers.
 
-        If it fails and its delivery is not read, the error is raised at the end of the producer's
-        block.
+        If the record fails and its delivery is not read, the error is raised at the end of the
+        producer's block.
 
         Each call checks for cancellation; other tasks run with each new batch, and within large
         batches about once a millisecond, because a full checkpoint takes longer than appending a
         record.
 
         Args:
-            topic: as for :meth:`send`, like the others.
-            value: as there.
-            key: as there.
-            headers: as there.
-            partition: as there.
-            timestamp: as there.
+            topic: see :meth:`send`.
+            value: see :meth:`send`.
+            key: see :meth:`send`.
+            headers: see :meth:`send`.
+            partition: see :meth:`send`.
+            timestamp: see :meth:`send`.
 
         Returns:
-            The record's delivery, to be awaited for where it was written.
+            The record's delivery; awaiting it returns where the record was written.
 
         Raises:
             RecordTooLargeError, TypeError, ValueError, BufferExhaustedError, MetadataTimeoutError,
-            AuthenticationError, trio.ClosedResourceError: as :meth:`send`.
+            AuthenticationError, trio.ClosedResourceError: see :meth:`send`.
 
         Cancellation: the record was not appended.
         """
@@ -193,25 +196,25 @@ class Producer:
     ) -> Delivery:
         """Append a record without waiting; its delivery reports the result.
 
-        Nothing is sent while no task waits: a task that calls this in a loop has to wait from time
-        to time, in :meth:`enqueue` for example.
+        Nothing is sent while no task waits: a task that calls this in a loop must wait from time to
+        time, for example in :meth:`enqueue`.
 
         Args:
-            topic: as for :meth:`send`, like the others.
-            value: as there.
-            key: as there.
-            headers: as there.
-            partition: as there.
-            timestamp: as there.
+            topic: see :meth:`send`.
+            value: see :meth:`send`.
+            key: see :meth:`send`.
+            headers: see :meth:`send`.
+            partition: see :meth:`send`.
+            timestamp: see :meth:`send`.
 
         Returns:
-            The record's delivery, to be awaited for where it was written.
+            The record's delivery; awaiting it returns where the record was written.
 
         Raises:
-            trio.WouldBlock: ``buffer.memory`` has no space for it, or other tasks wait for it; or
+            trio.WouldBlock: ``buffer.memory`` has no space, or other tasks wait for space; or
                 the topic or the partition is not known yet.
             RecordTooLargeError: the record exceeds a limit.
-            TypeError, ValueError: as :meth:`send`.
+            TypeError, ValueError: see :meth:`send`.
             trio.ClosedResourceError: the producer is closed.
         """
         return self._appender.append(topic, value, key, headers, partition, timestamp)
@@ -248,17 +251,19 @@ class Producer:
     ) -> Deliveries:
         """Send many records and wait until the brokers have acknowledged all of them.
 
-        It takes a fraction of the time of a call for each record. All columns have the same length,
-        and must not change during the call. If the records fill more than one batch, the last batch
-        does not linger (``linger.ms``).
+        This takes a fraction of the time that one call per record takes. All columns must have the
+        same length, and must not change during the call. If the records fill more than one
+        batch, the last batch does not linger (``linger.ms``).
 
         Args:
             topic: the topic of all records.
-            values: None for null.
-            keys: None for null; without, no record has a key.
-            headers: names and values of each record; without, no record has any.
-            partition: of all records; None chooses by the keys, or without a key by load.
-            timestamps: in milliseconds since 1970; a single number applies to all; None for now.
+            values: the values; None for null.
+            keys: the keys, None for null; if omitted, no record has a key.
+            headers: the header names and values of each record; if omitted, no record has headers.
+            partition: the partition of all records; None chooses by the keys, or without a key by
+                load.
+            timestamps: the timestamps, in milliseconds since 1970; a single number applies to all
+                records; None for now.
 
         Returns:
             Where each record was written.
@@ -269,13 +274,12 @@ class Producer:
             TypeError: a column contains a value of the wrong type; the message names it; nothing
                 was sent.
             RecordTooLargeError: a record exceeds a limit of the producer; nothing was sent.
-            SendBatchError: some records were not, or may not have been, written; lists them with
-                their errors.
+            SendBatchError: some records were not, or may not have been, written; the error lists
+                them with their errors.
             BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
-            trio.ClosedResourceError: as :meth:`send`; then as after a cancellation.
+            trio.ClosedResourceError: see :meth:`send`; the state is as after a cancellation.
 
-        Cancellation: records that were not sent yet are withdrawn. Others may be written
-        nevertheless.
+        Cancellation: records that were not sent yet are withdrawn. Others may still be written.
         """
         await trio.lowlevel.checkpoint()
         columns = self._columns(topic, partition, values, keys, headers, timestamps)
@@ -307,27 +311,26 @@ class Producer:
     ) -> Deliveries:
         """Append many records as soon as there is space for them, without waiting for the brokers.
 
-        This is to :meth:`enqueue` what :meth:`send_batch` is to :meth:`send`. Over several calls,
-        the records of a partition keep their order.
+        The batch form of :meth:`enqueue`. Records of a partition keep their order across calls.
 
         Args:
-            topic: as for :meth:`send_batch`, like the others.
-            values: as there.
-            keys: as there.
-            headers: as there.
-            partition: as there.
-            timestamps: as there.
+            topic: see :meth:`send_batch`.
+            values: see :meth:`send_batch`.
+            keys: see :meth:`send_batch`.
+            headers: see :meth:`send_batch`.
+            partition: see :meth:`send_batch`.
+            timestamps: see :meth:`send_batch`.
 
         Returns:
             The deliveries of the records; :meth:`flush` waits for them.
 
         Raises:
-            ValueError, TypeError, RecordTooLargeError: as :meth:`send_batch`; nothing was appended.
+            ValueError, TypeError, RecordTooLargeError: see :meth:`send_batch`; nothing was
+                appended.
             BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
-            trio.ClosedResourceError: as there; then as after a cancellation.
+            trio.ClosedResourceError: see :meth:`send`; the state is as after a cancellation.
 
-        Cancellation: records that were not sent yet are withdrawn. Others may be written
-        nevertheless.
+        Cancellation: records that were not sent yet are withdrawn. Others may still be written.
         """
         await trio.lowlevel.checkpoint()
         columns = self._columns(topic, partition, values, keys, headers, timestamps)
@@ -362,7 +365,7 @@ class Producer:
     async def _append_all(  # noqa: ASYNC910 -- its callers have made a checkpoint
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
     ) -> None:
-        """Append all records of columns, after checking each of them."""
+        """Check all records of the columns, and then append them."""
         count = len(columns)
         for start in range(0, count, _SLICE_RECORDS):
             self._accumulator.check_columns(columns, start, min(start + _SLICE_RECORDS, count))
@@ -381,7 +384,7 @@ class Producer:
     def _append_columns(
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
     ) -> bool:
-        """Append some more records, as far as there is space. Returns whether any was appended."""
+        """Append more records while there is space. Returns whether any was appended."""
         sender = self._sender
         if sender.error is not None:
             sender.check()
@@ -421,50 +424,50 @@ class Producer:
         raise error
 
     def connection_problem(self) -> str:
-        """Why the cluster, or one of its brokers, cannot be reached; empty if no problem is known.
+        """Return why the cluster or a broker cannot be reached; empty if no problem is known.
 
         Useful after a ``trio.move_on_after`` of your own; errors of calls include it.
         """
         return self._sender.connection_problem()
 
     async def key_partitions(self, topic: str) -> int:
-        """The number of partitions that the keys of a topic choose from; 0 if keys do not choose.
+        """Return the number of partitions that keys are mapped to; 0 if keys are ignored.
 
         Args:
-            topic: its name.
+            topic: the name of the topic.
 
         Raises:
             TypeError, ValueError, MetadataTimeoutError, AuthenticationError,
-            trio.ClosedResourceError: as :meth:`send`.
+            trio.ClosedResourceError: see :meth:`send`.
 
-        Cancellation: nothing was changed.
+        Cancellation: changes nothing.
         """
         check_topic(topic)
         count = partial(self._accumulator.key_partitions, topic)
         return await self._when_possible(topic, None, count)
 
     def statistics(self) -> ClientStatistics:
-        """A snapshot of what this producer did and holds, by Kafka's names."""
+        """Return the producer's current metrics by Kafka's names."""
         return self._sender.statistics()
 
     async def flush(self) -> None:
-        """Send everything appended so far at once, and wait until its outcome is known.
+        """Send everything appended so far, and wait until the outcomes are known.
 
         The deliveries report the outcome of each record.
 
         Raises:
-            TrionetError: the producer has failed; so has every delivery.
+            TrionetError: the producer has failed, and with it every delivery.
 
-        Cancellation: nothing is lost; what was appended is sent as before.
+        Cancellation: changes nothing; the records are sent as before.
         """
         await self._flush()
         self._sender.check()
 
     async def _drain(self) -> None:
-        """Flush at the end of the block, when nothing is appended any more.
+        """Flush at the end of the block, when no more records are appended.
 
         Raises:
-            TrionetError: as :meth:`flush`, if no call has raised it yet.
+            TrionetError: see :meth:`flush`; not raised if an earlier call has raised it.
         """
         await self._flush()
         self._sender.check_unraised()

@@ -1,6 +1,6 @@
 """Appends records to the accumulator without waiting (Kafka: KafkaProducer.doSend).
 
-The path of every record, so that its cost decides the rate of a producer. It is compiled, and
+Every record takes this path, so its cost determines the rate of a producer. It is compiled, and
 :class:`.Producer` is not, because public async functions must not be (they would not warn when they
 are not awaited). Two things are kept out of it: the clock, which only a record that begins a batch
 needs, and checks of each field, which take longer than the append; a record that could not be
@@ -31,18 +31,18 @@ _PAUSE_MASK: Final = 512 - 1
 
 
 class RecordAppender:
-    """Appends records, and has them sent when that begins a batch.
+    """Appends records, and has them sent when a record begins a batch.
 
     Args:
         accumulator: the records waiting to be sent.
-        sender: sends them.
+        sender: sends the records.
         topics: waits for the metadata of topics.
-        now_ms: the time of day, in milliseconds.
+        now_ms: returns the wall-clock time in milliseconds since 1970.
         hook: called with each record before it is appended; None for none.
 
     Attributes:
         is_awaited: whether the task that appends will run the sender itself.
-        is_pause_due: whether a checkpoint is due, because other tasks have not run for long.
+        is_pause_due: whether a checkpoint is due, because other tasks have not run for a while.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class RecordAppender:
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Delivery:
-        """Append a record; this is :meth:`.Producer.send_nowait` of each producer."""
+        """Append a record; every producer uses this as its :meth:`.Producer.send_nowait`."""
         return self.append(topic, value, key, headers, partition, timestamp)
 
     def _begin_batch(
@@ -145,9 +145,10 @@ class RecordAppender:
         partition: int | None,
         timestamp: int | None,
     ) -> Delivery | None:
-        """Append for :meth:`.Producer.enqueue`; None if that needs a checkpoint, or has to wait.
+        """Append for :meth:`.Producer.enqueue`; None if that needs a checkpoint or a wait.
 
-        One call does everything that nearly every record needs: another call would be measurable.
+        A single call does everything that nearly every record needs: a second one would cost too
+        much.
         """
         # is_promised: other records wait for memory and come first.
         if self.is_pause_due or is_cancelled() or self._accumulator.pool.is_promised:
@@ -158,7 +159,7 @@ class RecordAppender:
             return None
 
     def needs_checkpoint(self) -> bool:
-        """Whether a checkpoint is due or this task is cancelled; the caller then makes one."""
+        """Whether a checkpoint is due, or this task is cancelled, which a checkpoint raises."""
         if not self.is_pause_due and not is_cancelled():
             return False
         self.is_pause_due = self.is_awaited = False

@@ -18,7 +18,7 @@ class ProducerSettings:
             ``max.in.flight.requests.per.connection``.
         acks: which replicas acknowledge a record: all in sync (-1), the leader (1), or none (0)
             (``acks``).
-        linger_seconds: how long a record waits for others to share a batch with (``linger.ms``).
+        linger_seconds: how long a record waits for others to share its batch (``linger.ms``).
         batch_bytes: the size of a batch before compression (``batch.size``).
         buffer_bytes: the memory for records until their outcome is known (``buffer.memory``).
         max_block_seconds: how long a call may wait for memory, or for a topic's metadata
@@ -26,19 +26,20 @@ class ProducerSettings:
         request_bytes_max: the largest request, and so the largest record (``max.request.size``).
         delivery_timeout_seconds: the time from appending a record to its outcome
             (``delivery.timeout.ms``).
-        retries: how often a batch is sent again (``retries``).
-        retry: the backoff before that (``retry.backoff.ms``, ``retry.backoff.max.ms``).
+        retries: the maximum number of retries of a batch (``retries``).
+        retry: the backoff before a retry (``retry.backoff.ms``, ``retry.backoff.max.ms``).
         compression: the name of the codec (``compression.type``).
-        compression_level: its level (``compression.gzip.level``, ``compression.lz4.level``,
-            ``compression.zstd.level``); None for the codec's own default.
-        idempotence: exactly one copy of each record, in order (``enable.idempotence``).
-        adaptive_partitioning: records without a key prefer brokers that are quick
+        compression_level: the level of compression (``compression.gzip.level``,
+            ``compression.lz4.level``, ``compression.zstd.level``); None for the codec's default.
+        idempotence: whether exactly one copy of each record is written, in order
+            (``enable.idempotence``).
+        adaptive_partitioning: whether records without a key prefer brokers that are quick
             (``partitioner.adaptive.partitioning.enable``).
-        partitioner_availability_timeout_seconds: skip a broker that has accepted nothing for this
-            long (``partitioner.availability.timeout.ms``); 0 for never.
-        partitioner_ignores_keys: choose partitions as if there were no keys
+        partitioner_availability_timeout_seconds: brokers that have accepted nothing for this long
+            are skipped (``partitioner.availability.timeout.ms``); 0 for never.
+        partitioner_ignores_keys: whether to choose partitions as if there were no keys
             (``partitioner.ignore.keys``).
-        metadata_idle_seconds: drop the metadata of a topic that was not used for this long
+        metadata_idle_seconds: the metadata of a topic not used for this long is dropped
             (``metadata.max.idle.ms``).
     """
 

@@ -44,16 +44,16 @@ class MetadataWaiter:
         return self._client.metadata.updates
 
     def knows(self, topic: str, partition: int | None) -> bool:
-        """Whether records can be sent to a topic, or to one of its partitions, as far as known."""
+        """Whether the metadata of a topic, or of one of its partitions, is known."""
         self._accumulator.queues.topics.update(self._client.metadata.cluster)
         return self._accumulator.knows(topic, partition)
 
     def request(self, topic: str, partition: int | None, now: float) -> None:
-        """Request the metadata of a topic that is not known, or lacks this partition.
+        """Request the metadata of a topic that is not known, or whose partition is not.
 
         Raises:
-            TypeError: it is not a str.
-            ValueError: it is too long, or not valid Unicode.
+            TypeError: the topic is not a str.
+            ValueError: the name is too long, or not valid Unicode.
         """
         if not self.knows(topic, partition):
             check_topic(topic)  # requesting its metadata would end the sending task
@@ -64,7 +64,7 @@ class MetadataWaiter:
     def timeout_error(
         self, topic: str, partition: int | None, updates: int, seconds: float
     ) -> BufferExhaustedError | MetadataTimeoutError:
-        """The error of a wait that exceeded ``max.block.ms``.
+        """Build the error of a wait that exceeded ``max.block.ms``.
 
         Args:
             topic: the topic.
@@ -87,7 +87,7 @@ class MetadataWaiter:
         return MetadataTimeoutError(f"no metadata for {what} within {limit}: {why}")
 
     async def until_known(self, topic: str, partition: int | None) -> None:
-        """Wait until the metadata of a topic, or of one of its partitions, are known.
+        """Wait until the metadata of a topic, or of one of its partitions, is known.
 
         Raises:
             ApiError: the topic's name is not valid, or the client may not write to it.
@@ -115,7 +115,7 @@ def _what_is_known(found: TopicMetadata | None, partition: int | None) -> str:
     if found is None:
         return "the brokers have not described it"
     if found.error_code:
-        return f"the brokers respond {error_codes.name_of(found.error_code)}"
+        return f"the brokers returned {error_codes.name_of(found.error_code)}"
     if partition is not None and partition not in found.partitions:
         return f"the topic has only {counted(len(found.partitions), 'partition')}"
     return "it has no leader"

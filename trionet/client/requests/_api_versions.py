@@ -1,4 +1,4 @@
-"""Choose the version of each API that a node and this client share.
+"""Choose a version of each API that both a node and this client support.
 
 (Kafka: NodeApiVersions; KIP-35, KIP-97.)
 """
@@ -37,7 +37,7 @@ class NodeApiVersions:
         Args:
             api_key: the API.
             version_min: the oldest version that can carry the request's content.
-            version_max: the newest version that the caller understands; None for no limit.
+            version_max: the newest version that the caller supports; None for no limit.
 
         Raises:
             UnsupportedVersionError: there is no such version.
@@ -76,7 +76,7 @@ class NodeApiVersions:
         return f"the broker does not support {name}"
 
     def versions(self, api_key: int) -> range:
-        """The versions of an API that the node supports; empty if there are none."""
+        """Return the versions of an API that the node supports; empty if there are none."""
         if self._ranges is None:
             return schema_versions(api_key)
         oldest, newest = self._ranges.get(api_key, (0, -1))

@@ -18,12 +18,12 @@ from ._version_discovery import response_codec
 
 
 class RecordChunks:
-    """The records of a batch that lies in several pieces of memory, as one chunk of a request.
+    """The records of a batch in several pieces of memory, as one chunk of a request.
 
-    Codecs pass it through unseen; :func:`encode_request` replaces it by its chunks.
+    Codecs pass it through unchanged; :func:`encode_request` replaces it by its chunks.
 
     Args:
-        chunks: bytes-like objects that together are the records.
+        chunks: bytes-like objects that together make up the records.
     """
 
     __slots__ = ("chunks", "size")
@@ -37,7 +37,7 @@ class RecordChunks:
 
 
 def encode_request(request: InFlightRequest, client_id: str) -> bytes | Send:
-    """Encode a request with its header and length: bytes if it is one piece, else a Send.
+    """Encode a request with its header and length, as bytes if it is one piece, else as a Send.
 
     Raises:
         LocalProtocolError: the body cannot be encoded.

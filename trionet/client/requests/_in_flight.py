@@ -21,17 +21,17 @@ class InFlightRequest:
     Args:
         node_id: the node.
         correlation_id: the correlation id.
-        codec: the version of the request, in which its response is decoded too (KAFKA-2756).
+        codec: the codec for the version of the request and its response (KAFKA-2756).
         body: the request.
-        sent_at: in seconds of the loop's clock.
+        sent_at: the time of sending, in seconds of the loop's clock.
         timeout_seconds: how long the response may take, not counting throttling.
-        is_internal: whether the client sent it for itself; its outcome is not returned by polls
-            (KAFKA-6289).
+        is_internal: whether the client sent the request for its own use; its outcome is not
+            returned by polls (KAFKA-6289).
         callback: called with the outcome at the end of a poll.
 
     Attributes:
-        is_sent: whether its last byte has been written.
-        throttled_seconds: how long the node has been throttled since; added to the timeout
+        is_sent: whether the last byte has been written.
+        throttled_seconds: how long the node has been throttled since then; added to the timeout
             (KAFKA-16083).
         expects_response: False for a Produce request with ``acks=0``, which has no response.
     """
@@ -111,20 +111,20 @@ class InFlightRequests:
         self._count += 1
 
     def can_send_more(self, node_id: int) -> bool:
-        """Whether another request may be sent: the newest is written, the limit not reached."""
+        """Whether another request may be sent: the newest is written, and the limit not reached."""
         requests = self._by_node.get(node_id)
         return not requests or (requests[-1].is_sent and len(requests) < self._requests_max)
 
     def oldest(self, node_id: int) -> InFlightRequest:
-        """The request whose response comes next.
+        """Return the request whose response comes next.
 
         Raises:
-            LocalProtocolError: nothing is in flight to the node; so do the methods below.
+            LocalProtocolError: nothing is in flight to the node.
         """
         return self._of(node_id)[0]
 
     def last_sent(self, node_id: int) -> InFlightRequest:
-        """The newest request."""
+        """Return the newest request; see :meth:`oldest` for the error."""
         return self._of(node_id)[-1]
 
     def complete_next(self, node_id: int) -> InFlightRequest:
@@ -134,7 +134,7 @@ class InFlightRequests:
         return request
 
     def complete_last_sent(self, node_id: int) -> InFlightRequest:
-        """Remove and return the newest request: it is sent, and has no response."""
+        """Remove and return the newest request: it is sent, and expects no response."""
         request = self._of(node_id).pop()
         self._count -= 1
         return request
@@ -146,7 +146,7 @@ class InFlightRequests:
         return requests
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """Move a node's requests to another id, which has none."""
+        """Move a node's requests to another id, which must have none."""
         requests = self._by_node.pop(node_id, None)
         if requests is not None:
             self._by_node[new_id] = requests
@@ -159,7 +159,7 @@ class InFlightRequests:
             request.throttled_seconds += seconds
 
     def timed_out_nodes(self, now: float) -> list[int]:
-        """The nodes with a timed out request, be it the oldest or a later one (KAFKA-7231)."""
+        """Return the nodes with a timed-out request, the oldest or a later one (KAFKA-7231)."""
         late = []
         for node_id, requests in self._by_node.items():
             for each in requests:
@@ -169,7 +169,7 @@ class InFlightRequests:
         return late
 
     def next_expiry(self) -> float:
-        """When the next request times out; ``math.inf`` if nothing is in flight.
+        """Return when the next request times out; ``math.inf`` if nothing is in flight.
 
         This is the instant after its deadline: a response at the deadline is still in time.
         """

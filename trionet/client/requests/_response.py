@@ -1,4 +1,4 @@
-"""The outcome of a request (Kafka: ClientResponse), and a callback to await it."""
+"""The outcome of a request (Kafka: ClientResponse), and a callback to wait for it."""
 
 # Compiled by mypyc.
 
@@ -52,7 +52,7 @@ class ClientResponse:
 
 
 class PendingResponse:
-    """A request's callback that lets a task await the response."""
+    """A callback of a request that lets a task wait for the response."""
 
     __slots__ = ("_body", "_ended", "_error")
 
@@ -66,7 +66,7 @@ class PendingResponse:
         self._ended.set()
 
     def fail(self, error: TrionetError) -> None:
-        """End the wait with an error: the callback will never be called."""
+        """End the wait with an error, since the callback will never be called."""
         self._error = error
         self._ended.set()
 

@@ -1,6 +1,6 @@
 """The versions in which a client has to honour the throttle time of a response (KIP-219).
 
-For older versions the broker delays the response itself, and waiting would throttle twice.
+For older versions, the broker delays the response itself, so waiting would throttle twice.
 """
 
 # Compiled by mypyc.
@@ -53,7 +53,7 @@ _FIRST_VERSION: Final = {
 
 
 def throttle_seconds(codec: ApiVersionCodec, body: Any) -> float:
-    """How long the client may send nothing to the node that sent this response."""
+    """Return how long the client may send nothing to the node that sent this response."""
     if codec.version < _FIRST_VERSION.get(codec.api_key, 0):
         return 0.0
     return max(0, getattr(body, "throttle_time_ms", 0)) / 1000

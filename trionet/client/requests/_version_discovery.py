@@ -1,4 +1,4 @@
-"""Discovers the API versions of each new connection (KIP-35), also of older brokers (KIP-511).
+"""Discovers the API versions on each new connection (KIP-35), including older brokers (KIP-511).
 
 A broker that does not know the version of the ApiVersions request responds in version 0 with
 UNSUPPORTED_VERSION, possibly with the versions of ApiVersions that it does know; the request is
@@ -20,14 +20,14 @@ SOFTWARE_NAME: Final = "trionet"
 
 
 class VersionDiscovery:
-    """The connected nodes to which ApiVersions has to be sent, and in which version."""
+    """Tracks the nodes to which ApiVersions must be sent, and in which version."""
 
     def __init__(self) -> None:
         self._due: dict[int, int] = {}
 
     @property
     def due(self) -> list[int]:
-        """The nodes to which ApiVersions has to be sent once they are ready."""
+        """The nodes to which ApiVersions must be sent once they are ready."""
         return list(self._due)
 
     def connected(self, node_id: int) -> None:
@@ -54,8 +54,8 @@ class VersionDiscovery:
             response: the response.
 
         Returns:
-            Whether the connection is usable: the response has the versions, or the request is to
-            be sent again in an older version.
+            Whether the connection is usable: the response has the versions, or the request must be
+            sent again in an older version.
         """
         if not response.error_code:
             return True
@@ -70,7 +70,7 @@ class VersionDiscovery:
 def response_codec(
     requested: ApiVersionCodec, body: bytes | bytearray, pos: int
 ) -> ApiVersionCodec:
-    """The codec of an ApiVersions response: version 0 if it starts with UNSUPPORTED_VERSION."""
+    """Return the codec of a response: that of version 0 if it starts with UNSUPPORTED_VERSION."""
     error_code = int.from_bytes(body[pos : pos + 2], "big", signed=True)
     if error_code != error_codes.UNSUPPORTED_VERSION or not requested.version:
         return requested

@@ -1,4 +1,4 @@
-"""How a client authenticates, and how it verifies its broker."""
+"""The security of clients: authentication, and verification of brokers."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from ._token_retriever import fetch_token
 
 
 class ClientSecurity:
-    """TLS and SASL for all connections of one client; created by :func:`prepare_security`.
+    """Sets up TLS and SASL for all connections of one client; see :func:`prepare_security`.
 
     Args:
         protocol: ``security.protocol``.
@@ -63,7 +63,7 @@ class ClientSecurity:
         return None if self._begin_sasl is None else self._begin_sasl()
 
     async def keep_token_fresh(self) -> None:
-        """Refresh the OAUTHBEARER token until cancelled; returns if nothing expires."""
+        """Refresh the OAUTHBEARER token until cancelled; returns if the token never expires."""
         await trio.lowlevel.checkpoint()
         if self._login is not None:
             await self._login.keep_token_fresh()
@@ -72,15 +72,15 @@ class ClientSecurity:
 async def prepare_security(
     settings: SecuritySettings, client_id: str, network: Network
 ) -> ClientSecurity:
-    """Read key stores from files, and get the first token.
+    """Prepare the security of a client: read key stores, and get the first token.
 
     Raises:
         ConfigError: a store cannot be read or used, or a token provider returned an invalid token.
         AuthenticationError, DisconnectedError: a token endpoint returned no token.
-        Exception: what a token provider raises.
+        Exception: a token provider raised it.
 
-    Cancellation: has no effect, except that a token provider that is a plain function continues
-    in its thread.
+    Cancellation: changes nothing, but a token provider that is a plain function continues in its
+    thread.
     """
     await trio.lowlevel.checkpoint()
     context = login = begin_sasl = None
@@ -106,7 +106,7 @@ async def prepare_security(
 
 
 def _mechanism(sasl: SaslClientSettings, login: TokenLogin | None) -> Callable[[], SaslClient]:
-    """Return the factory of the mechanism's client side."""
+    """Return a function that creates the client side of the mechanism."""
     if sasl.mechanism == plain.NAME:
         return partial(PlainClient, sasl.user_name, sasl.password)
     if sasl.mechanism == oauthbearer.NAME:

@@ -35,8 +35,8 @@ def refresh_at_ms(
 
     Args:
         obtained_ms: when the token was obtained, in ms since the epoch.
-        expires_ms: when it expires.
-        refresh: the rules.
+        expires_ms: when the token expires, in ms since the epoch.
+        refresh: the settings.
         rng: source of the jitter.
     """
     share = refresh.window_factor + refresh.window_jitter * rng.random()
@@ -49,9 +49,9 @@ def refresh_at_ms(
 
 
 def expiry_of(token: str) -> int | None:
-    """The ``exp`` claim of a JSON Web Token in ms since the epoch; None for any other token.
+    """Return the ``exp`` claim of a JSON Web Token in ms since the epoch; None for any other token.
 
-    The token is not verified: that is up to the broker.
+    The token is not verified, which is up to the broker.
     """
     parts = token.split(".")
     if len(parts) != 3:
@@ -64,7 +64,7 @@ def expiry_of(token: str) -> int | None:
 
 
 def milliseconds(seconds: Any) -> int | None:
-    """Convert seconds, which some servers send as a string, to ms; None if it is not a number."""
+    """Convert seconds, which some servers send as a string, to ms; None if not a number."""
     try:
         return int(float(seconds) * 1000)
     except (TypeError, ValueError, OverflowError):
@@ -77,7 +77,7 @@ class TokenLogin:
     Args:
         provider: returns a new token.
         refresh: when to refresh.
-        network: provides the time of day.
+        network: provides the wall-clock time.
     """
 
     def __init__(self, provider: TokenProvider, refresh: RefreshSettings, network: Network) -> None:
@@ -94,11 +94,11 @@ class TokenLogin:
         return self._token
 
     async def log_in(self) -> None:
-        """Get a new token from the provider.
+        """Get the first or a new token from the provider.
 
         Raises:
-            ConfigError: the provider returned something else, or an expired token.
-            Exception: what the provider raised.
+            ConfigError: the provider returned an expired token, or no token.
+            Exception: the provider raised it.
 
         Cancellation: a provider that is a plain function continues in its thread, and its result is
         dropped.
@@ -108,7 +108,7 @@ class TokenLogin:
         if not isinstance(token, BearerToken):
             kind = type(token).__name__
             raise ConfigError(
-                f"the token provider returned a {kind}; allowed: a str or a BearerToken"
+                f"the token provider returned a {kind}; expected a str or a BearerToken"
             )
         check_token(token.value, token.extensions)
         if token.expires_ms is None:
@@ -128,7 +128,7 @@ class TokenLogin:
         return await provided if inspect.isawaitable(provided) else provided
 
     async def keep_token_fresh(self) -> None:
-        """Refresh the token before it expires, until cancelled or a token never expires."""
+        """Refresh the token before it expires, until cancelled or until a token never expires."""
         await trio.lowlevel.checkpoint()
         while (expires_ms := self.token.expires_ms) is not None:
             rng = self._network.rng

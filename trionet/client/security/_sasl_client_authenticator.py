@@ -2,12 +2,12 @@
 
 (Kafka: SaslClientAuthenticator; KIP-43, KIP-152, KIP-368.) ApiVersions is sent first, in version 0,
 which all brokers can read. Brokers that support SaslAuthenticate report in it why they reject the
-client, and how long the session lives; older ones are sent bare tokens after a SaslHandshake of
+client, and how long the session lives; older brokers are sent bare tokens after a SaslHandshake of
 version 0. Before a session expires, the client authenticates again on the same connection, starting
 with the handshake; responses to earlier requests may arrive before the handshake's response.
 
-Correlation ids are from a reserved range that no other request uses, by which the responses of the
-exchange are recognised (KAFKA-9854).
+Correlation ids are from a reserved range that no other request uses, which identifies the responses
+of the exchange (KAFKA-9854).
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class SaslClientAuthenticator:
         mechanism: the mechanism's name.
         begin_mechanism: creates the mechanism's client side.
         client_id: the client's name in requests.
-        rng: source of the renewal's jitter.
+        rng: the source of the renewal's jitter.
 
     Attributes:
-        renew_at: when to authenticate again before sending further requests, in seconds of the
+        renew_at: when to re-authenticate before sending further requests, in seconds of the
             loop's clock; ``math.inf`` for never.
     """
 
@@ -159,7 +159,7 @@ class SaslClientAuthenticator:
     # Responses.
 
     def gate(self, payload: Frame, now: float) -> Gate:  # noqa: ARG002 - the interface's signature
-        """Pass every frame: outside of the exchange, all frames are responses to requests."""
+        """Accept every frame: outside of the exchange, all frames are responses to requests."""
         return Gate.PASS
 
     def lets_pass(self, payload: Frame) -> bool:
@@ -239,7 +239,7 @@ class SaslClientAuthenticator:
         return self._handle_challenge(bytes(body.auth_bytes), body.session_lifetime_ms, now)
 
     def _handle_challenge(self, challenge: bytes, session_ms: int, now: float) -> Step:
-        """Pass the broker's message to the mechanism, and send what it responds."""
+        """Pass the broker's message to the mechanism, and send its response."""
         client = self._client
         assert client is not None
         response = client.respond(challenge)

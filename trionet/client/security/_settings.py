@@ -40,7 +40,7 @@ TokenProvider = Callable[[], "BearerToken | str | Awaitable[BearerToken | str]"]
 
 
 LOGIN_SECONDS: Final = 10.0
-"""The default timeout of a token server; Kafka leaves it to the operating system."""
+"""The default timeouts of a token server; Kafka leaves these to the operating system."""
 
 
 @attrs.frozen(kw_only=True)
@@ -51,9 +51,9 @@ class TokenEndpoint:
         url: the URL of the server (``http`` or ``https``) or file
             (``sasl.oauthbearer.token.endpoint.url``).
         client_id: the client id (``sasl.oauthbearer.client.credentials.client.id``).
-        client_secret: the secret (``sasl.oauthbearer.client.credentials.client.secret``).
+        client_secret: the client secret (``sasl.oauthbearer.client.credentials.client.secret``).
         scope: the requested scope (``sasl.oauthbearer.scope``).
-        has_encoded_header: whether id and secret are URL-encoded
+        has_encoded_header: whether the id and secret are URL-encoded
             (``sasl.oauthbearer.header.urlencode``).
         extensions: SASL extensions sent with each token (``extension_NAME`` in
             ``sasl.jaas.config``).
@@ -81,13 +81,13 @@ class RefreshSettings:
     Attributes:
         window_factor: the share of the token's lifetime after which it is refreshed, 0.5 to 1.0
             (``sasl.login.refresh.window.factor``).
-        window_jitter: the maximum share of its lifetime added at random, 0 to 0.25
+        window_jitter: the maximum share of the lifetime added at random, 0 to 0.25
             (``sasl.login.refresh.window.jitter``).
         min_period_seconds: the minimum time between refreshes
             (``sasl.login.refresh.min.period.seconds``).
         buffer_seconds: the minimum time from the refresh to the token's expiry
-            (``sasl.login.refresh.buffer.seconds``). Both minimums are ignored if the token lives
-            shorter than their sum.
+            (``sasl.login.refresh.buffer.seconds``). Both minimums are ignored if the token's
+            lifetime is shorter than their sum.
     """
 
     window_factor: float = 0.8
@@ -102,13 +102,13 @@ class SaslClientSettings:
 
     Attributes:
         mechanism: one of :data:`MECHANISMS` (``sasl.mechanism``).
-        user_name: for PLAIN and SCRAM (``username`` in ``sasl.jaas.config``).
-        password: for PLAIN and SCRAM (``password`` in ``sasl.jaas.config``).
+        user_name: the user name for PLAIN and SCRAM (``username`` in ``sasl.jaas.config``).
+        password: the password for PLAIN and SCRAM (``password`` in ``sasl.jaas.config``).
         is_delegation_token: whether the name and password are the id and HMAC of a delegation
             token, for SCRAM (``tokenauth="true"``, KIP-48).
         token_provider: returns the tokens of OAUTHBEARER (``sasl.login.callback.handler.class``).
-        token_endpoint: the server or file that provides them instead.
-        refresh: when to refresh them.
+        token_endpoint: the server or file that provides the tokens instead.
+        refresh: when to refresh the tokens.
     """
 
     mechanism: str
@@ -144,7 +144,7 @@ class SaslClientSettings:
 
 @attrs.frozen(kw_only=True)
 class SecuritySettings:
-    """TLS and SASL for all connections of a client.
+    """TLS and SASL settings for all connections of a client.
 
     Attributes:
         protocol: ``security.protocol``.

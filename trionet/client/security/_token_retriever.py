@@ -1,7 +1,7 @@
 """Fetch tokens from an OAuth server with the client credentials grant, or from a file.
 
 (KIP-768; RFC 6749, 4.4. Kafka: ClientCredentialsJwtRetriever, HttpJwtRetriever, FileJwtRetriever.)
-A file is kept up to date by another program.
+Another program keeps the file up to date.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import h11
 
 RESPONSE_BYTES_MAX: Final = 1_000_000
-"""The limit of a response (Kafka: HttpJwtRetriever.MAX_RESPONSE_BODY_LENGTH)."""
+"""The maximum size of a response (Kafka: HttpJwtRetriever.MAX_RESPONSE_BODY_LENGTH)."""
 
 _READ_BYTES: Final = 65_536
 _WORDS_MAX: Final = 200
@@ -36,11 +36,11 @@ _RETRIABLE_STATUS: Final = frozenset({408, 425, 429})
 async def fetch_token(endpoint: TokenEndpoint, network: Network) -> BearerToken:
     """Fetch a new token.
 
-    Failures that may pass are retried with backoff, for at most ``endpoint.retry.seconds_max``.
+    Transient failures are retried with backoff, for at most ``endpoint.retry.seconds_max``.
 
     Args:
-        endpoint: the OAuth server (KIP-768), or a file, which has ``file`` as its URL's scheme.
-        network: provides the time of day and the random part of the backoff.
+        endpoint: the OAuth server (KIP-768), or a file, which has a ``file`` URL.
+        network: provides the wall-clock time and the random part of the backoff.
 
     Raises:
         AuthenticationError: the server rejected the credentials, or its response has no token.
@@ -89,7 +89,7 @@ async def _from_file(url: str) -> str:
 
 
 async def _request(endpoint: TokenEndpoint) -> tuple[int, bytes]:
-    """Return status and body of the server's response."""
+    """Send the token request, and return the status and body of the response."""
     url = urlsplit(endpoint.url)
     host, port = url.hostname or "", url.port or _PORTS[url.scheme]
     stream: trio.abc.Stream

@@ -75,7 +75,7 @@ def test_the_protocol_is_the_highest_that_all_assignors_have() -> None:
 
 
 def test_no_assignor_or_the_same_twice_is_refused() -> None:
-    with pytest.raises(ConfigError, match="allowed: one or more"):
+    with pytest.raises(ConfigError, match="must list one or more"):
         rebalance_protocol(())
     with pytest.raises(ConfigError, match="range, range"):
         rebalance_protocol((RangeAssignor(), RangeAssignor()))

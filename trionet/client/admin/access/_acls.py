@@ -26,7 +26,7 @@ from ..calls._nodes import CONTROLLER_CODES
 
 
 class ResourceType(WireEnum):
-    """The type of a resource, with Kafka's numbers."""
+    """The type of a resource; the values are Kafka's numbers."""
 
     UNKNOWN = 0
     ANY = 1
@@ -70,7 +70,7 @@ class AclBinding:
 
     Attributes:
         resource_type: the type of the resource.
-        resource_name: its name; ``*`` for all; ``kafka-cluster`` for the cluster.
+        resource_name: the name of the resource; ``*`` for all; ``kafka-cluster`` for the cluster.
         pattern_type: how the name is matched.
         principal: the principal, such as ``User:alice``.
         host: the host the principal connects from; ``*`` for any.
@@ -93,7 +93,7 @@ class AclFilter:
 
     Attributes:
         resource_type: the type of the resource.
-        resource_name: its name; None for any.
+        resource_name: the name of the resource; None for any.
         pattern_type: how the name is matched.
         principal: the principal; None for any.
         host: the host; None for any.
@@ -111,7 +111,7 @@ class AclFilter:
 
 
 class AclCalls(AdminCalls):
-    """Calls for access control lists."""
+    """Admin calls for access control lists."""
 
     async def create(self, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:
         """Create access control entries; existing ones stay.
@@ -120,7 +120,8 @@ class AclCalls(AdminCalls):
             bindings: the entries.
 
         Returns:
-            None or the error by entry; SECURITY_DISABLED if the broker has no authorizer.
+            For each entry, None on success or the error, such as SECURITY_DISABLED if the broker
+            has no authorizer.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -191,7 +192,7 @@ class AclCalls(AdminCalls):
             filters: the filters.
 
         Returns:
-            By filter, None or the error of each matching entry; or the error of the filter.
+            For each filter, None or the error for each matching entry; or the error of the filter.
 
         Raises:
             TrionetError: the request as a whole failed.

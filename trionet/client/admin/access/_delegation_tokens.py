@@ -31,7 +31,7 @@ from ..calls._calls import AdminCalls
 from ..calls._conversions import check
 
 DEFAULT_PERIOD: Final = -1
-"""The period set by the broker's configuration; when expiring a token, immediately."""
+"""Use the broker's configured period; when expiring a token, expire it immediately."""
 
 _WITH_OWNER_VERSION: Final = 3  # KIP-373
 
@@ -41,14 +41,14 @@ class DelegationToken:
     """A delegation token.
 
     Attributes:
-        id: the token id, used as SCRAM user name.
-        hmac: the secret, whose base64 form is used as SCRAM password.
-        owner: the principal it stands for, such as ``User:alice``.
+        id: the token id, used as the SCRAM user name.
+        hmac: the secret, whose base64 form is used as the SCRAM password.
+        owner: the principal that the token authenticates, such as ``User:alice``.
         requester: the principal that requested it; empty if not reported.
-        renewers: the principals that may renew it besides its owner.
-        issued_ms: when it was issued, in ms since the epoch.
-        expires_ms: when it expires unless it is renewed, in ms since the epoch.
-        ends_ms: when it expires at the latest, in ms since the epoch.
+        renewers: the principals that may renew the token besides its owner.
+        issued_ms: when the token was issued, in ms since the epoch.
+        expires_ms: when the token expires unless it is renewed, in ms since the epoch.
+        ends_ms: when the token can no longer be renewed, in ms since the epoch.
     """
 
     id: str
@@ -62,7 +62,7 @@ class DelegationToken:
 
 
 class DelegationTokenCalls(AdminCalls):
-    """Calls for delegation tokens; brokers only accept them on authenticated connections."""
+    """Admin calls for delegation tokens; brokers accept them only on authenticated connections."""
 
     async def create(
         self,
@@ -74,12 +74,12 @@ class DelegationTokenCalls(AdminCalls):
         """Create a token.
 
         Args:
-            renewers: principals that may renew it, such as ``User:bob``.
-            max_lifetime_ms: its maximum lifetime.
-            owner: the principal it stands for; None for the caller.
+            renewers: principals that may renew the token, such as ``User:bob``.
+            max_lifetime_ms: the maximum lifetime of the token, in ms.
+            owner: the principal that the token authenticates; None for the caller.
 
         Raises:
-            ApiError: such as DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+            ApiError: the request was rejected, such as with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
             TrionetError: the request failed.
 
         Cancellation: a token may have been created.
@@ -122,10 +122,10 @@ class DelegationTokenCalls(AdminCalls):
 
         Args:
             hmac: the token's secret.
-            period_ms: the time from now until it expires.
+            period_ms: the time from now until the token expires, in ms.
 
         Raises:
-            ApiError: such as DELEGATION_TOKEN_NOT_FOUND.
+            ApiError: the request was rejected, such as with DELEGATION_TOKEN_NOT_FOUND.
             TrionetError: the request failed.
         """
 
@@ -137,14 +137,14 @@ class DelegationTokenCalls(AdminCalls):
         return await self._calls.call_controller(body, renewed)
 
     async def expire(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
-        """Shorten a token's life. Returns its new expiry time in ms since the epoch.
+        """Set an earlier expiry time for a token. Returns that time in ms since the epoch.
 
         Args:
             hmac: the token's secret.
-            period_ms: the time from now until it expires; negative for immediately.
+            period_ms: the time from now until the token expires, in ms; negative for immediately.
 
         Raises:
-            ApiError: such as DELEGATION_TOKEN_NOT_FOUND.
+            ApiError: the request was rejected, such as with DELEGATION_TOKEN_NOT_FOUND.
             TrionetError: the request failed.
         """
 

@@ -47,7 +47,7 @@ class QuotaMatch(IntEnum):
 
 @attrs.frozen
 class QuotaFilter:
-    """Selects entities by one of their parts.
+    """Selects quota entities by one of their parts.
 
     Attributes:
         type: the type of the part: ``user``, ``client-id`` or ``ip``.
@@ -65,7 +65,7 @@ class QuotaFilter:
 
 
 class QuotaCalls(AdminCalls):
-    """Calls for client quotas."""
+    """Admin calls for client quotas."""
 
     async def describe(
         self, filters: Iterable[QuotaFilter] = (), *, strict: bool = False
@@ -107,11 +107,11 @@ class QuotaCalls(AdminCalls):
         """Set and remove quotas; others stay as they are.
 
         Args:
-            quotas: the value by entity and key, such as ``producer_byte_rate``; None to remove it.
-            validate_only: only check whether the quotas could be changed.
+            quotas: the value by entity and key, such as ``producer_byte_rate``; None removes it.
+            validate_only: whether to only check if the quotas could be changed.
 
         Returns:
-            By entity, None or the error, in which case none of its quotas changed.
+            For each entity, None on success or the error, in which case none of its quotas changed.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -33,7 +33,7 @@ from ..calls._nodes import CONTROLLER_CODES
 
 
 class ScramMechanism(WireEnum):
-    """A SCRAM mechanism, with Kafka's numbers."""
+    """A SCRAM mechanism; the values are Kafka's numbers."""
 
     UNKNOWN = 0
     SCRAM_SHA_256 = 1
@@ -48,13 +48,13 @@ _NAMES: Final = {
 
 @attrs.frozen
 class ScramUpsertion:
-    """Sets a user's password.
+    """Sets a user's SCRAM password.
 
     Attributes:
         user: the user name.
         mechanism: the mechanism.
         password: the password in clear text.
-        iterations: the number of hash iterations, 4096 to 16384.
+        iterations: the number of hash iterations, from 4096 to 16384.
         salt: the salt; None for a random one.
     """
 
@@ -67,7 +67,7 @@ class ScramUpsertion:
 
 @attrs.frozen
 class ScramDeletion:
-    """Deletes a user's password.
+    """Deletes a user's SCRAM password.
 
     Attributes:
         user: the user name.
@@ -79,7 +79,7 @@ class ScramDeletion:
 
 
 class ScramCredentialCalls(AdminCalls):
-    """Calls for SCRAM credentials."""
+    """Admin calls for SCRAM credentials."""
 
     async def describe(
         self, users: Iterable[str] | None = None
@@ -90,8 +90,8 @@ class ScramCredentialCalls(AdminCalls):
             users: user names; None for all users with credentials.
 
         Returns:
-            By user, the iterations by mechanism or the error: RESOURCE_NOT_FOUND for a user without
-            credentials.
+            For each user, the iterations by mechanism, or the error: RESOURCE_NOT_FOUND for a user
+            without credentials.
 
         Raises:
             TrionetError: the request failed.
@@ -123,7 +123,7 @@ class ScramCredentialCalls(AdminCalls):
             alterations: the changes, at most one per user, as in Kafka.
 
         Returns:
-            None or the error by user.
+            For each user, None on success or the error.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -1,1 +1,1 @@
-"""How an admin call is made: arguments, the node to ask, retries, results."""
+"""The machinery of admin calls: arguments, node lookup, retries and results."""

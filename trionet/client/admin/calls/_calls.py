@@ -28,7 +28,7 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 Lookup = Callable[[Sequence[K]], Awaitable[Mapping[K, Node | TrionetError]]]
-"""Finds the broker responsible for each item, or the error why there is none."""
+"""Finds the broker responsible for each item, or an error that explains why there is none."""
 
 SendTo = Callable[[Node, Sequence[K]], Awaitable[Mapping[K, V | TrionetError]]]
 """Sends one broker a request about some items; raises errors that concern all of them."""
@@ -65,7 +65,7 @@ class Calls:
         rng: source of the backoff's jitter.
 
     Attributes:
-        client: as given.
+        client: the client that sends them.
         nodes: finds the responsible brokers.
     """
 
@@ -77,7 +77,7 @@ class Calls:
 
     @property
     def timeout_ms(self) -> int:
-        """How long a broker may take to carry out a request before it responds."""
+        """The time that a broker may take to carry out a request before it responds."""
         return round(self._settings.client.requests.timeout_seconds * 1000)
 
     # Calls with one response.
@@ -104,8 +104,8 @@ class Calls:
             retried: the error codes to retry.
 
         Raises:
-            CallTimedOutError: there was no success in time; its cause is the last error.
-            TrionetError: what ``send`` raises, if that is not retried.
+            CallTimedOutError: no attempt succeeded in time; the cause is the last error.
+            TrionetError: ``send`` raised an error that is not retried.
         """
         attempts = _Attempts(self._settings, self.nodes, self._rng)
         error: TrionetError | None = None
@@ -182,7 +182,7 @@ class Calls:
             lookup: finds the responsible brokers.
             send: sends the request to one broker.
             retried: the error codes of items to retry.
-            singly: send one request per item, all at the same time.
+            singly: whether to send one request per item, all at the same time.
 
         Raises:
             CallTimedOutError: no broker could be asked about any item in time.
@@ -215,7 +215,7 @@ class Calls:
         outcomes: dict[K, V | TrionetError | _Whole],
         singly: bool,
     ) -> None:
-        """Send one round of requests; results count even if other brokers' requests time out."""
+        """Send one round of requests; results are kept even if other brokers' requests time out."""
         requests: dict[tuple[Node, K | None], list[K]] = {}
         await trio.lowlevel.checkpoint()
         try:
@@ -248,25 +248,25 @@ class Calls:
     # Responsible brokers.
 
     async def at_any(self, keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-        """Any broker, the same for all items."""
+        """Return any broker, the same for all items."""
         return dict.fromkeys(keys, await self.nodes.any())
 
     async def at_controller(self, keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-        """The controller."""
+        """Return the controller."""
         return dict.fromkeys(keys, await self.nodes.controller())
 
     async def at_leaders(
         self, keys: Sequence[TopicPartition]
     ) -> dict[TopicPartition, Node | TrionetError]:
-        """Each partition's leader."""
+        """Return each partition's leader."""
         return await self.nodes.leaders(keys)
 
     async def at_groups(self, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
-        """Each group's coordinator."""
+        """Return each group's coordinator."""
         return await self.nodes.coordinators(CoordinatorKind.GROUP, keys)
 
     def at_group(self, group: str) -> Lookup[K]:
-        """The coordinator of one group, for all items."""
+        """Return the coordinator of one group, for all items."""
 
         async def lookup(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
             return dict.fromkeys(keys, (await self.at_groups([group]))[group])
@@ -274,16 +274,16 @@ class Calls:
         return lookup
 
     async def at_transactions(self, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
-        """Each transactional id's coordinator."""
+        """Return each transactional id's coordinator."""
         return await self.nodes.coordinators(CoordinatorKind.TRANSACTION, keys)
 
     async def at_themselves(self, keys: Sequence[int]) -> Mapping[int, Node | TrionetError]:
-        """Broker ids: each broker itself."""
+        """Return the broker with each id."""
         itself: Lookup[int] = self.at_brokers(lambda node_id: node_id)
         return await itself(keys)
 
     def at_brokers(self, node_id_of: Callable[[K], int]) -> Lookup[K]:
-        """The broker with the id that ``node_id_of`` returns."""
+        """Return a lookup of the broker whose id ``node_id_of`` returns for an item."""
 
         async def lookup(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
             found: dict[K, Node | TrionetError] = {}
@@ -302,7 +302,7 @@ class AdminCalls:
     """A group of admin calls.
 
     Args:
-        calls: sends their requests.
+        calls: sends the requests.
     """
 
     def __init__(self, calls: Calls) -> None:
@@ -311,7 +311,7 @@ class AdminCalls:
 
 @attrs.frozen
 class _Whole:
-    """The error of a whole request, and so of each item in it."""
+    """The error of a whole request, and therefore of each item in it."""
 
     error: TrionetError
 
@@ -340,7 +340,7 @@ def _results(keys: Sequence[K], outcomes: Mapping[K, V | TrionetError | _Whole])
 
 def _missing(node: Node, key: object) -> ApiError:
     return api_error(
-        error_codes.UNKNOWN_SERVER_ERROR, str(key), f"it is missing in the response of {node}"
+        error_codes.UNKNOWN_SERVER_ERROR, str(key), f"it is missing from the response of {node}"
     )
 
 
@@ -369,7 +369,7 @@ class _Attempts:
         return error.error_code in retried
 
     async def wait(self, error: TrionetError | None) -> None:
-        """Wait for the backoff; refreshes the metadata if it may have been the cause."""
+        """Wait for the backoff; refreshes the metadata if stale metadata may be the cause."""
         if isinstance(error, DisconnectedError) or (
             isinstance(error, ApiError) and error.error_code in CONTROLLER_CODES
         ):

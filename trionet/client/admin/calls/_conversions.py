@@ -51,7 +51,7 @@ def id_bytes(text: str) -> bytes:
     """Parse the base64 form of a 16-byte id.
 
     Raises:
-        TypeError, ValueError: it is invalid.
+        TypeError, ValueError: the id is invalid.
     """
     if not isinstance(text, str):
         raise TypeError(f"an id must be a str, not {text!r}")

@@ -17,7 +17,7 @@ class WireEnum(IntEnum):
 
 
 class AclOperation(WireEnum):
-    """An operation on a resource, with Kafka's numbers."""
+    """An operation on a resource; the values are Kafka's numbers."""
 
     UNKNOWN = 0
     ANY = 1
@@ -38,7 +38,7 @@ class AclOperation(WireEnum):
 
 
 def operations(bits: int) -> frozenset[AclOperation] | None:
-    """The caller's permitted operations from a bit field (KIP-430); None if it was not sent."""
+    """Decode a bit field of permitted operations (KIP-430); None if it was not sent."""
     if bits == _NOT_SENT:
         return None
     return frozenset(each for each in AclOperation if each and bits >> each & 1)

@@ -28,7 +28,7 @@ from ...network._any_node import until_any_ready
 from ...network._kafka_client import KafkaClient
 
 CONTROLLER_CODES: Final = frozenset({error_codes.NOT_CONTROLLER})
-"""The controller has moved."""
+"""Error codes which mean that the controller has moved."""
 
 COORDINATOR_CODES: Final = frozenset(
     {
@@ -37,7 +37,7 @@ COORDINATOR_CODES: Final = frozenset(
         error_codes.NOT_COORDINATOR,
     }
 )
-"""A coordinator has moved, or is still loading (Kafka: CoordinatorStrategy)."""
+"""Error codes of a coordinator that moved or is still loading (Kafka: CoordinatorStrategy)."""
 
 LEADER_CODES: Final = frozenset(
     {
@@ -51,7 +51,7 @@ LEADER_CODES: Final = frozenset(
         error_codes.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""A leader has moved, or is not known yet (Kafka: PartitionLeaderStrategy)."""
+"""Error codes of a leader that moved or is unknown (Kafka: PartitionLeaderStrategy)."""
 
 # A call to all brokers must not miss one that has just joined.
 _FRESH_SECONDS: Final = 1.0
@@ -73,7 +73,7 @@ class Nodes:
         of_controllers: whether the client's nodes are controllers (KIP-919).
 
     Attributes:
-        of_controllers: as given.
+        of_controllers: whether the client's nodes are controllers.
     """
 
     def __init__(self, client: KafkaClient, *, of_controllers: bool = False) -> None:
@@ -82,16 +82,16 @@ class Nodes:
         self._updates = 0
 
     def refresh(self) -> None:
-        """Let the next lookup wait for new metadata."""
+        """Make the next lookup wait for new metadata."""
         self._updates = self._client.metadata.request_update()
 
     async def known(self) -> Mapping[int, Node]:
-        """All brokers by id."""
+        """Return all brokers by id."""
         await self._client.until_updated(self._updates)
         return self._client.metadata.cluster.nodes
 
     async def all(self) -> Mapping[int, Node]:
-        """All current brokers by id; refreshes the metadata first (as KafkaAdminClient does)."""
+        """Refresh the metadata, as KafkaAdminClient does, and return all brokers by id."""
         if self._client.metadata.age(trio.current_time()) > _FRESH_SECONDS:
             self.refresh()
         return await self.known()
@@ -112,7 +112,7 @@ class Nodes:
             self.refresh()  # the client has rebootstrapped meanwhile
 
     async def controller(self) -> Node:
-        """The controller, or a broker that forwards to it (KIP-590)."""
+        """Return the controller, or a broker that forwards to it (KIP-590)."""
         while True:
             nodes = await self.known()
             node = nodes.get(self._client.metadata.cluster.controller)
@@ -121,7 +121,7 @@ class Nodes:
             self.refresh()
 
     async def broker(self, node_id: int) -> Node:
-        """A broker by its id.
+        """Return the broker with this id.
 
         Raises:
             ApiError: BROKER_NOT_AVAILABLE if there is currently no such broker.
@@ -144,7 +144,7 @@ class Nodes:
         return self._client.connection_problem()
 
     def last_error(self) -> TrionetError | None:
-        """Why one of the brokers cannot be reached; None if none is known to be unreachable."""
+        """Return why one of the brokers cannot be reached; None if no such error is known."""
         nodes = self._client.metadata.cluster.nodes.values()
         errors = (self._client.connection(each).error for each in nodes)
         return next((each for each in errors if each is not None), None)
@@ -173,7 +173,7 @@ class Nodes:
         for key in keys:
             if key not in found:
                 found[key] = api_error(
-                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "it is missing in the response"
+                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "it is missing from the response"
                 )
         return found
 

@@ -23,7 +23,7 @@ INT_MAX: Final = 2**31 - 1
 logger = logging.getLogger("trionet.client")
 
 _IN_FLIGHT_MAX: Final = 1_000_000
-"""Calls do not wait for each other; KafkaAdminClient has no limit either."""
+"""Effectively no limit, as in KafkaAdminClient: calls do not wait for each other."""
 
 
 @attrs.frozen(kw_only=True)
@@ -82,7 +82,7 @@ def admin_settings(
 
 
 def _api_timeout_seconds(config: ClientConfig) -> float:
-    """The timeout of a call, raised to ``request.timeout.ms`` if only that was set.
+    """Return the timeout of a call, raised to ``request.timeout.ms`` if only that was set.
 
     (Kafka: KafkaAdminClient.configureDefaultApiTimeoutMs.)
     """

@@ -24,7 +24,7 @@ _CONTROLLERS: Final = 2
 
 @attrs.frozen
 class ClusterDescription:
-    """A cluster.
+    """The description of a cluster.
 
     Attributes:
         id: the cluster id; None if the broker does not report it.
@@ -42,7 +42,7 @@ class ClusterDescription:
 
 
 class ClusterCalls(AdminCalls):
-    """Calls for the cluster as a whole."""
+    """Admin calls for the cluster as a whole."""
 
     async def describe(
         self, *, include_operations: bool = False, include_fenced: bool = False
@@ -86,7 +86,7 @@ class ClusterCalls(AdminCalls):
         return await self._describe_by_metadata(include_operations)
 
     async def _describe_by_metadata(self, include_operations: bool) -> ClusterDescription:
-        """Describe the cluster with brokers before Kafka 2.8 (KIP-700)."""
+        """Describe the cluster by a Metadata request, for brokers before Kafka 2.8 (KIP-700)."""
 
         def described(response: MetadataResponse) -> ClusterDescription:
             brokers = {
@@ -113,7 +113,7 @@ class ClusterCalls(AdminCalls):
             broker_id: the id that the broker had.
 
         Raises:
-            ApiError: such as BROKER_ID_NOT_REGISTERED.
+            ApiError: the request was rejected, for example with BROKER_ID_NOT_REGISTERED.
             TrionetError: the request failed.
 
         Cancellation: the broker may have been removed.

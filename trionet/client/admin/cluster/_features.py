@@ -26,7 +26,7 @@ class UpgradeType(IntEnum):
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
     UNSAFE_DOWNGRADE = 3
-    """Even if metadata is lost."""
+    """Allow a downgrade even if it loses metadata."""
 
 
 @attrs.frozen
@@ -58,13 +58,13 @@ class Features:
 
 
 class FeatureCalls(AdminCalls):
-    """Calls for features."""
+    """Admin calls for features."""
 
     async def describe(self, broker_id: int | None = None) -> Features:
         """Return the cluster's features.
 
         Args:
-            broker_id: the broker to ask; None for any.
+            broker_id: the broker to send the request to; None for any.
 
         Raises:
             TrionetError: the request failed.
@@ -83,10 +83,11 @@ class FeatureCalls(AdminCalls):
 
         Args:
             features: the new version level by feature.
-            validate_only: only check whether the update is possible.
+            validate_only: whether to only check if the update is possible.
 
         Returns:
-            None or the error by feature. Newer brokers report errors of the whole update only.
+            For each feature, None on success or the error. Newer brokers report errors of the whole
+            update only.
 
         Raises:
             ApiError: the whole update was rejected.

@@ -45,10 +45,10 @@ class ReplicaInfo:
     """A replica in a log directory.
 
     Attributes:
-        bytes: its size.
-        offset_lag: how far its log end offset is behind the high watermark, or for a future replica
+        bytes: the size of the replica in bytes.
+        offset_lag: how far the log end offset is behind the high watermark, or for a future replica
             behind the current one.
-        is_future: whether it is being moved here from another directory.
+        is_future: whether the replica is being moved to this directory from another one.
     """
 
     bytes: int
@@ -61,8 +61,8 @@ class LogDir:
     """A log directory of a broker.
 
     Attributes:
-        replicas: the replicas in it by partition.
-        total_bytes: the size of its volume; None if not reported.
+        replicas: the replicas in the directory by partition.
+        total_bytes: the size of the volume; None if not reported.
         usable_bytes: the free space of the volume; None if not reported.
     """
 
@@ -76,7 +76,7 @@ LogDirs = Results[str, LogDir]
 
 
 class LogDirCalls(AdminCalls):
-    """Calls for the log directories of brokers."""
+    """Admin calls for the log directories of brokers."""
 
     async def describe(
         self,
@@ -90,7 +90,7 @@ class LogDirCalls(AdminCalls):
             partitions: only these partitions; None for all.
 
         Returns:
-            The log directories or the error by broker id.
+            For each broker, the log directories or the error.
 
         Raises:
             TrionetError: no broker could be reached.
@@ -122,7 +122,7 @@ class LogDirCalls(AdminCalls):
             replicas: the path of the log directory by replica.
 
         Returns:
-            By replica, None if the move has started, or the error.
+            For each replica, None if the move has started, or the error.
 
         Raises:
             TrionetError: the request as a whole failed.

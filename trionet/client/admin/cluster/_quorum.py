@@ -41,10 +41,11 @@ class QuorumReplica:
 
     Attributes:
         id: the node id.
-        directory_id: the id of its metadata directory; None if not reported.
-        log_end_offset: its log end offset; -1 if it is not known.
-        fetched_ms: the time of its last fetch, in ms since the epoch; None if it is not known.
-        caught_up_ms: when it was last caught up, in ms since the epoch; None if not known.
+        directory_id: the id of the metadata directory; None if not reported.
+        log_end_offset: the log end offset; -1 if it is not known.
+        fetched_ms: the time of the last fetch, in ms since the epoch; None if it is not known.
+        caught_up_ms: the time when the replica was last caught up, in ms since the epoch; None if
+            it is not known.
     """
 
     id: int
@@ -76,7 +77,7 @@ class MetadataQuorum:
 
 
 class QuorumCalls(AdminCalls):
-    """Calls for the KRaft quorum."""
+    """Admin calls for the KRaft quorum."""
 
     async def describe(self) -> MetadataQuorum:
         """Describe the quorum.
@@ -98,16 +99,16 @@ class QuorumCalls(AdminCalls):
         *,
         cluster_id: str | None = None,
     ) -> None:
-        """Make an observing controller a voter.
+        """Add a controller that is an observer to the voters.
 
         Args:
             id: the node id.
-            directory_id: the id of its metadata directory, as in ``meta.properties``.
-            endpoints: its listeners.
+            directory_id: the id of the metadata directory, from ``meta.properties``.
+            endpoints: the listeners of the controller.
             cluster_id: the expected cluster id; None to skip the check.
 
         Raises:
-            ApiError: such as DUPLICATE_VOTER.
+            ApiError: the request was rejected, for example with DUPLICATE_VOTER.
             TrionetError: the request failed.
             ValueError: ``directory_id`` is invalid.
 
@@ -136,11 +137,11 @@ class QuorumCalls(AdminCalls):
 
         Args:
             id: the node id.
-            directory_id: the id of its metadata directory.
+            directory_id: the id of the metadata directory.
             cluster_id: the expected cluster id; None to skip the check.
 
         Raises:
-            ApiError: such as VOTER_NOT_FOUND.
+            ApiError: the request was rejected, for example with VOTER_NOT_FOUND.
             TrionetError: the request failed.
             ValueError: ``directory_id`` is invalid.
 
@@ -180,7 +181,7 @@ def _quorum(response: describe_quorum.DescribeQuorumResponse) -> MetadataQuorum:
 
 def _no_quorum() -> ApiError:
     return api_error(
-        error_codes.UNKNOWN_SERVER_ERROR, "the quorum", "it is missing in the response"
+        error_codes.UNKNOWN_SERVER_ERROR, "the quorum", "it is missing from the response"
     )
 
 

@@ -38,14 +38,14 @@ class GroupMember:
         id: the member id.
         instance_id: the ``group.instance.id`` of a static member.
         client_id: the ``client.id``.
-        client_host: the host it connects from.
-        rack: its rack, if known.
-        assignment: its current assignment.
-        target_assignment: its target assignment; None for classic and share groups.
+        client_host: the host that the member connects from.
+        rack: the member's rack, if known.
+        assignment: the current assignment.
+        target_assignment: the target assignment; None for classic and share groups.
         epoch: the member epoch; -1 in a classic group.
-        is_classic: whether it uses the classic protocol.
-        topics: the topics it subscribes to, if reported.
-        topic_pattern: the regular expression it subscribes with, if any.
+        is_classic: whether the member uses the classic protocol.
+        topics: the topics that the member subscribes to, if reported.
+        topic_pattern: the regular expression that the member subscribes with, if any.
     """
 
     id: str
@@ -63,7 +63,7 @@ class GroupMember:
 
 @attrs.frozen
 class GroupDescription:
-    """A group.
+    """The description of a group.
 
     Attributes:
         id: the group id.

@@ -60,7 +60,7 @@ class CommittedOffset:
 
     Attributes:
         offset: the offset of the next record to read.
-        metadata: the metadata that was committed with it.
+        metadata: the metadata committed with the offset.
         leader_epoch: the leader epoch of the preceding record; -1 if it is not known.
     """
 
@@ -70,14 +70,14 @@ class CommittedOffset:
 
 
 Committed = Results[TopicPartition, CommittedOffset | None]
-"""The committed offset, None, or the error by partition."""
+"""The committed offset by partition; None if there is none, or the error."""
 
 _Partition = offset_fetch.OffsetFetchResponsePartitions | offset_fetch.OffsetFetchResponsePartition
 _Topic = offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic
 
 
 class GroupCalls(AdminCalls):
-    """Calls for groups."""
+    """Admin calls for groups."""
 
     async def list(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
@@ -124,7 +124,7 @@ class GroupCalls(AdminCalls):
             include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            The group or the error by id, such as GROUP_ID_NOT_FOUND.
+            For each group id, the group or the error, such as GROUP_ID_NOT_FOUND.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -146,7 +146,7 @@ class GroupCalls(AdminCalls):
     async def _consumer_groups(
         self, node: Node, keys: Sequence[str], include_operations: bool
     ) -> dict[str, GroupDescription | TrionetError]:
-        """Describe the groups of type consumer, and omit the others."""
+        """Describe the groups of type consumer; the others are omitted."""
         send: SendTo[str, GroupDescription] = describing(
             self._calls,
             consumer_groups.ConsumerGroupDescribeRequest,
@@ -187,7 +187,7 @@ class GroupCalls(AdminCalls):
             groups: group ids.
 
         Returns:
-            None or the error by id, such as NON_EMPTY_GROUP.
+            For each group id, None on success or the error, such as NON_EMPTY_GROUP.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -225,7 +225,7 @@ class GroupCalls(AdminCalls):
             reason: the reason to show in the broker's log.
 
         Returns:
-            None or the error by instance id, or by member id for dynamic members.
+            For each instance id, or member id of a dynamic member, None on success or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -275,7 +275,7 @@ class GroupCalls(AdminCalls):
             require_stable: whether to wait for transactions with pending offset commits (KIP-447).
 
         Returns:
-            The offsets or the error by group id.
+            For each group id, the offsets or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -363,7 +363,8 @@ class GroupCalls(AdminCalls):
             offsets: the offset of the next record to read by partition.
 
         Returns:
-            None or the error by partition, such as UNKNOWN_MEMBER_ID if the group has members.
+            For each partition, None on success or the error, such as UNKNOWN_MEMBER_ID if the group
+            has members.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -407,7 +408,7 @@ class GroupCalls(AdminCalls):
             partitions: partitions of topics to which no member subscribes.
 
         Returns:
-            None or the error by partition, such as GROUP_SUBSCRIBED_TO_TOPIC.
+            For each partition, None on success or the error, such as GROUP_SUBSCRIBED_TO_TOPIC.
 
         Raises:
             ApiError: an error of the group as a whole, such as GROUP_ID_NOT_FOUND.

@@ -26,7 +26,7 @@ class ShareOffset:
 
     Attributes:
         offset: the share-partition start offset: all records before it are acknowledged.
-        leader_epoch: the leader epoch at that offset; -1 if it is not known.
+        leader_epoch: the leader epoch of the record at that offset; -1 if it is not known.
         lag: the number of records not yet acknowledged; None if not reported.
     """
 
@@ -36,11 +36,11 @@ class ShareOffset:
 
 
 ShareOffsets = Results[TopicPartition, ShareOffset | None]
-"""The start offset, None if nothing was read yet, or the error by partition."""
+"""The start offset by partition; None if nothing was read yet, or the error."""
 
 
 class ShareGroupCalls(AdminCalls):
-    """Calls for share groups and their start offsets."""
+    """Admin calls for share groups and their start offsets."""
 
     async def describe(
         self, groups: Iterable[str], *, include_operations: bool = False
@@ -52,7 +52,7 @@ class ShareGroupCalls(AdminCalls):
             include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            The group or the error by id.
+            For each group id, the group or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -76,7 +76,7 @@ class ShareGroupCalls(AdminCalls):
             groups: partitions by group id, None for all; or group ids.
 
         Returns:
-            The offsets or the error by group id.
+            For each group id, the offsets or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -112,7 +112,7 @@ class ShareGroupCalls(AdminCalls):
             offsets: the start offset by partition.
 
         Returns:
-            None or the error by partition.
+            For each partition, None on success or the error.
 
         Raises:
             ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.
@@ -163,7 +163,7 @@ class ShareGroupCalls(AdminCalls):
             topics: topic names.
 
         Returns:
-            None or the error by topic.
+            For each topic, None on success or the error.
 
         Raises:
             ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.

@@ -22,12 +22,12 @@ Tasks = dict[str, tuple[int, ...]]
 
 @attrs.frozen
 class StreamsAssignment:
-    """The tasks of a member.
+    """The tasks assigned to a member.
 
     Attributes:
         active: active tasks.
         standby: standby tasks, whose state the member replicates.
-        warmup: warm-up tasks, whose state it restores to become active later.
+        warmup: warm-up tasks, whose state the member restores to become active later.
     """
 
     active: Tasks
@@ -43,18 +43,18 @@ class StreamsMember:
         id: the member id.
         epoch: the member epoch.
         instance_id: the ``group.instance.id`` of a static member.
-        rack: its rack, if known.
+        rack: the member's rack, if known.
         client_id: the ``client.id``.
-        client_host: the host it connects from.
-        topology_epoch: the epoch of its topology.
-        process_id: the id of its process.
+        client_host: the host that the member connects from.
+        topology_epoch: the epoch of the member's topology.
+        process_id: the id of the member's process.
         endpoint: host and port for interactive queries.
         tags: the client's tags.
-        task_offsets: the changelog offsets of its tasks, by subtopology id and partition.
+        task_offsets: the changelog offsets of the tasks, by subtopology id and partition.
         task_end_offsets: the changelog end offsets.
-        assignment: its current tasks.
-        target_assignment: its target tasks.
-        is_classic: whether it uses the classic protocol.
+        assignment: the current tasks.
+        target_assignment: the target tasks.
+        is_classic: whether the member uses the classic protocol.
     """
 
     id: str
@@ -82,7 +82,7 @@ class InternalTopic:
         name: the topic's name.
         partitions: the number of partitions; 0 to derive it from the source topics.
         replication_factor: the number of replicas; 0 for the broker's default.
-        configs: its configuration.
+        configs: the configuration of the topic.
     """
 
     name: str
@@ -93,13 +93,13 @@ class InternalTopic:
 
 @attrs.frozen
 class Subtopology:
-    """A subtopology.
+    """A subtopology of a Kafka Streams application.
 
     Attributes:
-        source_topics: the topics it reads.
-        repartition_sink_topics: the repartition topics it writes for other subtopologies.
-        changelog_topics: the changelog topics of its state.
-        repartition_source_topics: the repartition topics it reads.
+        source_topics: the topics that the subtopology reads.
+        repartition_sink_topics: the repartition topics written for other subtopologies.
+        changelog_topics: the changelog topics of the subtopology's state.
+        repartition_source_topics: the repartition topics that the subtopology reads.
     """
 
     source_topics: tuple[str, ...]
@@ -110,14 +110,14 @@ class Subtopology:
 
 @attrs.frozen
 class StreamsGroupDescription:
-    """A streams group.
+    """The description of a streams group.
 
     Attributes:
         id: the group id.
         state: Kafka's name of the state, such as ``Stable``.
         epoch: the group epoch.
         assignment_epoch: the epoch of the target assignment.
-        topology_epoch: the epoch of its topology; None before it has one.
+        topology_epoch: the epoch of the group's topology; None before it has one.
         subtopologies: the subtopologies by id.
         members: the members.
         coordinator: the group's coordinator.
@@ -136,7 +136,7 @@ class StreamsGroupDescription:
 
 
 class StreamsGroupCalls(AdminCalls):
-    """Calls for streams groups."""
+    """Admin calls for streams groups."""
 
     async def describe(
         self, groups: Iterable[str], *, include_operations: bool = False
@@ -148,7 +148,7 @@ class StreamsGroupCalls(AdminCalls):
             include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            The group or the error by id.
+            For each group id, the group or the error.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -37,11 +37,11 @@ class ProducerState:
 
     Attributes:
         producer_id: the producer id.
-        producer_epoch: the epoch of its last batch.
-        last_sequence: the sequence number of its last record.
-        last_timestamp: the timestamp of its last batch, in ms since the epoch.
-        coordinator_epoch: the coordinator epoch of its last transaction marker; None for none.
-        transaction_start_offset: the first offset of its open transaction; None for none.
+        producer_epoch: the epoch of the last batch.
+        last_sequence: the sequence number of the last record.
+        last_timestamp: the timestamp of the last batch, in ms since the epoch.
+        coordinator_epoch: the coordinator epoch of the last transaction marker; None for none.
+        transaction_start_offset: the first offset of the open transaction; None for none.
     """
 
     producer_id: int
@@ -62,7 +62,7 @@ class TransactionListing:
 
     Attributes:
         transactional_id: the transactional id.
-        producer_id: its producer id.
+        producer_id: the producer id.
         state: Kafka's name of the state, such as ``Ongoing``.
     """
 
@@ -76,11 +76,11 @@ class TransactionDescription:
     """The state of a transactional id.
 
     Attributes:
-        coordinator: its coordinator.
+        coordinator: the transaction coordinator.
         state: Kafka's name of the state, such as ``Ongoing``.
-        producer_id: its producer id.
-        producer_epoch: its producer epoch.
-        timeout_ms: its transaction timeout.
+        producer_id: the producer id.
+        producer_epoch: the producer epoch.
+        timeout_ms: the transaction timeout.
         started_ms: when the open transaction started, in ms since the epoch; None for none.
         partitions: the partitions in the open transaction.
     """
@@ -108,19 +108,19 @@ class FencedProducer:
 
 
 class TransactionCalls(AdminCalls):
-    """Calls for producers and transactions."""
+    """Admin calls for producers and transactions."""
 
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None
     ) -> Results[TopicPartition, ProducerStates]:
-        """Return the producers that partitions keep state for.
+        """Return the active producers of partitions.
 
         Args:
             partitions: the partitions.
-            broker_id: the broker whose replicas are asked; None for the leaders.
+            broker_id: the broker to send the requests to; None for the partitions' leaders.
 
         Returns:
-            The producers or the error by partition.
+            For each partition, the producers or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -218,7 +218,7 @@ class TransactionCalls(AdminCalls):
             transactional_ids: the transactional ids.
 
         Returns:
-            The state or the error by id, such as TRANSACTIONAL_ID_NOT_FOUND.
+            For each transactional id, the state or the error, such as TRANSACTIONAL_ID_NOT_FOUND.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -250,9 +250,9 @@ class TransactionCalls(AdminCalls):
         producer_epoch: int,
         coordinator_epoch: int = _NONE,
     ) -> None:
-        """Abort a hanging transaction in one partition: its coordinator no longer knows it.
+        """Abort a hanging transaction, which its coordinator no longer knows, in one partition.
 
-        The arguments are from :meth:`describe_producers`.
+        :meth:`describe_producers` returns the ids and epochs.
 
         Args:
             partition: the partition.
@@ -261,7 +261,7 @@ class TransactionCalls(AdminCalls):
             coordinator_epoch: the coordinator epoch; -1 if no marker was ever written.
 
         Raises:
-            ApiError: such as INVALID_PRODUCER_EPOCH.
+            ApiError: the request was rejected, for example with INVALID_PRODUCER_EPOCH.
             TrionetError: the request failed.
 
         Cancellation: the transaction may have been aborted.
@@ -308,7 +308,7 @@ class TransactionCalls(AdminCalls):
             transactional_ids: the transactional ids.
 
         Returns:
-            The new producer id and epoch, or the error, by id.
+            For each transactional id, the new producer id and epoch, or the error.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -33,7 +33,7 @@ from ..calls._nodes import CONTROLLER_CODES
 
 
 class ConfigResourceType(WireEnum):
-    """The type of a resource that has a configuration, with Kafka's numbers."""
+    """The type of a resource that has a configuration; the values are Kafka's numbers."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -44,7 +44,7 @@ class ConfigResourceType(WireEnum):
 
 
 class ConfigSource(WireEnum):
-    """Where a value comes from."""
+    """The source of a config's value."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC = 1
@@ -91,9 +91,9 @@ class ConfigSynonym:
     """A config that another one falls back to.
 
     Attributes:
-        name: its key.
-        value: its value.
-        source: where it is set.
+        name: the key.
+        value: the value.
+        source: where the value is set.
     """
 
     name: str
@@ -109,11 +109,11 @@ class ConfigEntry:
         name: the key.
         value: the value; None for a secret, or if there is none.
         source: where the value is set.
-        is_read_only: whether it cannot be changed while the broker runs.
-        is_sensitive: whether it is a secret.
+        is_read_only: whether the value cannot be changed while the broker runs.
+        is_sensitive: whether the value is a secret.
         type: the type of the value.
-        synonyms: the configs it falls back to in order of precedence, if requested.
-        documentation: its documentation, if requested and the broker has it.
+        synonyms: the configs that the value falls back to, in order of precedence, if requested.
+        documentation: the documentation of the config, if requested and the broker has it.
     """
 
     name: str
@@ -127,13 +127,13 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """Whether it has its default value."""
+        """Whether the value is the built-in default rather than set explicitly."""
         return self.source is ConfigSource.DEFAULT
 
 
 @attrs.frozen
 class Append:
-    """Append to a config that is a list.
+    """Appends items to a config that is a list.
 
     Attributes:
         value: the items to append, separated by commas.
@@ -144,7 +144,7 @@ class Append:
 
 @attrs.frozen
 class Subtract:
-    """Remove from a config that is a list.
+    """Removes items from a config that is a list.
 
     Attributes:
         value: the items to remove, separated by commas.
@@ -160,7 +160,7 @@ _SUBTRACT: Final = 3
 
 
 class ConfigCalls(AdminCalls):
-    """Calls for configurations."""
+    """Admin calls for configurations."""
 
     async def describe(
         self,
@@ -179,7 +179,7 @@ class ConfigCalls(AdminCalls):
             include_documentation: whether to include the documentation.
 
         Returns:
-            The configs by key, or the error, by resource.
+            For each resource, the configs by key, or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -226,11 +226,12 @@ class ConfigCalls(AdminCalls):
         """Change some configs, and leave the others as they are (KIP-339).
 
         Args:
-            changes: the new value by resource and key; None to reset to the default.
-            validate_only: only check whether the configs could be changed.
+            changes: the new value by resource and key; None resets a config to the default.
+            validate_only: whether to only check if the configs could be changed.
 
         Returns:
-            By resource, None or the error, in which case none of its configs changed.
+            For each resource, None on success or the error, in which case none of its configs
+            changed.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -303,7 +304,7 @@ class ConfigCalls(AdminCalls):
     def _at_their_brokers(
         self, others: Lookup[ConfigResource], nodes: Collection[ConfigResourceType]
     ) -> Lookup[ConfigResource]:
-        """Route resources of the types ``nodes`` to the broker they name, others to ``others``."""
+        """Return a lookup: types in ``nodes`` at the broker they name, the rest by ``others``."""
         brokers: Lookup[ConfigResource] = self._calls.at_brokers(_broker_id)
 
         async def lookup(
@@ -338,7 +339,7 @@ def _broker_id(resource: ConfigResource) -> int:
     """Parse a resource's name as a broker id.
 
     Raises:
-        ValueError: it is not a number.
+        ValueError: the name is not a number.
     """
     try:
         return int(resource.name)

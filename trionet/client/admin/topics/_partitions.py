@@ -47,13 +47,13 @@ from ..calls._conversions import check, failure
 from ..calls._nodes import CONTROLLER_CODES, LEADER_CODES
 
 HIGH_WATERMARK: Final = -1
-"""As an offset to delete records up to: the high watermark."""
+"""The offset argument that deletes all records up to the high watermark."""
 
 _CONSUMER: Final = -1
 
 
 class OffsetSpec(IntEnum):
-    """A special offset of a partition, instead of one looked up by time."""
+    """A special offset of a partition, as opposed to an offset looked up by time."""
 
     LATEST = -1
     EARLIEST = -2
@@ -85,7 +85,7 @@ class ElectionType(IntEnum):
     """The first replica, if it is in sync."""
 
     UNCLEAN = 1
-    """Any replica if none is in sync: records may be lost."""
+    """Any replica, if none is in sync; records may be lost."""
 
 
 @attrs.frozen
@@ -120,7 +120,7 @@ class Reassignment:
 
 
 class PartitionCalls(AdminCalls):
-    """Calls for partitions."""
+    """Admin calls for partitions."""
 
     async def list_offsets(
         self, partitions: Mapping[TopicPartition, OffsetSpec | int], *, read_committed: bool = False
@@ -128,12 +128,12 @@ class PartitionCalls(AdminCalls):
         """Look up offsets.
 
         Args:
-            partitions: the wanted offset by partition: a spec, or a time in ms since the epoch for
-                the first record from that time on.
+            partitions: the offset to look up by partition: a spec, or a time in ms since the epoch
+                for the first record from that time on.
             read_committed: whether to stop at the first open transaction.
 
         Returns:
-            The offset or the error by partition.
+            For each partition, the offset or the error.
 
         Raises:
             TypeError, ValueError: a spec is invalid.
@@ -194,7 +194,7 @@ class PartitionCalls(AdminCalls):
             partitions: the first offset to keep by partition; :data:`HIGH_WATERMARK` to delete all.
 
         Returns:
-            The new first offset or the error by partition.
+            For each partition, the new first offset or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -245,7 +245,7 @@ class PartitionCalls(AdminCalls):
             election: which replicas may become the leader.
 
         Returns:
-            None or the error by partition, such as ELECTION_NOT_NEEDED.
+            For each partition, None on success or the error, such as ELECTION_NOT_NEEDED.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -286,7 +286,7 @@ class PartitionCalls(AdminCalls):
                 to cancel an ongoing reassignment.
 
         Returns:
-            By partition, None if the reassignment has started, or the error.
+            For each partition, None if the reassignment has started, or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -332,7 +332,7 @@ class PartitionCalls(AdminCalls):
         """Return the ongoing reassignments by partition.
 
         Args:
-            partitions: the partitions to look at; None for all.
+            partitions: only these partitions; None for all.
 
         Raises:
             TrionetError: the request failed.
@@ -363,7 +363,7 @@ class PartitionCalls(AdminCalls):
 
 
 def _version_of(spec: OffsetSpec | int) -> int:
-    """The oldest version of ListOffsets that supports a spec.
+    """Return the oldest version of ListOffsets that supports a spec.
 
     Raises:
         ValueError: the spec is negative, and not one of :class:`OffsetSpec`.

@@ -56,7 +56,7 @@ from ..calls._enums import AclOperation, operations
 from ..calls._nodes import CONTROLLER_CODES
 
 DEFAULT: Final = -1
-"""The broker's default."""
+"""Use the broker's default."""
 
 _RETRIED: Final = frozenset({*CONTROLLER_CODES, error_codes.THROTTLING_QUOTA_EXCEEDED})
 _CREATE_WITH_DEFAULTS_VERSION: Final = 4  # KIP-464
@@ -150,9 +150,10 @@ class PartitionDescription:
         replicas: the broker ids of the replicas; the first is the preferred leader.
         in_sync: the broker ids of the in-sync replicas.
         offline: the broker ids of the offline replicas.
-        eligible_leaders: the eligible leader replicas (ELR) outside the in-sync ones; None if the
+        eligible_leaders: the eligible leader replicas (ELR) that are not in sync; None if the
             broker does not report them.
-        last_known_leaders: the last known ELR; None if the broker does not report them.
+        last_known_leaders: the last known eligible leader replicas; None if the broker does not
+            report them.
     """
 
     number: int
@@ -185,22 +186,22 @@ class TopicDescription:
 
 
 class TopicCalls(AdminCalls):
-    """Calls for topics."""
+    """Admin calls for topics."""
 
     async def create(
         self, topics: Iterable[NewTopic | str], *, validate_only: bool = False
     ) -> Results[str, CreatedTopic]:
         """Create topics.
 
-        It takes a moment until all brokers know a new topic.
+        A new topic may take a moment to become known to all brokers.
 
         Args:
-            topics: the topics; a name alone gets the broker's defaults.
-            validate_only: only check whether the topics could be created.
+            topics: the topics; a plain name uses the broker's defaults.
+            validate_only: whether to only check if the topics could be created.
 
         Returns:
-            The created topic or the error by name. The error is TOPIC_ALREADY_EXISTS also if an
-            earlier attempt, whose response was lost, created the topic.
+            For each topic, the created topic or the error. The error is also TOPIC_ALREADY_EXISTS
+            if an earlier attempt, whose response was lost, created the topic.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -236,10 +237,10 @@ class TopicCalls(AdminCalls):
 
         Args:
             topics: topic names.
-            ids: topic ids. Deleting by id cannot hit a new topic with the same name.
+            ids: topic ids. Deleting by id cannot delete a new topic with the same name.
 
         Returns:
-            None or the error by name or id.
+            For each topic, None on success or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -277,14 +278,14 @@ class TopicCalls(AdminCalls):
     async def create_partitions(
         self, topics: Mapping[str, NewPartitions | int], *, validate_only: bool = False
     ) -> Results[str, None]:
-        """Add partitions to topics; keys are then mapped to other partitions than before.
+        """Add partitions to topics; this changes which partition a key maps to.
 
         Args:
             topics: the new total number of partitions by topic name.
-            validate_only: only check whether the partitions could be added.
+            validate_only: whether to only check if the partitions could be added.
 
         Returns:
-            None or the error by name.
+            For each topic, None on success or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -343,7 +344,7 @@ class TopicCalls(AdminCalls):
             include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            The topic or the error by name or id.
+            For each topic, the description or the error.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -18,17 +18,17 @@ from ...metadata._cluster import Cluster
 NO_GENERATION: Final = -1
 
 PartitionsByTopic: TypeAlias = Mapping[str, Mapping[int, frozenset[str]]]
-"""Topics by name, in each the partitions by number, of each the racks of its replicas."""
+"""For each topic, by name, and each partition, by number, the racks of the replicas."""
 
 
 class RebalanceProtocol(IntEnum):
-    """What a member gives up when a rebalance begins (KIP-429)."""
+    """What a member revokes when a rebalance begins (KIP-429)."""
 
     EAGER = 0
-    """Everything."""
+    """All partitions."""
 
     COOPERATIVE = 1
-    """Only what is assigned to another member, once that is known."""
+    """Only the partitions that are assigned to another member, once these are known."""
 
 
 def _names(topics: Iterable[str]) -> tuple[str, ...]:
@@ -41,15 +41,17 @@ def _partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, .
 
 @attrs.frozen
 class MemberSubscription:
-    """The subscription of a group member, and what it owns.
+    """The subscription of a group member, and the partitions it owns.
 
     Attributes:
-        topics: the topics it subscribes to.
-        user_data: sent by the member's assignor to the leader's.
-        owned_partitions: what it still has, with a cooperative assignor; else empty.
-        generation_id: the generation in which these were assigned; -1 before the first.
+        topics: the topics that the member subscribes to.
+        user_data: the data that the member's assignor sends to the leader's.
+        owned_partitions: the partitions that the member still owns with a cooperative assignor;
+            otherwise empty.
+        generation_id: the generation in which the owned partitions were assigned; -1 before the
+            first.
         rack_id: the rack of the member (``client.rack``); None if not set.
-        group_instance_id: of a static member (``group.instance.id``).
+        group_instance_id: the ``group.instance.id`` of a static member; None for others.
     """
 
     topics: tuple[str, ...] = attrs.field(converter=_names)
@@ -62,13 +64,13 @@ class MemberSubscription:
 
 @runtime_checkable
 class Assignor(Protocol):
-    """Divides partitions among members; you may write your own.
+    """Divides partitions among members; users may write custom assignors.
 
     Attributes:
-        name: what members agree on; all assignors of this name must understand each other's user
-            data.
-        protocols: the rebalance protocols that it supports. A member uses the highest one that all
-            its assignors support.
+        name: the name that members agree on; all assignors with this name must understand each
+            other's user data.
+        protocols: the supported rebalance protocols. A member uses the highest one that all its
+            assignors support.
     """
 
     @property
@@ -80,11 +82,11 @@ class Assignor(Protocol):
     def user_data(
         self, topics: Sequence[str], assigned: Sequence[TopicPartition] | None, generation: int
     ) -> bytes | None:
-        """What the leader should know of this member beside its subscription.
+        """Return the data that the leader needs about this member besides its subscription.
 
         Args:
             topics: the topics the member subscribes to.
-            assigned: its last assignment; None before the first.
+            assigned: the last assignment of the member; None before the first.
             generation: the generation of that assignment; -1 before the first.
         """
         ...
@@ -97,11 +99,11 @@ class Assignor(Protocol):
         """Divide the partitions.
 
         Args:
-            partitions_by_topic: the existing topics among those that members subscribe to.
+            partitions_by_topic: the topics that members subscribe to, as far as they exist.
             subscriptions_by_member_id: all members, at least one.
 
         Returns:
-            A list for each member, which may be empty. No partition is in two lists.
+            A list for each member, which may be empty. No partition may be in two lists.
         """
         ...
 
@@ -109,7 +111,7 @@ class Assignor(Protocol):
 def partitions_by_topic(
     cluster: Cluster, topics: Iterable[str]
 ) -> dict[str, dict[int, frozenset[str]]]:
-    """The input of an assignor for some topics; those without partitions are left out.
+    """Return the input of an assignor for some topics; topics without partitions are omitted.
 
     Args:
         cluster: the metadata of the group's leader.
@@ -130,7 +132,7 @@ def partitions_by_topic(
 
 
 def ordered_members(subscriptions: Mapping[str, MemberSubscription]) -> list[str]:
-    """The ids of members: static ones first, by their instance ids, which survive a restart.
+    """Return the ids of members: static members first, by instance id, which survives a restart.
 
     (KIP-345; Kafka: AbstractPartitionAssignor.MemberInfo.)
     """
@@ -143,7 +145,7 @@ def ordered_members(subscriptions: Mapping[str, MemberSubscription]) -> list[str
 
 
 def member_racks(subscriptions: Mapping[str, MemberSubscription]) -> dict[str, str]:
-    """The racks of those members that have one."""
+    """Return the racks of the members that have one."""
     return {each: rack for each, found in subscriptions.items() if (rack := found.rack_id)}
 
 
@@ -152,7 +154,7 @@ def racks_matter(
 ) -> bool:
     """Whether it makes a difference which member has which partition (KIP-881).
 
-    Not if no member is in the rack of a replica, and not if every rack has every partition.
+    It does not if no member is in the rack of a replica, or if every rack has every partition.
     """
     all_racks = frozenset().union(*racks_of_partitions)
     if all_racks.isdisjoint(racks_of_members):

@@ -1,7 +1,7 @@
-"""Encodes what members of a consumer group exchange (Kafka: ConsumerProtocol).
+"""Encodes the messages that members of a consumer group exchange (Kafka: ConsumerProtocol).
 
-A message follows its version. Newer versions begin like the newest known one, since fields are only
-added at the end.
+Each message is preceded by its version. Newer versions begin like the newest known one, since
+fields are only added at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of consumer groups."""
 
 VERSION: Final = 3
-"""The version of encoded messages, as of Kafka's newest clients."""
+"""The version of encoded messages; that of Kafka's newest clients."""
 
 _VERSION_BYTES: Final = 2
 
@@ -47,10 +47,10 @@ def decode_subscription(raw: bytes, group_instance_id: str | None = None) -> Mem
 
     Args:
         raw: the member's metadata in the response to JoinGroup.
-        group_instance_id: of the member, from the same response.
+        group_instance_id: the member's ``group.instance.id``, from the same response.
 
     Raises:
-        WireFormatError: it is malformed.
+        WireFormatError: the message is malformed.
     """
     message = subscriptions.MESSAGES[_version(raw)][0](raw, _VERSION_BYTES)
     return MemberSubscription(
@@ -84,7 +84,7 @@ def decode_assignment(raw: bytes) -> list[TopicPartition]:
     """Decode a member's assignment; empty if the leader sent no bytes.
 
     Raises:
-        WireFormatError: it is malformed.
+        WireFormatError: the message is malformed.
     """
     if not raw:
         return []

@@ -1,8 +1,8 @@
-"""Even shares; members keep their partitions, also during the rebalance.
+"""Assigns evenly; members keep their partitions, even during the rebalance.
 
-(Kafka: CooperativeStickyAssignor.) A partition that is to move to another member is assigned to
-none at first. Its owner sees that it lost it, gives it up and rejoins, and then it is free
-(KIP-429).
+(Kafka: CooperativeStickyAssignor.) A partition that is to move to another member is not assigned
+at first. Its owner sees that it lost the partition, revokes it and rejoins; then the partition is
+free (KIP-429).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CooperativeStickyAssignor:
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002 - as owned_partitions
         generation: int,
     ) -> bytes | None:
-        """The generation, for leaders without support for subscriptions of version 2."""
+        """Return the generation, for leaders without support for subscriptions of version 2."""
         return encode_generation(generation)
 
     def assign(
@@ -37,7 +37,7 @@ class CooperativeStickyAssignor:
         partitions_by_topic: PartitionsByTopic,
         subscriptions_by_member_id: Mapping[str, MemberSubscription],
     ) -> dict[str, list[TopicPartition]]:
-        """See :meth:`.Assignor.assign`; partitions to be given up first are in no list."""
+        """See :meth:`.Assignor.assign`; partitions to be revoked first are in no list."""
         claims = {member: _claim(each) for member, each in subscriptions_by_member_id.items()}
         before = still_wanted(claims, partitions_by_topic, subscriptions_by_member_id)
         assignment = sticky_assignment(partitions_by_topic, subscriptions_by_member_id, before)

@@ -1,9 +1,9 @@
-"""Divides partitions evenly among members while each keeps what it can (KIP-54).
+"""Divides partitions evenly, while members keep as many of their partitions as possible (KIP-54).
 
-Topics with the same subscribers form a pool; most groups have one. Even means: no member could get
-a partition of another one that has at least two more. Among even divisions the one with the fewest
-moves is preferred: new partitions move before owned ones, and members do not just exchange
-partitions.
+Topics with the same subscribers form a pool; most groups have one. A division is even if no member
+could take a partition from a member that has at least two more. Among even divisions, the one with
+the fewest moves is preferred: new partitions move before owned ones, and members do not just
+exchange partitions.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Pool:
     """The partitions that the same members subscribe to.
 
     Attributes:
-        members: their ids, in order.
-        partitions: ordered by number, then by topic, so that no topic as a whole comes first.
+        members: the ids of the members, in order.
+        partitions: the partitions by number, then by topic, so that topics are interleaved.
     """
 
     members: tuple[str, ...]
@@ -37,12 +37,12 @@ def pools_of(
     subscriptions: Mapping[str, MemberSubscription],
     members: Iterable[str],
 ) -> list[Pool]:
-    """The pools of a group, those with the fewest members first: they have the least choice.
+    """Return the pools of a group; those with the fewest members, and so the least choice, first.
 
     Args:
         partitions_by_topic: the existing topics.
-        subscriptions: of the members.
-        members: their ids in order.
+        subscriptions: the subscriptions of the members.
+        members: the ids of the members, in order.
     """
     subscribers: dict[str, list[str]] = {}
     for member in members:
@@ -60,7 +60,7 @@ def pools_of(
 
 
 class Shares:
-    """The partitions of each member so far.
+    """The partitions assigned to each member so far.
 
     Args:
         pools: the partitions to divide.
@@ -83,7 +83,7 @@ class Shares:
         }
 
     def assignment(self) -> dict[str, list[TopicPartition]]:
-        """The partitions of each member."""
+        """Return the partitions of each member."""
         found: dict[str, list[TopicPartition]] = {member: [] for member in self.loads}
         for partition, member in self._holders.items():
             found[member].append(partition)
@@ -103,8 +103,8 @@ class Shares:
         """Assign free partitions to their owners.
 
         Args:
-            owners: of partitions whose topics they subscribe to.
-            targets: how many partitions a member may have; None for no limit.
+            owners: the owners of partitions, each of which subscribes to the topic.
+            targets: the maximum number of partitions by member; None for no limit.
         """
         for free in self.free.values():
             for partition in list(free):
@@ -113,7 +113,7 @@ class Shares:
                     self.give(partition, owner)
 
     def fill(self, targets: Mapping[str, int] | None = None) -> None:
-        """Assign all free partitions to the members with the fewest, or farthest below target."""
+        """Assign all free partitions to the members with the fewest, or furthest below target."""
         for pool, free in self.free.items():
             heap = [
                 (self.loads[each] - (targets[each] if targets else 0), self._places[each], each)
@@ -128,14 +128,14 @@ class Shares:
     def settle(
         self, owners: Mapping[TopicPartition, str], earlier: Mapping[TopicPartition, str]
     ) -> None:
-        """Move partitions until the shares are even and no exchange is left.
+        """Move partitions until the shares are even and no exchanges are left.
 
-        Each step makes the loads more even, or keeps them and reduces the moves: so this
+        Each step makes the loads more even, or keeps them and reduces the moves, so this
         terminates.
 
         Args:
-            owners: the previous owners, who are preferred.
-            earlier: the owners before these, who are preferred next.
+            owners: the previous owners, which are preferred.
+            earlier: the owners before those, which are preferred next.
         """
         is_moving = True
         while is_moving:
@@ -169,7 +169,7 @@ class Shares:
     def _losses(
         self, pool: Pool, earlier: Mapping[TopicPartition, str]
     ) -> dict[tuple[str, str], list[TopicPartition]]:
-        """The partitions that members have and others had earlier, by both members."""
+        """Return the partitions that other members had earlier, by current and earlier member."""
         found: dict[tuple[str, str], list[TopicPartition]] = {}
         for partition, member in earlier.items():
             if self._pools.get(partition.topic) is pool and member in self._held[pool]:
@@ -179,7 +179,7 @@ class Shares:
     def _least_kept(
         self, pool: Pool, giver: str, lost: list[TopicPartition] | None
     ) -> TopicPartition:
-        """The partition to move: one that the taker had before, or else the one assigned last."""
+        """Return the partition to move: one that the taker had before, or the one assigned last."""
         while lost:
             partition = lost.pop()
             if self._holders[partition] == giver:
@@ -196,7 +196,7 @@ class Shares:
         self.loads[taker] += 1
 
     def _undo_exchanges(self, owners: Mapping[TopicPartition, str]) -> bool:
-        """Move back partitions that went around in a circle. Returns whether there were any."""
+        """Move back partitions that were exchanged in a circle. Returns whether there were any."""
         moved: dict[tuple[str, str], list[TopicPartition]] = {}
         givers: dict[str, dict[str, None]] = {}
         for partition, taker in self._holders.items():
@@ -215,7 +215,7 @@ class Shares:
 
 
 def _circle(givers: Mapping[str, Iterable[str]]) -> list[str]:
-    """Members that give to one another in a circle, the first one repeated at the end; or empty."""
+    """Return members that give to one another in a circle, the first also at the end; or none."""
     try:
         TopologicalSorter(givers).prepare()
     except CycleError as error:

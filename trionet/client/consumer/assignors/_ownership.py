@@ -11,11 +11,11 @@ from ..._topic_partition import TopicPartition
 
 @attrs.frozen
 class Claim:
-    """The partitions that a member says it had.
+    """The partitions that a member claims to have owned.
 
     Attributes:
-        partitions: its last assignment.
-        generation: of that assignment; -1 if the member does not report it.
+        partitions: the last assignment of the member.
+        generation: the generation of that assignment; -1 if the member does not report it.
     """
 
     partitions: Sequence[TopicPartition]
@@ -24,11 +24,11 @@ class Claim:
 
 @attrs.frozen
 class Ownership:
-    """The owners that follow from the claims.
+    """The owners derived from the claims.
 
     Attributes:
         owners: the owner of each partition.
-        earlier: the member that had a partition before its owner, and does not know it was lost.
+        earlier: the previous owner of a partition, if it does not know that it lost the partition.
         disputed: partitions that several members claim in the same generation; they have no owner.
     """
 
@@ -38,10 +38,10 @@ class Ownership:
 
 
 def ownership(claims: Mapping[str, Claim]) -> Ownership:
-    """Decide between claims: the member of the newest generation owns a partition (KIP-341).
+    """Resolve the claims: the claim of the newest generation wins (KIP-341).
 
     Args:
-        claims: by member id.
+        claims: the claims by member id.
     """
     found = Ownership()
     by_age = sorted(claims.items(), key=lambda item: item[1].generation, reverse=True)

@@ -14,8 +14,8 @@ class Racks:
     """The racks of members and replicas.
 
     Args:
-        partitions_by_topic: with the racks of their replicas.
-        members: the racks of those members that have one.
+        partitions_by_topic: the partitions, with the racks of their replicas.
+        members: the racks of the members that have one.
 
     Attributes:
         matter: whether it makes a difference which member has which partition.
@@ -30,16 +30,16 @@ class Racks:
         )
 
     def is_far(self, member: str, partition: TopicPartition) -> bool:
-        """Whether a member has a rack, and no replica is in it."""
+        """Whether the member has a rack, but no replica of the partition is in it."""
         rack = self._members.get(member)
         return rack is not None and rack not in self.of(partition)
 
     def of(self, partition: TopicPartition) -> frozenset[str]:
-        """The racks of a partition's replicas."""
+        """Return the racks of a partition's replicas."""
         return self._replicas[partition.topic][partition.partition]
 
     def fill_near(self, shares: Shares, targets: Mapping[str, int]) -> None:
-        """Give free partitions to members in the rack of a replica, up to their targets.
+        """Assign free partitions to members in the rack of a replica, up to their targets.
 
         Partitions with the fewest candidates come first.
         """
@@ -55,7 +55,7 @@ class Racks:
     def _rooms(
         self, pool: Pool, shares: Shares, targets: Mapping[str, int]
     ) -> dict[str, list[tuple[int, int, str]]]:
-        """By rack, the members with capacity left, those with the most first."""
+        """Return the members with capacity left by rack, those with the most first."""
         rooms: dict[str, list[tuple[int, int, str]]] = {}
         for place, member in enumerate(pool.members):
             room = targets[member] - shares.loads[member]

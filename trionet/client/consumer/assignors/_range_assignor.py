@@ -1,7 +1,7 @@
-"""Assigns a range of neighbouring partitions of each topic to each member (Kafka: RangeAssignor).
+"""Assigns a range of consecutive partitions of each topic to each member (Kafka: RangeAssignor).
 
 Topics with the same partitions and members are divided in the same way, so that a member has the
-same partitions of each, as a join of topics requires.
+same partitions of each topic, as joining topics requires.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RangeAssignor:
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002
         generation: int,  # noqa: ARG002
     ) -> bytes | None:
-        """None."""
+        """Return None: this assignor has no user data."""
         return None
 
     def assign(
@@ -63,10 +63,10 @@ class _Division:
     """One topic and the members that share it.
 
     Args:
-        name: of the topic.
-        racks_by_partition: of the replicas.
-        members: the members that subscribe to it, in their order.
-        member_racks: the racks of those members that have one.
+        name: the name of the topic.
+        racks_by_partition: the racks of the replicas, by partition.
+        members: the members that subscribe to the topic, in order.
+        member_racks: the racks of the members that have one.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class _Division:
         return rack is None or rack in self._racks_by_partition[partition]
 
     def room(self, member: str) -> int:
-        """How many more partitions a member may get."""
+        """Return how many more partitions a member may get."""
         share = self._share + (self._larger_shares > 0)
         return max(0, share - len(self.assigned[member]))
 
@@ -107,7 +107,7 @@ class _Division:
             del self._free[partition]
 
     def assign_ranges(self, *, near_only: bool = False) -> None:
-        """Assign to each member in turn the first of the free partitions, up to its share."""
+        """Assign the first free partitions to each member in turn, up to its share."""
         for member in self.members:
             candidates = [n for n in self._free if not near_only or self.is_near(member, n)]
             self.give(member, candidates[: self.room(member)])
@@ -138,7 +138,7 @@ def _divided_alike(topics: Sequence[_Division]) -> list[list[_Division]]:
 
 
 def _assign_alike(topics: Sequence[_Division]) -> None:
-    """Assign a partition of all topics to one member that is near to all, if there is one."""
+    """Assign each partition number in all topics to one member near to all, if there is one."""
     first = topics[0]
     for partition in first.partitions:
         for member in first.members:

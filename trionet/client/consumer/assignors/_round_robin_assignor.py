@@ -10,7 +10,7 @@ from ._assignor import MemberSubscription, PartitionsByTopic, RebalanceProtocol,
 
 
 class RoundRobinAssignor:
-    """Assigns in turn, skipping members that do not subscribe to a topic."""
+    """Assigns partitions in turn, skipping members that do not subscribe to the topic."""
 
     name: Final = "roundrobin"
     protocols: Final = (RebalanceProtocol.EAGER,)
@@ -21,7 +21,7 @@ class RoundRobinAssignor:
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002
         generation: int,  # noqa: ARG002
     ) -> bytes | None:
-        """None."""
+        """Return None: this assignor has no user data."""
         return None
 
     def assign(

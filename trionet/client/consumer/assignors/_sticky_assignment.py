@@ -1,7 +1,7 @@
-"""The algorithm that the sticky assignors share (Kafka: AbstractStickyAssignor).
+"""The algorithm shared by the sticky assignors (Kafka: AbstractStickyAssignor).
 
-First an even assignment, then one that moves as little as possible; where racks matter, nearby
-partitions are preferred between the two.
+The goals are, in this order: an even assignment, nearby partitions where racks matter, and as few
+moves as possible.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def still_wanted(
     partitions_by_topic: PartitionsByTopic,
     subscriptions: Mapping[str, MemberSubscription],
 ) -> Ownership:
-    """The previous owners, limited to partitions that exist and topics they still subscribe to."""
+    """Return the owners by the claims on partitions that exist and are still subscribed to."""
     kept: dict[str, Claim] = {}
     for member, claim in claims.items():
         topics = {
@@ -38,12 +38,12 @@ def sticky_assignment(
     subscriptions: Mapping[str, MemberSubscription],
     before: Ownership,
 ) -> dict[str, list[TopicPartition]]:
-    """An even assignment that leaves partitions where they are as far as possible.
+    """Return an even assignment that moves as few partitions as possible.
 
     Args:
         partitions_by_topic: the existing topics.
-        subscriptions: of all members.
-        before: from :func:`still_wanted`.
+        subscriptions: the subscriptions of all members.
+        before: the previous owners; see :func:`still_wanted`.
     """
     members = ordered_members(subscriptions)
     pools = pools_of(partitions_by_topic, subscriptions, members)

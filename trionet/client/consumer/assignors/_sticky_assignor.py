@@ -1,4 +1,4 @@
-"""Even shares with few moves; everything is given up first (Kafka: StickyAssignor)."""
+"""Assigns evenly with few moves; members revoke all partitions first (Kafka: StickyAssignor)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ._sticky_user_data import decode_assigned, encode_assigned
 class StickyAssignor:
     """Assigns evenly with as few moves as possible (KIP-54).
 
-    A member owns nothing while the group rebalances, so that it reports what it had in its user
-    data.
+    A member owns nothing while the group rebalances, so it reports its last assignment in its
+    user data.
     """
 
     name: Final = "sticky"
@@ -28,7 +28,7 @@ class StickyAssignor:
         assigned: Sequence[TopicPartition] | None,
         generation: int,
     ) -> bytes | None:
-        """The last assignment and its generation; None before the first."""
+        """Return the last assignment and its generation; None before the first."""
         return None if assigned is None else encode_assigned(Claim(assigned, generation))
 
     def assign(

@@ -1,7 +1,7 @@
-"""The user data of the sticky assignors, in the formats of Kafka's.
+"""The user data of the sticky assignors, in Kafka's formats.
 
-The last assignment by topic and its generation, or the generation alone. Malformed data count as
-none: a faulty member must not keep a group from its work.
+The data are the last assignment by topic and its generation, or the generation alone. Malformed
+data are treated as absent: a faulty member must not disrupt its group.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _decode_assigned(raw: bytes) -> Claim:
         topic = raw[at : at + name_bytes].decode()
         (partitions,) = _INT.unpack_from(raw, at + max(name_bytes, 0))
         if name_bytes < 0 or partitions < 0:
-            raise struct.error("a length below zero")
+            raise struct.error("a negative length")
         at += name_bytes + _INT.size
         numbers = Struct(f">{partitions}i").unpack_from(raw, at)
         at += _INT.size * len(numbers)

@@ -1,4 +1,4 @@
-"""A member of a classic group: its state, its requests, and what the responses mean.
+"""A member of a classic group: its state, its requests, and the handling of responses.
 
 (Kafka: AbstractCoordinator, its MemberState and Generation.) Pure. A transient error is a
 :class:`Verdict`; others are raised.
@@ -33,10 +33,10 @@ class GroupMetadata(NamedTuple):
     """The identity of a consumer in its group.
 
     Attributes:
-        group_id: the group.
-        generation: of the group, counts its rebalances; -1 outside the group.
-        member_id: assigned by the coordinator; empty outside the group.
-        instance_id: of a static member; None for others.
+        group_id: the ``group.id``.
+        generation: the generation, which counts the group's rebalances; -1 outside the group.
+        member_id: the id assigned by the coordinator; empty outside the group.
+        instance_id: the ``group.instance.id`` of a static member; None for others.
     """
 
     group_id: str
@@ -47,7 +47,7 @@ class GroupMetadata(NamedTuple):
 
 NO_GENERATION: Final = -1
 MULTIPLE_MEMBERS_VERSION: Final = 3
-"""Of LeaveGroup: the first version with member ids and instance ids (KIP-345)."""
+"""The first version of LeaveGroup with member ids and instance ids (KIP-345)."""
 
 _REASON_CHARACTERS_MAX: Final = 255  # KIP-800
 
@@ -56,8 +56,8 @@ class Generation(NamedTuple):
     """A member's identity in its group (Kafka: Generation).
 
     Attributes:
-        id: counts the rebalances; -1 outside the group.
-        member_id: empty before the first response.
+        id: the number of the generation, which counts rebalances; -1 outside the group.
+        member_id: the member id; empty before the first response.
         protocol: the assignor that the group has chosen.
     """
 
@@ -71,9 +71,9 @@ class MemberState(enum.Enum):
 
     UNJOINED = "unjoined"
     PREPARING_REBALANCE = "preparing rebalance"
-    """It has sent JoinGroup, and waits for the other members."""
+    """The member has sent JoinGroup, and waits for the other members."""
     COMPLETING_REBALANCE = "completing rebalance"
-    """It has joined, and waits for its assignment."""
+    """The member has joined, and waits for its assignment."""
     STABLE = "stable"
 
 
@@ -96,13 +96,13 @@ class ClassicMember:
     """The membership of one consumer in a classic group.
 
     Args:
-        settings: of the group.
+        settings: the settings of the group.
 
     Attributes:
-        state: of the member.
-        generation: its identity in the group.
-        assignment: its assignment in this generation, as the leader encoded it.
-        rejoin_reason: why it has to rejoin; None if it has not.
+        state: the state of the member.
+        generation: the member's identity in the group.
+        assignment: the member's assignment in this generation, as encoded by the leader.
+        rejoin_reason: why the member has to rejoin; None if it does not.
     """
 
     def __init__(self, settings: GroupSettings) -> None:
@@ -114,21 +114,21 @@ class ClassicMember:
 
     @property
     def is_static(self) -> bool:
-        """Whether it keeps its partitions when it leaves, until its session ends (KIP-345)."""
+        """Whether the member keeps its partitions on leaving, until its session ends (KIP-345)."""
         return self._settings.instance_id is not None
 
     @property
     def is_stable(self) -> bool:
-        """Whether it has its assignment, and may commit."""
+        """Whether the member has its assignment, and may commit."""
         return self.state is MemberState.STABLE
 
     @property
     def has_lost_generation(self) -> bool:
-        """Whether it is in no generation: its partitions may belong to another member by now."""
+        """Whether the member is in no generation: others may own its partitions by now."""
         return self.generation.id == NO_GENERATION
 
     def request_rejoin(self, reason: str) -> None:
-        """Rejoin as soon as the user's task has given up the partitions it has to."""
+        """Request a rejoin, once the user's task has revoked the partitions that it has to."""
         self.rejoin_reason = reason
 
     # Joining.
@@ -137,7 +137,7 @@ class ClassicMember:
         """Build a JoinGroup request.
 
         Args:
-            protocols: assignors by preference, and the member's metadata for each.
+            protocols: the names of the assignors by preference, and the member's metadata for each.
         """
         self.state = MemberState.PREPARING_REBALANCE
         return JoinGroupRequest(
@@ -155,7 +155,7 @@ class ClassicMember:
         )
 
     def handle_join(self, response: JoinGroupResponse) -> Verdict:
-        """Handle the response to JoinGroup; with DONE the member is in a new generation.
+        """Handle the response to JoinGroup; on DONE, the member is in a new generation.
 
         Raises:
             ApiError, FencedInstanceIdError: the join was rejected.
@@ -177,7 +177,7 @@ class ClassicMember:
         """Build a SyncGroup request.
 
         Args:
-            assignments: of all members, if this one is the leader; else none.
+            assignments: the assignments of all members if this one is the leader; otherwise empty.
         """
         return SyncGroupRequest(
             group_id=self._settings.group_id,
@@ -193,7 +193,7 @@ class ClassicMember:
         )
 
     def handle_sync(self, response: SyncGroupResponse) -> Verdict:
-        """Handle the response to SyncGroup; with DONE the member has its assignment.
+        """Handle the response to SyncGroup; on DONE, the member has its assignment.
 
         Raises:
             ApiError, FencedInstanceIdError: the request was rejected.
@@ -217,7 +217,7 @@ class ClassicMember:
         return api_error(
             error_codes.INCONSISTENT_GROUP_PROTOCOL,
             f"group {self._settings.group_id}",
-            f"it uses {what}, but this member is of type {PROTOCOL_TYPE}",
+            f"the group uses {what}, but this member is of type {PROTOCOL_TYPE}",
         )
 
     def _refused(self, code: int) -> Verdict:
@@ -249,11 +249,11 @@ class ClassicMember:
         )
 
     def handle_heartbeat(self, response: HeartbeatResponse, sent_as: Generation) -> Verdict:
-        """Handle the response to a heartbeat; DONE: the coordinator has noted it.
+        """Handle the response to a heartbeat; on DONE, the coordinator has accepted it.
 
         Args:
-            response: to :meth:`heartbeat_request`.
-            sent_as: the generation of the request; a response for an older one changes nothing.
+            response: the response to a :meth:`heartbeat_request`.
+            sent_as: the generation of the request; a response for an older generation is ignored.
 
         Raises:
             ApiError: this member is not allowed in the group.
@@ -284,8 +284,8 @@ class ClassicMember:
         """Build a LeaveGroup request.
 
         Args:
-            reason: for the broker's log (KIP-800).
-            version: of the API, which decides how members are named.
+            reason: the reason to show in the broker's log (KIP-800).
+            version: the version of the API, which determines how members are identified.
         """
         member_id = self.generation.member_id
         if version < MULTIPLE_MEMBERS_VERSION:
@@ -305,7 +305,7 @@ class ClassicMember:
         """Leave the generation, and request a rejoin.
 
         Args:
-            reason: why.
+            reason: the reason for the rejoin.
             keeps_member_id: whether the coordinator still knows the member id.
         """
         self.generation = Generation(
@@ -321,7 +321,7 @@ def raise_unless_passing(code: int, settings: GroupSettings) -> None:
 
     Raises:
         FencedInstanceIdError: another consumer uses the same instance id.
-        ApiError: any other error for which retrying is useless.
+        ApiError: any other error that a retry cannot fix.
     """
     if code == error_codes.FENCED_INSTANCE_ID:
         raise FencedInstanceIdError(settings.group_id, settings.instance_id or "")

@@ -1,4 +1,4 @@
-"""Commits of the user, and auto-commits of the records that the user's loop has finished.
+"""Commits by the user, and auto-commits of the records that the user's loop has finished.
 
 (Kafka: ConsumerCoordinator.commitOffsetsSync, maybeAutoCommitOffsetsAsync.)
 """
@@ -26,12 +26,12 @@ class Commits:
     """Commits positions, one commit at a time.
 
     Args:
-        offsets: the offsets at the coordinator.
+        offsets: commits offsets at the coordinator.
         subscription: provides the positions.
         member: the consumer's membership.
-        settings: of the group.
-        is_gone: whether a partition no longer exists; it is then left out of auto-commits. Kafka's
-            consumer delays the rebalance that such a partition causes to retry the commit.
+        settings: the settings of the group.
+        is_gone: returns whether a partition no longer exists; it is then left out of auto-commits.
+            Kafka's consumer retries such a commit instead, which delays the rebalance.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Commits:
         self._settled: dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]] = {}
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None) -> None:
-        """Commit these offsets, or by default those after everything that was handed out.
+        """Commit these offsets, or by default those after all records handed out.
 
         See :meth:`.CommittedOffsets.commit`.
         """
@@ -68,7 +68,7 @@ class Commits:
             self._settled.update((each, finished[each]) for each in offsets if each in finished)
 
     async def commit_finished(self) -> None:
-        """Auto-commit finished records, if enabled and anything is new.
+        """Auto-commit finished records, if that is enabled and there are new ones.
 
         Errors are logged.
         """
@@ -92,10 +92,10 @@ class Commits:
                 settled.update(new)
 
     def begin_at(self, partition: TopicPartition) -> None:
-        """Record that the position of this partition is the one that the group has committed.
+        """Record that the position of this partition is the offset that the group has committed.
 
-        It is not auto-committed until the user has finished more records: that would cost a request
-        after each rebalance, and replace the metadata that were committed with the offset.
+        The position is not auto-committed until the user has finished more records: a commit would
+        cost a request after each rebalance, and replace the metadata committed with the offset.
         """
         self._settled[partition] = self._finished()[partition]
 

@@ -46,14 +46,14 @@ def _never(_: TopicPartition) -> bool:
 
 
 class CommittedOffsets:
-    """The offsets of a group at its coordinator.
+    """Commits and fetches the offsets of a group at its coordinator.
 
     Args:
         finder: finds the coordinator and sends requests to it.
-        member: its generation is used for commits.
-        settings: of the group.
+        member: provides the generation for commits.
+        settings: the settings of the group.
         rng: jitters backoffs.
-        hooks: called with committed offsets.
+        hooks: called with offsets that were committed.
     """
 
     def __init__(
@@ -77,13 +77,13 @@ class CommittedOffsets:
         *,
         is_gone: Callable[[TopicPartition], bool] = _never,
     ) -> None:
-        """Commit, and retry after transient errors; one call at a time.
+        """Commit offsets, and retry after transient errors; one call at a time.
 
         Args:
-            offsets: by partition.
+            offsets: the offsets by partition.
             generation: see :meth:`generation`; once it has changed, partitions may have belonged to
                 another member, and nothing is committed.
-            is_gone: whether a partition no longer exists, so that its offset is of no use.
+            is_gone: returns whether a partition no longer exists, so that its offset is useless.
 
         Raises:
             CommitFailedError: this consumer is no longer in the group's generation.
@@ -121,13 +121,13 @@ class CommittedOffsets:
         raise self._why_refused(*refused, generation)
 
     def generation(self, *, as_member: bool) -> Generation:
-        """The generation to commit in.
+        """Return the generation to commit in.
 
         Args:
-            as_member: the partitions were assigned by the group, which checks the generation.
+            as_member: whether the group assigned the partitions, and so checks the generation.
 
         Raises:
-            RebalanceInProgressError, CommitFailedError: there is none.
+            RebalanceInProgressError, CommitFailedError: the member is in no generation.
         """
         if not as_member:
             return Generation()
@@ -166,26 +166,26 @@ class CommittedOffsets:
 
     def _commit_failed(self) -> CommitFailedError:
         return CommitFailedError(
-            f"group {self._settings.group_id}: nothing was committed, because this consumer is"
-            " not a member of the group at present, and its partitions may be assigned to another"
-            " one. Either it sent no heartbeat for session.timeout.ms, or more than"
+            f"group {self._settings.group_id}: no offset was committed, because this consumer is"
+            " currently not a member of the group, and its partitions may be assigned to another"
+            " member. Either it sent no heartbeat for session.timeout.ms, or more than"
             " max.poll.interval.ms passed between two requests for a record: raise that limit, or"
             " do less work per record"
         )
 
     def _in_rebalance(self) -> RebalanceInProgressError:
         return RebalanceInProgressError(
-            f"group {self._settings.group_id}: nothing was committed, because the group is"
+            f"group {self._settings.group_id}: no offset was committed, because the group is"
             " rebalancing. Request the next record, then commit again"
         )
 
     async def fetch(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The last committed offsets of the group.
+        """Fetch the last committed offsets of the group.
 
         Returns:
-            None for a partition without a committed offset.
+            The offset by partition; None if there is none.
 
         Raises:
             ApiError: a partition, or the request, was rejected.
@@ -197,7 +197,7 @@ class CommittedOffsets:
     async def fetch_once(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Fetch without retries."""
+        """Fetch the last committed offsets without retries."""
         partitions = sorted(partitions)
         response = await self._finder.request(
             OffsetFetchRequest,

@@ -1,9 +1,9 @@
 """A consumer's side of its group (Kafka: ConsumerCoordinator).
 
-A group needs things done at two different times. Heartbeats, joins, fetching committed offsets and
-auto-commits have to happen whatever the user's loop does meanwhile: they run in background tasks
-(:meth:`ConsumerCoordinator.run`). Partitions must not be given up or taken over while the user's
-loop works on them, and the user's callbacks belong to the user's task: these run when that task
+The work for a group is of two kinds. Heartbeats, joins, fetching committed offsets and
+auto-commits must happen independently of the user's loop: they run in background tasks
+(:meth:`ConsumerCoordinator.run`). Partitions must not be revoked or assigned while the user's loop
+works on them, and the user's callbacks belong in the user's task: these run when that task
 requests a record (:meth:`ConsumerCoordinator.poll`), in :class:`.RebalanceSteps`.
 
 Rejected: one task for everything, as Kafka's consumer without its heartbeat thread, where a slow
@@ -48,14 +48,14 @@ class ConsumerCoordinator:
 
     Args:
         client: polled by the network task.
-        settings: of the group.
+        settings: the settings of the group.
         subscription: receives the assignment.
         rng: jitters backoffs.
         notify: called when :attr:`needs_poll` has become true.
-        hooks: called with committed offsets.
+        hooks: called with offsets that were committed.
 
     Attributes:
-        positions: where the partitions begin that the group has assigned.
+        positions: sets the initial positions of partitions that the group has assigned.
     """
 
     def __init__(
@@ -129,11 +129,11 @@ class ConsumerCoordinator:
 
     @property
     def poll_interval(self) -> PollInterval:
-        """Where the consumer records each request for records."""
+        """Records each request for records."""
         return self._membership.poll_interval
 
     async def wait(self, parking_lot: trio.lowlevel.ParkingLot) -> None:
-        """Park the user's task; it does not count as slow meanwhile."""
+        """Park the user's task, which does not count as slow while it waits."""
         interval = self._membership.poll_interval
         interval.is_waiting = True
         try:
@@ -143,7 +143,7 @@ class ConsumerCoordinator:
 
     @property
     def needs_poll(self) -> bool:
-        """Whether :meth:`poll` has to be called before the user gets another record."""
+        """Whether :meth:`poll` must be called before the user gets another record."""
         membership = self._membership
         if self._failure or membership.failure:
             return True
@@ -172,16 +172,16 @@ class ConsumerCoordinator:
     # Rebalances, in the user's task.
 
     async def poll(self) -> None:
-        """Do what a rebalance requires of the user's task, callbacks included.
+        """Run the steps of a rebalance that belong in the user's task, callbacks included.
 
-        To be called by the task that reads records while :attr:`needs_poll` is true; never waits
-        for other members.
+        The task that reads records calls this while :attr:`needs_poll` is true. It never waits for
+        other members.
 
         Raises:
             FencedInstanceIdError: another consumer uses this member's instance id; raised by every
-                call from now on, and nothing is done for the group any more.
-            ApiError, AuthenticationError: what ended the membership; the next call joins again.
-            Exception: what a callback raised; the rebalance continues with the next call.
+                later call too, and nothing more is done for the group.
+            ApiError, AuthenticationError: the membership has ended; the next call rejoins.
+            Exception: a callback raised it; the rebalance continues with the next call.
 
         Cancellation: the next call continues, with the callback that was cancelled.
         """
@@ -243,7 +243,7 @@ class ConsumerCoordinator:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
     ) -> None:
-        """Commit these offsets, or by default those after everything that was handed out.
+        """Commit these offsets, or by default those after all records handed out.
 
         See :meth:`.CommittedOffsets.commit`.
         """
@@ -255,7 +255,7 @@ class ConsumerCoordinator:
     async def committed(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The last committed offsets of the group; see :meth:`.CommittedOffsets.fetch`."""
+        """Return the last committed offsets of the group; see :meth:`.CommittedOffsets.fetch`."""
         return await self._offsets.fetch(partitions)
 
     # Closing.
@@ -264,8 +264,8 @@ class ConsumerCoordinator:
         """Commit finished records, call ``on_revoked``, and leave the group.
 
         Args:
-            is_normal: whether the user's block has ended normally, which finishes the current
-                record; after an error or a cancellation that record is not finished.
+            is_normal: whether the user's block has ended normally, so that the current record
+                counts as finished.
 
         Limited by ``close_timeout_seconds``, or by ``cancelled_close_timeout_seconds`` if the end
         is not normal or the caller is cancelled meanwhile.
@@ -291,15 +291,15 @@ class ConsumerCoordinator:
             await self._give_up_and_leave(_CLOSED, limit)
 
     async def leave(self, reason: str) -> None:
-        """Commit finished records, give up all partitions, and leave the group until the next join.
+        """Commit finished records, revoke all partitions, and leave the group until the next join.
 
         Args:
-            reason: for the broker's log.
+            reason: the reason to show in the broker's log.
 
         Raises:
-            Exception: what a callback raised; the member has left nevertheless.
+            Exception: a callback raised it; the member has left nevertheless.
 
-        Cancellation: it may still be a member; if a callback was cancelled, it has left.
+        Cancellation: the consumer may still be a member; if a callback was cancelled, it has left.
         """
         self._is_leaving = True
         try:

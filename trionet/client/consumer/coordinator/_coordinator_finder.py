@@ -26,7 +26,7 @@ _KEY_TYPE_GROUP: Final = 0
 _MANY_KEYS_VERSION: Final = 4
 
 Body = Callable[[int], Message]
-"""Builds a request for a version of its API."""
+"""Builds a request for a given version of its API."""
 
 
 class CoordinatorFinder:
@@ -34,7 +34,7 @@ class CoordinatorFinder:
 
     Args:
         client: polled by the network task.
-        settings: of the group.
+        settings: the settings of the group.
         rng: jitters backoffs.
 
     Attributes:
@@ -53,7 +53,7 @@ class CoordinatorFinder:
         return self._client.connection_problem()
 
     async def find(self) -> Node:
-        """The coordinator; retries until it is found.
+        """Find the coordinator; retries until it is found.
 
         Raises:
             ApiError: this client may not use the group.
@@ -99,18 +99,18 @@ class CoordinatorFinder:
         version_max: int | None = None,
         timeout_seconds: float | None = None,
     ) -> Any:
-        """Send a request to the coordinator, once it is found, and wait for the response.
+        """Find the coordinator, send it a request once, and wait for the response.
 
         Args:
             request: the class of the request.
-            body: builds it.
-            version_max: the newest version that can carry it; None for any.
+            body: builds the request.
+            version_max: the newest version that can carry the request; None for any.
             timeout_seconds: the limit for the response, in place of ``request.timeout.ms``.
 
         Raises:
-            DisconnectedError: there was no response; the coordinator has to be found again.
+            DisconnectedError: there was no response; the coordinator must be found again.
             UnsupportedVersionError: the coordinator does not support the request.
-            ApiError, AuthenticationError, trio.ClosedResourceError: as :meth:`find`.
+            ApiError, AuthenticationError, trio.ClosedResourceError: see :meth:`find`.
         """
         node = self.node or await self.find()
         try:
@@ -140,7 +140,7 @@ class CoordinatorFinder:
         return await response.wait()
 
     def forget(self, node: Node | None, reason: str) -> None:
-        """Forget the coordinator if it is this node: it has moved, or cannot be reached."""
+        """Forget the coordinator if it is this node, because it has moved or cannot be reached."""
         if node is None or node is not self.node:
             return
         LOGGER.info("group %s: lost coordinator %s: %s", self._settings.group_id, node, reason)
@@ -148,6 +148,6 @@ class CoordinatorFinder:
         self._client.disconnect(node)
 
     def drop_connection(self) -> None:
-        """Close the connection to the coordinator, with its requests in flight."""
+        """Close the connection to the coordinator; its requests in flight fail."""
         if self.node is not None:
             self._client.disconnect(self.node)

@@ -1,4 +1,4 @@
-"""What members send to the group's leader, and what the leader computes for them.
+"""Encodes the subscriptions of members, and computes the assignments if the member is the leader.
 
 (Kafka: ConsumerCoordinator.metadata, onLeaderElected, MetadataSnapshot.) Pure.
 """
@@ -23,14 +23,14 @@ from ..assignors._consumer_protocol import (
 LOGGER: Final = logging.getLogger(__name__)
 
 Snapshot: TypeAlias = Mapping[str, Mapping[int, frozenset[str]]]
-"""The input of an assignment: topics, their partitions, and the racks of their replicas."""
+"""The input of an assignment: topics, their partitions, and the racks of the replicas."""
 
 
 def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
-    """The highest protocol that all assignors support (KIP-429).
+    """Return the highest protocol that all assignors support (KIP-429).
 
-    So a group moves from an eager assignor to a cooperative one in two rolling restarts: first with
-    both in the list, then with the new one alone.
+    A group can therefore move from an eager assignor to a cooperative one in two rolling restarts:
+    first with both in the list, then with the new one alone.
 
     Raises:
         ConfigError: there are no assignors, they have no protocol in common, or two have the same
@@ -39,14 +39,14 @@ def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
     names = [each.name for each in assignors]
     if not names or len(set(names)) < len(names):
         raise ConfigError(
-            f"partition.assignment.strategy = {', '.join(names) or 'nothing'} is not allowed;"
-            " allowed: one or more assignors, each once"
+            f"partition.assignment.strategy = {', '.join(names) or 'nothing'} must list"
+            " one or more assignors, each only once"
         )
     common = frozenset.intersection(*(frozenset(each.protocols) for each in assignors))
     if not common:
         raise ConfigError(
             f"partition.assignment.strategy = {', '.join(names)}: these assignors have no rebalance"
-            " protocol in common; choose assignors that do"
+            " protocol in common; choose assignors that have one"
         )
     return max(common)
 
@@ -55,7 +55,7 @@ class GroupAssignment:
     """Encodes the member's subscription, and runs the assignors for the group.
 
     Args:
-        assignors: by preference.
+        assignors: the assignors by preference.
         rack_id: the rack of this member.
     """
 
@@ -69,11 +69,11 @@ class GroupAssignment:
     def protocols(
         self, topics: Iterable[str], owned: Iterable[TopicPartition]
     ) -> list[tuple[str, bytes]]:
-        """The name of each assignor, and this member's subscription as its metadata in JoinGroup.
+        """Return the protocols for JoinGroup: each assignor's name with this member's subscription.
 
         Args:
-            topics: the topics that the member subscribes to.
-            owned: the partitions that it still has.
+            topics: the topics that this member subscribes to.
+            owned: the partitions that this member still owns.
         """
         names = sorted(topics)
         kept = tuple(sorted(owned))
@@ -98,23 +98,25 @@ class GroupAssignment:
         self._assigned, self._generation = partitions, generation
 
     def knows(self, name: str | None) -> bool:
-        """Whether an assignor is among those of this member."""
+        """Whether this member has an assignor with this name."""
         return name in self._by_name
 
     def assign(
         self, name: str, subscriptions: Mapping[str, MemberSubscription], cluster: Cluster
     ) -> dict[str, bytes]:
-        """The encoded assignment of each member.
+        """Return the encoded assignment of each member.
 
         Args:
-            name: of the assignor that the group has chosen.
-            subscriptions: of the members.
-            cluster: with the topics they subscribe to.
+            name: the name of the assignor that the group has chosen.
+            subscriptions: the subscriptions of the members.
+            cluster: the metadata, with the topics that the members subscribe to.
         """
         topics = wanted_topics(subscriptions)
         partitions = snapshot(cluster, topics)
         if missing := topics - partitions.keys():
-            LOGGER.warning("topics without known partitions in the group: %s", sorted(missing))
+            LOGGER.warning(
+                "no partitions are known for these subscribed topics: %s", sorted(missing)
+            )
         assigned = self._by_name[name].assign(partitions, subscriptions)
         return {member: encode_assignment(given) for member, given in assigned.items()}
 
@@ -122,10 +124,10 @@ class GroupAssignment:
 def subscriptions_of(
     members: Iterable[JoinGroupResponseMember],
 ) -> dict[str, MemberSubscription]:
-    """The subscriptions of members, by member id.
+    """Return the subscriptions of members, by member id.
 
-    A member whose metadata are malformed gets nothing, and does not prevent the assignment of
-    others.
+    A member whose metadata are malformed is assigned nothing, and does not prevent the assignment
+    of others.
     """
     found: dict[str, MemberSubscription] = {}
     for member in members:
@@ -140,10 +142,10 @@ def subscriptions_of(
 
 
 def wanted_topics(subscriptions: Mapping[str, MemberSubscription]) -> frozenset[str]:
-    """All topics that any member subscribes to."""
+    """Return all topics that any member subscribes to."""
     return frozenset(topic for each in subscriptions.values() for topic in each.topics)
 
 
 def snapshot(cluster: Cluster, topics: Iterable[str]) -> Snapshot:
-    """The input of an assignment of these topics."""
+    """Return the input of an assignment of these topics."""
     return partitions_by_topic(cluster, topics)

@@ -1,4 +1,4 @@
-"""The duties of a group's leader: it assigns partitions, and notices when the topics change.
+"""The duties of a group's leader: assigning partitions, and reacting to changes of the topics.
 
 (Kafka: ConsumerCoordinator.onLeaderElected and its MetadataSnapshot.)
 """
@@ -23,14 +23,14 @@ LOGGER: Final = logging.getLogger(__name__)
 
 
 class GroupLeader:
-    """Computes assignments if this member is elected; every member has one.
+    """Computes the assignments if this member is elected; every member has a GroupLeader.
 
     Args:
         client: provides the metadata.
         subscription: the user's subscription.
-        member: has to rejoin when topics change.
+        member: the member, which has to rejoin when topics change.
         assignment: runs the assignors.
-        settings: of the group.
+        settings: the settings of the group.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class GroupLeader:
     # Assignments.
 
     async def assignments(self, response: JoinGroupResponse) -> dict[str, bytes]:
-        """The assignments of all members if this one is the leader; empty otherwise.
+        """Return the assignments of all members if this one is the leader; empty otherwise.
 
         Raises:
             LocalProtocolError: the group has chosen an assignor that this member lacks.
@@ -98,7 +98,7 @@ class GroupLeader:
         name = response.protocol_name
         if name is None or not self._assignment.knows(name):
             raise LocalProtocolError(
-                f"the group has chosen assignor {name}, which this member does not have"
+                f"the group has chosen assignor {name}, which this member does not support"
             )
         subscriptions = subscriptions_of(response.members)
         topics = wanted_topics(subscriptions)

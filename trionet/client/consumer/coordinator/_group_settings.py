@@ -17,9 +17,9 @@ class GroupSettings:
     """How a consumer takes part in its group; times in seconds.
 
     Attributes:
-        group_id: the group's name (``group.id``).
-        instance_id: the name of a static member (``group.instance.id``, KIP-345), which keeps its
-            partitions over a restart; None for a dynamic member.
+        group_id: the id of the group (``group.id``).
+        instance_id: the id of a static member (``group.instance.id``, KIP-345), which keeps its
+            partitions across a restart; None for a dynamic member.
         rack_id: the rack of the consumer (``client.rack``).
         session_timeout_seconds: a member without heartbeats for this long is removed
             (``session.timeout.ms``).
@@ -27,20 +27,20 @@ class GroupSettings:
         max_poll_interval_seconds: a consumer that does not request the next record within this time
             leaves the group; also how long a rebalance waits for a member
             (``max.poll.interval.ms``).
-        assignors: in the order of preference (``partition.assignment.strategy``).
+        assignors: the assignors in order of preference (``partition.assignment.strategy``).
         auto_commit_seconds: the interval of auto-commits (``auto.commit.interval.ms``); None for
             none (``enable.auto.commit=false``).
-        exclude_internal_topics: a pattern does not match Kafka's internal topics
+        exclude_internal_topics: whether patterns do not match Kafka's internal topics
             (``exclude.internal.topics``).
         retry: the backoff after failed requests (``retry.backoff.ms``, ``retry.backoff.max.ms``).
         request_timeout_seconds: the limit for a response (``request.timeout.ms``); the response to
             JoinGroup may take as long as a rebalance.
-        api_timeout_seconds: how long a call of the user retries transient errors
+        api_timeout_seconds: how long a user's call retries transient errors
             (``default.api.timeout.ms``).
-        close_timeout_seconds: the limit for the end of the block, with the last commit and
-            LeaveGroup (Kafka: the timeout of close).
-        cancelled_close_timeout_seconds: the same if the block ends by an error or is cancelled.
-        blocked_seconds: warn about tasks that block the event loop for longer; infinite for none.
+        close_timeout_seconds: the limit for closing at the end of the block, including the last
+            commit and LeaveGroup (Kafka: the timeout of close).
+        cancelled_close_timeout_seconds: that limit if the block ends with an error or is cancelled.
+        blocked_seconds: tasks that block the event loop for longer are logged; infinite for never.
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""When a heartbeat is due, and whether the user still requests records (Kafka: Heartbeat).
+"""Tracks when heartbeats are due, and whether the user still requests records (Kafka: Heartbeat).
 
 Pure: ``now`` is a parameter, in seconds of the loop's clock.
 """
@@ -9,10 +9,10 @@ import math
 
 
 class Heartbeat:
-    """When the next heartbeat is due.
+    """Tracks when the next heartbeat is due, and when the session ends.
 
     Args:
-        seconds: the interval.
+        seconds: the interval of heartbeats.
         session_timeout_seconds: the session ends this long after the last response.
     """
 
@@ -22,7 +22,7 @@ class Heartbeat:
         self._due_at = self._heard_at = -math.inf
 
     def begin(self, now: float) -> None:
-        """Begin: the member has joined the group."""
+        """Start the session: the member has joined the group."""
         self._heard_at = now
         self._due_at = now + self._seconds
 
@@ -31,7 +31,7 @@ class Heartbeat:
         self._due_at = now + self._seconds
 
     def heard(self, now: float) -> None:
-        """Record a response of the coordinator."""
+        """Record a response from the coordinator."""
         self._heard_at = now
 
     def failed(self, now: float, wait_seconds: float) -> None:
@@ -39,23 +39,23 @@ class Heartbeat:
         self._due_at = now + wait_seconds
 
     def due_in(self, now: float) -> float:
-        """Seconds until the next heartbeat is due."""
+        """Return the seconds until the next heartbeat is due."""
         return max(0.0, self._due_at - now)
 
     def session_left(self, now: float) -> float:
-        """Seconds until the session ends, as far as is known here."""
+        """Return the seconds until the session ends, if the coordinator got no later heartbeat."""
         return max(0.0, self._heard_at + self._session_seconds - now)
 
 
 class PollInterval:
-    """The time since the user requested the last record (``max.poll.interval.ms``).
+    """Tracks the time since the user last requested a record (``max.poll.interval.ms``).
 
     Args:
         seconds_max: the limit after which the member leaves its group.
 
     Attributes:
         polled_at: when the user last requested a record.
-        is_waiting: whether the user is waiting for a record, and so cannot be late.
+        is_waiting: whether the user is waiting for a record, and therefore cannot be late.
     """
 
     __slots__ = ("_seconds_max", "is_waiting", "polled_at")
@@ -66,17 +66,17 @@ class PollInterval:
         self.is_waiting = False
 
     def polled(self, now: float) -> None:
-        """Record that the user requests the next record."""
+        """Record that the user has requested the next record."""
         self.polled_at = now
 
     def left(self, now: float) -> float:
-        """Seconds until the limit is exceeded; infinite while the user waits."""
+        """Return the seconds until the limit is exceeded; infinite while the user waits."""
         if self.is_waiting:
             return math.inf
         return max(0.0, self.polled_at + self._seconds_max - now)
 
     def next_check_in(self, now: float) -> float:
-        """Seconds during which the limit cannot be exceeded."""
+        """Return the seconds until the limit may be exceeded at the earliest."""
         return self._seconds_max if self.is_waiting else self.left(now)
 
     def stop_waiting(self, now: float) -> None:

@@ -1,4 +1,4 @@
-"""Where a consumer begins to read partitions that its group has assigned to it.
+"""Sets the initial positions of partitions that a group has assigned to its consumer.
 
 (Kafka: ConsumerCoordinator.initWithCommittedOffsetsIfNeeded.)
 """
@@ -28,21 +28,21 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata | None]
 
 
 class OffsetPrefetch:
-    """Prefetches the offsets of what a group's leader assigns to itself.
+    """Prefetches the committed offsets of the partitions that a group's leader assigns to itself.
 
     The leader knows its assignment before the response to SyncGroup, so it fetches the committed
-    offsets at the same time: one round trip less to the first record. No other member can change
-    them in between: after the response to JoinGroup the coordinator rejects commits of an older
-    generation, and commits of the new one come after SyncGroup. They are used once, in the
-    generation in which they were fetched.
+    offsets at the same time, which saves a round trip before the first record. No other member can
+    change the offsets in between: after the response to JoinGroup, the coordinator rejects commits
+    of an older generation, and commits of the new one follow SyncGroup. Prefetched offsets are used
+    once, in the generation in which they were fetched.
 
     Args:
-        offsets: fetches them.
+        offsets: fetches the offsets.
         member: provides the generation.
-        subscription: the partitions that are assigned already.
+        subscription: provides the partitions that are already assigned.
 
     Attributes:
-        expected: the partitions to fetch offsets of.
+        expected: the partitions whose offsets are to be fetched.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class OffsetPrefetch:
         self.expected: frozenset[TopicPartition] = frozenset()
 
     def expect(self, assignment: bytes) -> None:
-        """Prefetch for this assignment, which this member is about to get as the leader."""
+        """Prefetch the offsets of the assignment that this member is about to get as the leader."""
         self._found = {}
         self.expected = (
             frozenset(decode_assignment(assignment)) - self._subscription.assignment.partitions
@@ -85,14 +85,14 @@ class OffsetPrefetch:
             self._found = found
 
     def forget(self) -> None:
-        """Discard prefetched offsets: this consumer commits, and they may be outdated."""
+        """Discard prefetched offsets, which a commit of this consumer may have made outdated."""
         self._found = {}
         self._generation = Generation()
 
     async def fetch(self, wanted: Collection[TopicPartition]) -> Offsets:
-        """The committed offsets of assigned partitions, prefetched or fetched now.
+        """Return the committed offsets of assigned partitions: prefetched, or fetched now.
 
-        Raises as :meth:`.CommittedOffsets.fetch` does.
+        For errors, see :meth:`.CommittedOffsets.fetch`.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         found, self._found = self._found, {}
@@ -108,10 +108,10 @@ class InitialPositions:
     """Sets the positions of newly assigned partitions to the group's committed offsets.
 
     Args:
-        client: begins to connect to the leaders meanwhile.
-        subscription: has the partitions.
+        client: starts connecting to the leaders meanwhile.
+        subscription: provides the partitions.
         prefetch: fetches the offsets.
-        commits: takes note of each position that is a committed offset.
+        commits: records each position that is a committed offset.
         retry_seconds: the wait after a failure.
         on_failure: called with the error if the offsets cannot be fetched.
     """
@@ -134,7 +134,7 @@ class InitialPositions:
         self._wanted = trio.Event()
 
     def find_soon(self) -> None:
-        """Wake :meth:`run`: there may be partitions without a position."""
+        """Wake :meth:`run`, since there may be partitions without a position."""
         self._wanted.set()
 
     def expect(self, assignment: bytes) -> None:
@@ -161,7 +161,7 @@ class InitialPositions:
                     await trio.sleep(self._retry_seconds)
 
     def _connect_to_leaders(self, partitions: Iterable[TopicPartition]) -> None:
-        """Begin to connect to the nodes to fetch from, while the offsets are being fetched."""
+        """Start connecting to the nodes to fetch from, while the offsets are being fetched."""
         cluster = self._client.metadata.cluster
         for node in {cluster.leader(*each) for each in partitions}:
             if node is not None:

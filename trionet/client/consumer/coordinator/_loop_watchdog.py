@@ -1,8 +1,8 @@
-"""Warns about tasks that block the event loop, since no heartbeats are sent meanwhile.
+"""Warns about tasks that block the event loop, during which no heartbeats are sent.
 
 A member whose heartbeats are late is removed from its group, and its user sees only endless
-rebalances. Which task blocks the loop can be known only here: a trio instrument is called at every
-step of every task.
+rebalances. Only here can the blocking task be identified: a trio instrument is called at every step
+of every task.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import trio
 LOGGER: Final = logging.getLogger(__name__)
 
 _OWN: Final = ("trio", "outcome", "trionet")
-"""Packages whose lines do not explain which of the user's code blocks."""
+"""Packages whose frames are skipped when looking for the user's code that blocks."""
 
 
 class LoopWatchdog(trio.abc.Instrument):
     """Watches the steps of all tasks of a run; shared by all consumers in it.
 
     Attributes:
-        limits: the seconds from which a step is reported; one for each consumer.
+        limits: the durations in seconds beyond which a step is reported, one for each consumer.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class LoopWatchdog(trio.abc.Instrument):
         self._began = 0.0
 
     def begin(self) -> None:
-        """Begin to watch, in the middle of a step."""
+        """Start watching. May be called in the middle of a step."""
         self._task, self._began = trio.lowlevel.current_task(), self._clock()
         trio.lowlevel.add_instrument(self)
 
@@ -64,7 +64,7 @@ class LoopWatchdog(trio.abc.Instrument):
         where = whereabouts(task.coro)
         LOGGER.warning(
             "task %s blocked the event loop for %.1f s%s: no heartbeat could be sent, and no other"
-            " task could run. Await what takes long, or run it with trio.to_thread.run_sync",
+            " task could run. Await slow operations, or run them with trio.to_thread.run_sync",
             task.name,
             seconds,
             f", up to {where}" if where else "",
@@ -72,7 +72,7 @@ class LoopWatchdog(trio.abc.Instrument):
 
 
 def whereabouts(coroutine: Any) -> str:
-    """The innermost line at which a coroutine waits, outside trio and trionet; else empty."""
+    """Return the innermost line outside trio and trionet at which a coroutine waits, or ""."""
     found = ""
     while coroutine is not None:
         frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
@@ -88,11 +88,11 @@ _WATCH: Final = trio.lowlevel.RunVar[LoopWatchdog]("trionet.client.consumer.loop
 
 @contextmanager
 def watching_loop(seconds: float) -> Iterator[None]:
-    """Warn about every step of any task that takes longer, while the block runs.
+    """Warn about every step of any task that takes longer than a limit, while the block runs.
 
     Args:
-        seconds: the limit; the lowest one of concurrent blocks applies. Infinite disables it, since
-            watching costs some 10,000 instructions for each step of any task: one to two
+        seconds: the limit; the lowest limit of concurrent blocks applies. Infinite disables the
+            watchdog, which costs some 10,000 instructions for each step of any task: one to two
             microseconds, or two fifths of a bare checkpoint, most of it trio's for calling an
             instrument.
     """

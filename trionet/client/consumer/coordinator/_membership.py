@@ -1,7 +1,8 @@
 """Keeps a consumer in its group: joins when the user's task is ready for it, and sends heartbeats.
 
-(Kafka: AbstractCoordinator and its HeartbeatThread.) One background task; what the user must take
-part in, such as giving up partitions, is done by :mod:`._consumer_coordinator` in the user's task.
+(Kafka: AbstractCoordinator and its HeartbeatThread.) One background task does this; steps that
+involve the user, such as revoking partitions, are run by :mod:`._consumer_coordinator` in the
+user's task.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ._heartbeat import Heartbeat, PollInterval
 LOGGER: Final = logging.getLogger(__name__)
 
 JOIN_GROUP_LAPSE_SECONDS: Final = 5.0
-"""How much longer than a rebalance may take to wait for the response to JoinGroup (KAFKA-7610)."""
+"""The extra time, beyond that of a rebalance, to wait for a JoinGroup response (KAFKA-7610)."""
 
 
 class Membership:
@@ -37,16 +38,16 @@ class Membership:
         finder: finds the coordinator and sends requests to it.
         member: the state of the membership.
         leader: computes the assignments if this member is the leader.
-        settings: of the group.
+        settings: the settings of the group.
         rng: jitters backoffs.
-        protocols: returns what to put into JoinGroup.
+        protocols: returns the protocols for JoinGroup.
         on_leading: called with the assignment of this member when it is the leader.
-        notify: called when there is something to do in the user's task.
+        notify: called when there is work for the user's task.
 
     Attributes:
-        poll_interval: the time since the user requested a record.
+        poll_interval: tracks the time since the user last requested a record.
         is_joining: whether a join is due or in progress.
-        joined: the generation whose assignment waits for the user's task; None if none does.
+        joined: the generation whose assignment waits for the user's task; None if there is none.
         failure: an error to be raised in the user's task.
     """
 
@@ -89,8 +90,8 @@ class Membership:
         """Keep the membership until cancelled.
 
         Raises:
-            FencedInstanceIdError: another consumer has taken this member's place for good; nothing
-                else can be done for the group.
+            FencedInstanceIdError: another consumer has permanently taken this member's place;
+                nothing more can be done for the group.
         """
         try:
             while True:
@@ -113,7 +114,7 @@ class Membership:
     # Joining.
 
     async def _join(self) -> None:
-        """Join until it succeeds, or cannot succeed."""
+        """Join, with retries, until that succeeds or cannot succeed."""
         await trio.lowlevel.checkpoint_if_cancelled()
         self.joined = None
         try:
@@ -131,8 +132,8 @@ class Membership:
     async def _join_keeping_state(self) -> bool:
         """Retry until the member has joined; False if it was removed from the group meanwhile.
 
-        In that case the user's task first has to give up as lost what a cooperative member keeps
-        while it joins (Kafka: resetStateAndRejoin).
+        In that case, the user's task must first report as lost the partitions that a cooperative
+        member keeps while it joins (Kafka: resetStateAndRejoin).
         """
         had_generation = not self._member.has_lost_generation
         failures = 0
@@ -140,7 +141,7 @@ class Membership:
             if had_generation and self._member.has_lost_generation:
                 return False
             if verdict is Verdict.FIND_COORDINATOR:
-                self._finder.forget(self._finder.node, "it is not the coordinator")
+                self._finder.forget(self._finder.node, "the node is not the coordinator")
             if verdict is not Verdict.RETRY_NOW:
                 failures += 1
                 await trio.sleep(self._settings.retry.seconds(failures, self._rng))
@@ -187,7 +188,7 @@ class Membership:
     # Staying.
 
     async def _stay(self) -> None:
-        """Do what is due, or wait for it."""
+        """Do the work that is due, or wait until some is."""
         now = trio.current_time()
         if self.poll_interval.left(now) <= 0:
             await self._leave_slow_user(now)
@@ -219,7 +220,7 @@ class Membership:
             self._notify()
             verdict = Verdict.RETRY_LATER
         if verdict is Verdict.FIND_COORDINATOR:
-            self._finder.forget(self._finder.node, "it is not the coordinator")
+            self._finder.forget(self._finder.node, "the node is not the coordinator")
         now = trio.current_time()
         if verdict is Verdict.DONE:
             self._failures = 0
@@ -233,7 +234,7 @@ class Membership:
             self._notify()
 
     async def _leave_slow_user(self, now: float) -> None:
-        """Leave because the user does not request records, so that others get the partitions.
+        """Leave, since the user does not request records, so that other members get the partitions.
 
         A static member sends nothing, and keeps them until its session ends (Kafka:
         handlePollTimeoutExpiry).

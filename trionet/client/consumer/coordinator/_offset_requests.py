@@ -26,8 +26,8 @@ from ._classic_member import Generation
 from ._group_settings import GroupSettings
 
 NAMES_VERSION_MAX: Final = 9
-"""Of both APIs: the newest version with topic names. Offsets are committed by name, so that topics
-whose ids this client does not know can be committed, too."""
+"""The newest version of both APIs with topic names. Offsets are committed by name, so that topics
+whose ids this client does not know can be committed too."""
 
 _GROUPS_VERSION: Final = 8  # of OffsetFetch: from here on for several groups
 _STABLE_VERSION: Final = 7  # of OffsetFetch: KIP-447
@@ -81,9 +81,9 @@ def _partition(number: int, offset: OffsetAndMetadata) -> OffsetCommitRequestPar
 
 
 def refusal(response: OffsetCommitResponse) -> tuple[int, str] | None:
-    """The first error in a response to a commit, and what it is about; None if there is none.
+    """Return the first error in an OffsetCommit response and its subject; None if there is none.
 
-    An error of the group comes before one of a partition.
+    An error of the group takes precedence over one of a partition.
     """
     found = [
         (each.error_code, str(TopicPartition(topic.name, each.partition_index)))
@@ -113,7 +113,7 @@ def fetch_request(
 def fetched(
     response: OffsetFetchResponse,
 ) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], dict[TopicPartition, TrionetError]]:
-    """Committed offsets, None where there is none, and the errors of single partitions.
+    """Return the committed offset of each partition, or None, and the errors of single partitions.
 
     Raises:
         ApiError: the request was rejected.

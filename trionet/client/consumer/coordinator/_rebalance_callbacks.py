@@ -16,19 +16,20 @@ from ..state._partition_state import PartitionState
 from ..state._subscription_state import SubscriptionState
 
 RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[None] | None]
-"""Called with partitions, sorted; plain or async."""
+"""Called with a sorted list of partitions; plain or async."""
 
 
 @attrs.frozen(kw_only=True)
 class RebalanceCallbacks:
-    """The callbacks of a rebalance, called in the task that reads records before any is handed out.
+    """The callbacks of a rebalance, called in the task that reads records.
 
-    An error that they raise is raised by that call for a record; the rebalance continues with the
-    next one. A callback that is cancelled is called again with the same partitions.
+    They are called when the task requests a record. An error that they raise is raised by that
+    request; the rebalance continues with the next one. A callback that is cancelled is called again
+    with the same partitions.
 
     Attributes:
         assigned: called with partitions that were added.
-        revoked: called with partitions that are about to be given up; they still belong to this
+        revoked: called with partitions that are about to be revoked; they still belong to this
             member, and their offsets may be committed.
         lost: called with partitions that may belong to another member already, since this one was
             removed from the group; ``revoked`` is called without it.
@@ -68,7 +69,7 @@ class RebalanceListenerInvoker:
     """Calls the callbacks of one consumer.
 
     Args:
-        subscription: partitions that are given up stay assigned until it is changed.
+        subscription: the subscription, in which partitions stay assigned while callbacks run.
 
     Attributes:
         callbacks: the user's callbacks.
@@ -87,7 +88,7 @@ class RebalanceListenerInvoker:
             await self.callbacks.call_assigned(partitions)
 
     async def given_up(self, partitions: frozenset[TopicPartition], *, are_lost: bool) -> None:
-        """Report partitions that are given up, except those already reported.
+        """Report partitions that are revoked or lost, except those already reported.
 
         Cancellation: the next call reports the partitions of a cancelled callback again.
         """
@@ -96,7 +97,7 @@ class RebalanceListenerInvoker:
 
     @asynccontextmanager
     async def _calling(self) -> AsyncIterator[None]:
-        """Wait for a running callback, unless within it, where that would be a deadlock."""
+        """Wait for a running callback, unless called within it, which would be a deadlock."""
         if self._running in _RUNNING.get():
             yield
             return

@@ -1,4 +1,4 @@
-"""What a rebalance requires of the user's task, one step after another.
+"""The steps of a rebalance that must run in the user's task.
 
 (Kafka: ConsumerCoordinator.onJoinPrepare, onJoinComplete.)
 """
@@ -28,23 +28,23 @@ Step: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class RebalanceSteps:
-    """The steps of a rebalance that are left to do in the user's task.
+    """The remaining steps of a rebalance in the user's task.
 
-    A queue, so that a cancelled step is the first of the next call, and a failed one does not lose
-    the others.
+    The steps form a queue, so that a cancelled step is the first of the next call, and a failed
+    step does not discard the others.
 
     Args:
-        settings: of the group.
+        settings: the settings of the group.
         subscription: receives the assignment.
         member: the consumer's membership.
-        assignment: encodes the member's subscription, and notes what it owns.
-        commits: commits what is finished before partitions are given up.
+        assignment: encodes the member's subscription, and records the partitions it owns.
+        commits: commits finished records before partitions are revoked.
         listeners: calls the user's callbacks.
         join: called when everything before joining is done.
         on_assigned: called when partitions have been assigned.
 
     Attributes:
-        queue: the steps.
+        queue: the remaining steps.
     """
 
     def __init__(
@@ -72,25 +72,25 @@ class RebalanceSteps:
 
     @property
     def must_join(self) -> bool:
-        """Whether the member has to join (again)."""
+        """Whether the member must (re)join."""
         if self._joined_topics not in {None, self._subscription.topics}:
             return True
         return self._member.rejoin_reason is not None
 
     def protocols(self) -> list[tuple[str, bytes]]:
-        """What to put into JoinGroup: the subscription, for each assignor."""
+        """Return the protocols for JoinGroup: the subscription, for each assignor."""
         self._joined_topics = self._subscription.topics
         return self._assignment.protocols(
             self._joined_topics, self._subscription.assignment.partitions
         )
 
     async def take(self) -> None:
-        """Take the first step.
+        """Run the first step.
 
         Raises:
-            Exception: what a callback raised; the step counts as taken.
+            Exception: a callback raised it; the step counts as done.
 
-        Cancellation: the next call takes the same step.
+        Cancellation: the next call runs the same step.
         """
         step = self.queue[0]
         try:
@@ -106,7 +106,7 @@ class RebalanceSteps:
             self.queue.popleft()
 
     def clear(self) -> None:
-        """Drop all steps: the member has left the group."""
+        """Drop all steps, since the member has left the group."""
         self.queue.clear()
         self._joined_topics = None
 
@@ -158,7 +158,7 @@ class RebalanceSteps:
         self._assignment.assigned(given, joined.id)
         if given_up and self._assignment.protocol is RebalanceProtocol.COOPERATIVE:
             # Other members get them in the next generation, when they are free (KIP-429).
-            self._member.request_rejoin("partitions were given up for other members")
+            self._member.request_rejoin("partitions were revoked for other members")
 
     def _steps_to_give_up(self, given_up: frozenset[TopicPartition]) -> list[Step]:
         if not given_up:

@@ -1,7 +1,7 @@
 """The fetched records of one partition from one response (Kafka: CompletedFetch, FetchConfig).
 
-Pure. When it arrives, only the headers of its batches are read; records are decoded when they are
-requested, in parts of limited size.
+Pure. When a response arrives, only the headers of its batches are read; records are decoded when
+they are requested, in parts of limited size.
 """
 
 # Compiled by mypyc.
@@ -35,14 +35,15 @@ class FetchSettings:
     """How records are fetched.
 
     Attributes:
-        bytes_min: a node responds when it has this much (``fetch.min.bytes``).
+        bytes_min: the minimum size of the data that a node responds with (``fetch.min.bytes``).
         bytes_max: the limit of one response, and of all fetched records (``fetch.max.bytes``).
-        partition_bytes_max: the limit of one partition in a response; no more is fetched of a
-            partition while this much of it waits to be handed out (``max.partition.fetch.bytes``).
+        partition_bytes_max: the limit of one partition in a response; a partition is not fetched
+            while this much of its data waits to be handed out (``max.partition.fetch.bytes``).
         wait_seconds: how long a node may wait for ``bytes_min`` (``fetch.max.wait.ms``).
-        is_read_committed: skip records of aborted and open transactions (``isolation.level``).
-        checks_crcs: verify the checksum of each batch (``check.crcs``).
-        rack: the rack of this consumer, to fetch from nearby (``client.rack``, KIP-392).
+        is_read_committed: whether to skip records of aborted and open transactions
+            (``isolation.level``).
+        checks_crcs: whether to verify the checksum of each batch (``check.crcs``).
+        rack: the rack of this consumer, to fetch from a nearby replica (``client.rack``, KIP-392).
     """
 
     bytes_min: int = 1
@@ -59,20 +60,20 @@ class CompletedFetch:
 
     Args:
         name: the partition.
-        state: of the partition.
-        position: where it was fetched from.
-        records: batches; the last one may be incomplete.
+        state: the state of the partition.
+        position: the position from which the partition was fetched.
+        records: the batches; the last one may be incomplete.
         aborted: the aborted transactions among them, with ``isolation.level=read_committed``.
-        settings: of fetches.
+        settings: the settings of fetches.
 
     Raises:
         CorruptRecordError: a header is malformed, or not even the first batch is complete.
 
     Attributes:
         name: the partition.
-        state: of the partition.
+        state: the state of the partition.
         chunk: the decoded records that are being handed out.
-        decompression: to be run before anything more can be decoded; None if there is nothing to
+        decompression: must be run before more records can be decoded; None if there is nothing to
             run.
         position: the position after the decoded records.
         end: the position after the last complete batch.
@@ -124,7 +125,7 @@ class CompletedFetch:
             if not self._batches:  # else the next fetch begins with it
                 raise_from(self._corrupt(str(error)), error)
         if not self._batches:
-            raise self._corrupt("it does not contain a complete batch")
+            raise self._corrupt("the response does not contain a complete batch")
         start, header = self._batches[-1]
         self.size = start + header.size
         if header.last_offset <= OFFSET_MAX:
@@ -132,14 +133,14 @@ class CompletedFetch:
 
     @property
     def is_current(self) -> bool:
-        """Whether nothing has moved the partition's position since it was fetched."""
+        """Whether the partition's position has not been moved since it was fetched."""
         return self._jumps == self.state.jumps
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """Decode records; None if there are no more, or :attr:`decompression` has to run first.
+        """Decode records; None if there are no more, or :attr:`decompression` must run first.
 
         Args:
-            records_wanted: small batches are joined until there are this many records.
+            records_wanted: the number of records up to which small batches are joined.
 
         Raises:
             CorruptRecordError: the next batch cannot be read; the next call raises it again.
@@ -163,7 +164,7 @@ class CompletedFetch:
         return self.chunk
 
     def _next_part(self, found: _Together | None) -> _Together | None:
-        """The next visible records, joined to ``found``; None if there are none."""
+        """Return the next visible records, joined to ``found``; None if there are none."""
         while self._opened is not None or self._next < len(self._batches):
             opened = self._opened
             if opened is None:
@@ -197,7 +198,7 @@ class CompletedFetch:
             )
         if header.count < 0 or header.last_offset > OFFSET_MAX:
             raise self._corrupt(
-                f"a batch has {header.count} records up to offset {header.last_offset}"
+                f"a batch of {header.count} records has last offset {header.last_offset}"
             )
         if self._settings.checks_crcs and not check_crc(self._records, start, header):
             raise self._corrupt("the checksum of a batch does not match")
@@ -207,7 +208,7 @@ class CompletedFetch:
             raise_from(self._corrupt(str(error)), error)
 
     def _open(self, start: int, header: BatchHeader) -> DecompressedBatch | None:
-        """A batch that can be decoded; None if it has to be decompressed first."""
+        """Open a batch for decoding; None if it must be decompressed first."""
         decompression = self.decompression
         if decompression is None:
             try:
@@ -224,7 +225,7 @@ class CompletedFetch:
         return self._opened
 
     def _decode(self, opened: DecompressedBatch) -> Columns | None:
-        """The next records of a batch, without those before the position."""
+        """Decode the next records of a batch, without those before the position."""
         try:
             columns = opened.read(DECODED_RECORDS_MAX)
         except WireFormatError as error:
@@ -259,7 +260,7 @@ class CompletedFetch:
 
 
 class _Together:
-    """Columns of small batches that are joined."""
+    """Joined columns of small batches."""
 
     def __init__(self, header: BatchHeader, columns: Columns) -> None:
         self.timestamp_type = header.timestamp_type
@@ -268,7 +269,7 @@ class _Together:
         self.columns = columns
 
     def fits(self, header: BatchHeader) -> bool:
-        """Whether a batch may be joined to those before."""
+        """Whether a batch may be joined to the preceding ones."""
         return header.leader_epoch == self.epoch and header.timestamp_type == self.timestamp_type
 
     def add(self, more: Columns) -> None:
@@ -277,7 +278,7 @@ class _Together:
 
 
 def _farther(position: FetchPosition, header: BatchHeader) -> FetchPosition:
-    """The position after a batch, unless it is farther already."""
+    """Return the position after a batch, or the given position if it is further ahead."""
     if header.last_offset < position.offset:
         return position
     return FetchPosition(header.last_offset + 1, header.leader_epoch)

@@ -1,6 +1,6 @@
 """Counters of fetched records, for metrics (Kafka: FetchMetricsManager).
 
-A fetched partition or a decoded chunk costs two additions.
+Counting a fetched partition or a decoded chunk costs two additions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class TopicCounters:
     """Counters of one topic, which only grow.
 
     Attributes:
-        records: decoded records.
+        records: the number of decoded records.
         bytes_: the size of their batches as fetched.
     """
 
@@ -27,7 +27,7 @@ class FetchCounters:
     """Counters of fetched records.
 
     Attributes:
-        topics: by name.
+        topics: the counters by topic name.
     """
 
     def __init__(self) -> None:

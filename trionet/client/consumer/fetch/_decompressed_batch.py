@@ -13,18 +13,18 @@ from ....protocol.records._types import Columns
 
 
 class DecompressedBatch:
-    """A decompressed batch. Its checksum is not verified.
+    """A decompressed batch, whose checksum is not verified.
 
     Args:
-        buf: contains the complete batch.
-        pos: where it starts.
-        inflated_bytes_max: the limit of its decompressed size.
+        buf: the buffer that contains the complete batch.
+        pos: the index at which the batch starts.
+        inflated_bytes_max: the limit of the batch's decompressed size.
 
     Raises:
         WireFormatError: the batch is malformed, or exceeds the limit.
 
     Attributes:
-        header: the batch's.
+        header: the header of the batch.
         left: the number of records that have not been read.
     """
 
@@ -43,10 +43,10 @@ class DecompressedBatch:
         """Decode the next records, at least one.
 
         Args:
-            records_max: the most to decode.
+            records_max: the maximum number of records to decode.
 
         Raises:
-            WireFormatError: they are malformed; nothing was read then.
+            WireFormatError: the records are malformed; none of them was read.
         """
         header = self.header
         count = min(self.left, records_max)
@@ -59,7 +59,7 @@ class DecompressedBatch:
         except UnicodeDecodeError as error:
             raise_from(WireFormatError("the key of a record header is not valid UTF-8"), error)
         if count == self.left and pos != self._end:
-            raise WireFormatError("the records of a batch do not end where the batch ends")
+            raise WireFormatError("the records of a batch do not exactly fill the batch")
         self._pos = pos
         self.left -= count
         if header.timestamp_type:  # LogAppendTime: one timestamp replaces those of the records

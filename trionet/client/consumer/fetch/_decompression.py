@@ -1,4 +1,4 @@
-"""Decompresses large batches in a thread and small ones inline, to not block the event loop."""
+"""Decompresses large batches in a thread and small ones inline, to keep the event loop free."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PACKED_BYTES_MAX: Final = 64 * 1024
 def decompressed_inline(
     records: memoryview, start: int, header: BatchHeader
 ) -> DecompressedBatch | None:
-    """Open a batch if that takes at most about a millisecond; None if it takes a thread.
+    """Open a batch if that takes at most about a millisecond; None if it needs a thread.
 
     Args:
-        records: contains the batch.
-        start: where it begins.
-        header: its header.
+        records: the buffer that contains the batch.
+        start: the index at which the batch starts.
+        header: the header of the batch.
     """
     if not header.codec:
         return DecompressedBatch(records, start)
@@ -44,8 +44,8 @@ class Decompression:
     """A batch that is decompressed in a thread.
 
     Args:
-        records: contains the batch; it is not modified.
-        start: where it begins.
+        records: the buffer that contains the batch; it is not modified.
+        start: the index at which the batch starts.
 
     Attributes:
         opened: the batch, once it is decompressed.
@@ -59,10 +59,9 @@ class Decompression:
         self.error: WireFormatError | None = None
 
     async def run(self) -> None:  # noqa: ASYNC910 -- a thread is waited for
-        """Decompress the batch; as many run at a time as there are processors.
+        """Decompress the batch; at most as many run at a time as there are processors.
 
-        Cancellation: nothing has begun, or this waits for the end of the thread, and the batch is
-        decompressed.
+        Cancellation: has no effect once the thread has started; otherwise nothing was done.
         """
         try:
             self.opened = await trio.to_thread.run_sync(

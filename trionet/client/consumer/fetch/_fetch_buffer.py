@@ -1,4 +1,4 @@
-"""Fetched records not handed out yet, oldest first (Kafka: FetchBuffer, FetchCollector)."""
+"""Buffers fetched records until they are handed out (Kafka: FetchBuffer, FetchCollector)."""
 
 # Compiled by mypyc.
 
@@ -25,9 +25,9 @@ class FetchBuffer:
         hooks: called with decoded records.
 
     Attributes:
-        counters: of fetched and decoded records.
-        decompression: to be run before the next records are available; None if there is nothing to
-            run.
+        counters: counters of fetched and decoded records.
+        decompression: must be run before the next records are available; None if there is nothing
+            to run.
     """
 
     def __init__(self, hooks: ConsumerHooks) -> None:
@@ -41,13 +41,13 @@ class FetchBuffer:
         self.counters.fetched(fetch)
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """The next records to hand out; None if there are none, or :attr:`decompression` is due.
+        """Return the next records; None if there are none, or :attr:`decompression` is due.
 
         Args:
-            records_wanted: how many, if that many are available.
+            records_wanted: the number of records, if that many are available.
 
         Raises:
-            CorruptRecordError: the next batch cannot be read; nothing else is handed out until the
+            CorruptRecordError: the next batch cannot be read; nothing else is returned until the
                 user has moved past it.
         """
         self.decompression = None
@@ -81,7 +81,7 @@ class FetchBuffer:
         return chunk
 
     def ends(self) -> dict[TopicPartition, tuple[int, FetchPosition]]:
-        """The bytes of each partition in the buffer, and the position to fetch from next."""
+        """Return the buffered bytes of each partition, and its position to fetch from next."""
         found: dict[TopicPartition, tuple[int, FetchPosition]] = {}
         for fetch in self._fetches:
             if fetch.is_current:
@@ -90,7 +90,7 @@ class FetchBuffer:
         return found
 
     def drop_paused(self) -> None:
-        """Free space: records of paused partitions can be fetched again."""
+        """Drop the records of paused partitions to free space; they can be fetched again."""
         for each in self._fetches:
             if each.state.is_paused and each.is_current:
                 each.state.refetch()

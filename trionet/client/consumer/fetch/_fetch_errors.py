@@ -26,11 +26,11 @@ _NOT_YET: Final = frozenset({error_codes.UNKNOWN_LEADER_EPOCH, error_codes.OFFSE
 
 
 class FetchErrorAction(NamedTuple):
-    """How to react to an error.
+    """The action to take on a fetch error.
 
     Attributes:
         is_metadata_old: whether to refresh the metadata.
-        error: to be raised to the user; None for none.
+        error: the error to raise to the user; None for none.
     """
 
     is_metadata_old: bool = False
@@ -48,9 +48,9 @@ def fetch_error_action(
 
     Args:
         name: the partition.
-        position: where it was to be fetched from.
-        error_code: from the response; not 0.
-        state: of the partition.
+        position: the position from which the partition was to be fetched.
+        error_code: the error code of the response; not 0.
+        state: the state of the partition.
         subscriptions: the assigned partitions.
     """
     logger.info("fetching %s failed: %s", name, error_codes.name_of(error_code))
@@ -85,7 +85,7 @@ def _out_of_range(
 def batch_too_large(
     name: TopicPartition, position: FetchPosition, error: ResponseTooLargeError
 ) -> FetchTooLargeError:
-    """The error for a response about a single partition that exceeds the client's limit."""
+    """Return the error for a response about a single partition that exceeds the client's limit."""
     found = FetchTooLargeError(
         f"cannot read {name} at offset {position.offset}: the response with its next record batch"
         f" has {error.size} bytes, more than {RESPONSE_LIMIT} = {error.bytes_max}; set"

@@ -1,8 +1,7 @@
-"""A fetch session with one node: the node remembers the partitions, only changes are sent.
+"""A fetch session with one node, which remembers the partitions, so that only changes are sent.
 
 (KIP-227, topic ids KIP-516; Kafka: FetchSessionHandler.) Pure: it builds requests and reads
-responses. The next request may be built only when the response to the last one has arrived, or the
-request has failed.
+responses. The next request may be built only after the last one got its response or failed.
 """
 
 # Compiled by mypyc.
@@ -37,13 +36,13 @@ LAST_VERSION_WITH_NAMES: Final = 12
 
 
 class RequestedPartition(NamedTuple):
-    """What to fetch of one partition (Kafka: FetchRequest.PartitionData).
+    """The parameters of fetching one partition (Kafka: FetchRequest.PartitionData).
 
     Attributes:
         topic_id: the topic's id; zeros if it is not known.
         offset: the first offset to fetch.
         bytes_max: the limit for this partition in one response.
-        leader_epoch: of the leader as known here; -1 skips the check.
+        leader_epoch: the leader epoch known to this client; -1 skips the check.
     """
 
     topic_id: bytes
@@ -62,7 +61,7 @@ class FetchSession:
         node_id: the node's id.
 
     Attributes:
-        partitions: all partitions of the last request, whether it had to list them or not.
+        partitions: all partitions of the last request, including those it did not list.
         uses_topic_ids: whether that request named topics by their ids.
     """
 
@@ -76,12 +75,12 @@ class FetchSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the node has a session, as far as is known here."""
+        """Whether the node has a session, as far as this client knows."""
         return self._id != NO_SESSION
 
     @property
     def is_beginning(self) -> bool:
-        """Whether the last request, while it has no response, was to begin a session."""
+        """Whether a request that begins a session has no response yet."""
         return self._epoch == FIRST_EPOCH
 
     # Requests.
@@ -90,7 +89,7 @@ class FetchSession:
         """Fill a request with all partitions, or with the changes since the last request.
 
         Args:
-            request: its session, topics and forgotten topics are set.
+            request: the request, whose session, topics and forgotten topics are set.
             wanted: everything to fetch, in the order in which the node should serve it.
         """
         uses_topic_ids = all(each.topic_id != NO_UUID for each in wanted.values())
@@ -117,7 +116,7 @@ class FetchSession:
         return self.partitions.get(partition) != value
 
     def _forgotten(self, wanted: RequestedPartitions) -> list[ForgottenTopic]:
-        """The partitions to remove from the session; a re-created topic has another id."""
+        """Return the partitions to remove from the session; a re-created topic has another id."""
         found: dict[tuple[str, bytes], list[int]] = {}
         for partition, before in self.partitions.items():
             now = wanted.get(partition)
@@ -134,14 +133,16 @@ class FetchSession:
     def handle_response(
         self, response: FetchResponse
     ) -> dict[TopicPartition, PartitionData] | None:
-        """The data of each partition in the response to the last request; None if unusable."""
+        """Return the data of each partition in a response; None if the response is unusable."""
         if response.error_code:
             self._handle_error(response.error_code)
             return None
         found = self._named(response)
         was_full = self._epoch == FIRST_EPOCH
         if found is None or not self._fits(found, was_full):
-            logger.warning("node %d responded with partitions not requested", self._node_id)
+            logger.warning(
+                "node %d responded with partitions that were not requested", self._node_id
+            )
             self.failed()
             return None
         if response.session_id == NO_SESSION:
@@ -152,7 +153,7 @@ class FetchSession:
         return found
 
     def failed(self) -> None:
-        """Begin a new session: it is not known whether the last request has arrived."""
+        """Begin a new session, since it is not known whether the last request has arrived."""
         self._epoch = FIRST_EPOCH
 
     def _fits(self, found: dict[TopicPartition, PartitionData], was_full: bool) -> bool:

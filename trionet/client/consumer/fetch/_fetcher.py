@@ -1,13 +1,13 @@
 """Fetches records ahead of the task that reads them, within limits (Kafka: AbstractFetch).
 
-Reading should never wait for a round trip while there are records to fetch, and must not buffer
-without bounds. At most one fetch is in flight to each node, so that its session keeps its order
+Reading should never wait for a round trip while there are records to fetch, and buffering must be
+bounded. At most one fetch is in flight to each node, so that its session keeps its order
 (KIP-227). The next one is sent as soon as the last response has arrived, for the records after
 those in the buffer, and only while each of the node's partitions has space in the buffer.
 
-Rejected: to fetch from a node while one of its partitions has no space, and leave that partition
-out. The node may hold a fetch without it for ``fetch.max.wait.ms`` after the partition has space
-again, and its records would wait that long. Reconsider if brokers can be asked to end a waiting
+Rejected: fetching from a node while one of its partitions has no space, without that partition. The
+node may hold such a fetch for ``fetch.max.wait.ms`` after the partition has space again, and its
+records would wait that long. Reconsider if brokers can be asked to end a waiting
 fetch.
 
 Nothing here waits. The network task calls :meth:`Fetcher.send` between two polls.
@@ -67,7 +67,7 @@ class PendingFetch(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Whether the response is still of use."""
+        """Whether the response can still be used."""
         return self.state.jumps == self.jumps
 
 
@@ -77,10 +77,10 @@ class Fetcher:
     Args:
         client: sends the requests.
         subscriptions: the assigned partitions.
-        settings: of fetches.
+        settings: the settings of fetches.
         errors: collects errors for the user's next call.
         replica_seconds: how long a nearby replica is preferred (``metadata.max.age.ms``).
-        retry: the backoff of a partition that cannot be fetched.
+        retry: the backoff before a partition that could not be fetched is fetched again.
         rng: jitters the backoff.
         notify: called when records may be available.
         hooks: called with decoded records.
@@ -120,14 +120,14 @@ class Fetcher:
 
     @property
     def decompression(self) -> Decompression | None:
-        """To be run before :meth:`next_chunk` has more; None if there is nothing to run."""
+        """Must be run before :meth:`next_chunk` returns more; None if there is nothing to run."""
         return self._buffer.decompression
 
     def next_chunk(self, records_wanted: int, now: float) -> Chunk | None:
-        """The next records to hand out; None if there are none, or decompression is due.
+        """Return the next records; None if there are none, or decompression is due.
 
         Args:
-            records_wanted: how many, if that many are available.
+            records_wanted: the number of records, if that many are available.
             now: the current time.
 
         Raises:
@@ -141,10 +141,10 @@ class Fetcher:
     # Requests.
 
     def send(self, now: float) -> float:
-        """Send a fetch to each node that can be sent one.
+        """Send a fetch to each node that is ready for one.
 
         Returns:
-            The seconds until this has to be called again, if nothing else happens before.
+            The seconds until this must be called again, if nothing else happens before.
         """
         if self._is_closed:
             return math.inf
@@ -170,7 +170,7 @@ class Fetcher:
     def _plan(
         self, ends: dict[TopicPartition, tuple[int, FetchPosition]], now: float
     ) -> tuple[dict[Node, dict[TopicPartition, PendingFetch]], set[int], float]:
-        """What to fetch from each node, the nodes without space, and the seconds to wait."""
+        """Return the partitions to fetch by node, nodes without space, and the seconds to wait."""
         wanted: dict[Node, dict[TopicPartition, PendingFetch]] = {}
         alone: dict[Node, TopicPartition] = {}
         full: set[int] = set()
@@ -199,7 +199,7 @@ class Fetcher:
         return wanted, full, seconds
 
     def _node(self, name: TopicPartition, state: PartitionState, now: float) -> Node | None:
-        """The node to fetch a partition from: a nearby replica, or the leader."""
+        """Return the node to fetch a partition from: a nearby replica, or the leader."""
         metadata = self._client.metadata
         leader = metadata.cluster.leader(*name)
         if leader is None:
@@ -316,10 +316,10 @@ class Fetcher:
     def _look_for_large(
         self, asked: dict[TopicPartition, PendingFetch], error: ResponseTooLargeError, now: float
     ) -> None:
-        """Fetch each partition of a response that was too large alone, to find the one to blame.
+        """Fetch each partition of a too large response alone, to find the one that is too large.
 
-        A broker sends the first batch that it finds whatever its size (KIP-74); if one is too
-        large, the partitions beside it can be read nevertheless.
+        A broker sends the first batch that it finds whatever its size (KIP-74); if that is too
+        large, the other partitions can still be read.
         """
         for each in asked.values():
             each.state.is_fetched_alone = True
@@ -332,7 +332,7 @@ class Fetcher:
             self._errors.add_partition(name, each.state, failure)
 
     def _put_off(self, asked: dict[TopicPartition, PendingFetch], now: float) -> None:
-        """Fetch these again after a backoff."""
+        """Fetch these partitions again after a backoff."""
         for each in asked.values():
             if each.is_current:
                 each.state.put_off(now, self._retry, self._rng)

@@ -1,4 +1,4 @@
-"""Which batches of a fetched partition are visible to users (KIP-98; Kafka: CompletedFetch)."""
+"""Filters the batches of a fetched partition that users may see (KIP-98; Kafka: CompletedFetch)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class TransactionFilter:
 
     Args:
         aborted: the aborted transactions among them, with ``isolation.level=read_committed``.
-        is_read_committed: skip these; transaction markers are never visible.
+        is_read_committed: whether to skip aborted transactions; transaction markers are always
+            skipped.
     """
 
     __slots__ = ("_aborted", "_aborting", "_is_read_committed")
@@ -29,9 +30,9 @@ class TransactionFilter:
         """Whether a batch contains records that are visible to users.
 
         Args:
-            records: contains the batch.
-            start: where it begins.
-            header: its header, of format 2.
+            records: the buffer that contains the batch.
+            start: the index at which the batch starts.
+            header: the header of the batch, which must be of format 2.
 
         Raises:
             WireFormatError: a marker is malformed.

@@ -1,4 +1,4 @@
-"""What requests to the leaders of partitions have in common (Kafka: OffsetFetcherUtils)."""
+"""The common parts of requests to the leaders of partitions (Kafka: OffsetFetcherUtils)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..state._pending_errors import PendingErrors
 def by_leader(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[Node, list[TopicPartition]], list[TopicPartition]]:
-    """The partitions that each node leads, and those without a known leader."""
+    """Return the partitions that each node leads, and those without a known leader."""
     found: dict[Node, list[TopicPartition]] = {}
     unknown: list[TopicPartition] = []
     for each in partitions:
@@ -36,7 +36,7 @@ def by_leader(
 
 
 def leader_epoch(cluster: Cluster, partition: TopicPartition) -> int:
-    """The epoch of a partition's leader; -1 if it is not known."""
+    """Return the epoch of a partition's leader; -1 if it is not known."""
     topic = cluster.topics.get(partition.topic)
     known = topic.partitions.get(partition.partition) if topic is not None else None
     return known.leader_epoch if known is not None else -1
@@ -59,7 +59,7 @@ class InFlightPartition(Protocol):
 
 
 class LeaderPartition(Protocol):
-    """The response of a leader about one partition."""
+    """A leader's response for one partition."""
 
     error_code: int
 
@@ -69,11 +69,11 @@ B = TypeVar("B", bound=LeaderPartition)
 
 
 class Ready(NamedTuple):
-    """Which leaders can be sent a request now.
+    """The leaders that can be sent a request now.
 
     Attributes:
-        leaders: their partitions.
-        seconds: until another leader may be ready.
+        leaders: the partitions of each of these leaders.
+        seconds: the seconds until another leader may be ready.
     """
 
     leaders: dict[Node, list[TopicPartition]]
@@ -103,7 +103,7 @@ class LeaderRequests:
         self._rng = rng
 
     def ready(self, names: Iterable[TopicPartition]) -> Ready:
-        """The leaders that can be sent a request now; begins to connect to the others."""
+        """Return the leaders that can be sent a request now; starts connecting to the others."""
         metadata = self._client.metadata
         leaders, unknown = by_leader(metadata.cluster, names)
         if unknown:
@@ -126,12 +126,12 @@ class LeaderRequests:
         partitions_of: Callable[[Any], Mapping[TopicPartition, B]],
         on_success: Callable[[TopicPartition, A, B], None],
     ) -> None:
-        """Handle the response for partitions whose position has not changed in the meantime.
+        """Handle a response for the partitions whose position has not changed in the meantime.
 
         Args:
             in_flight: the partitions of the request.
-            response: the leader's.
-            partitions_of: extracts the response of each partition from the body.
+            response: the response of the leader.
+            partitions_of: extracts the response for each partition from the body.
             on_success: called with each partition without an error.
         """
         found: Mapping[TopicPartition, B] = {}

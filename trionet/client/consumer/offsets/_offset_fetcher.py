@@ -28,9 +28,9 @@ class OffsetAndTimestamp(NamedTuple):
     """The first record at or after a time.
 
     Attributes:
-        offset: the record's.
-        timestamp: the record's, in milliseconds since 1970.
-        leader_epoch: the record's; -1 if it is not known.
+        offset: the offset of the record.
+        timestamp: the timestamp of the record, in milliseconds since 1970.
+        leader_epoch: the leader epoch of the record; -1 if it is not known.
     """
 
     offset: int
@@ -53,12 +53,12 @@ class OffsetFetcher:
     Args:
         client: polled by the network task.
         timeout_seconds: the limit of a call (``default.api.timeout.ms``).
-        is_read_committed: the end of a log is where its first open transaction begins.
+        is_read_committed: whether the end of a log is the start of its first open transaction.
         retry: the backoff between attempts.
         rng: jitters backoffs.
 
     Attributes:
-        topics: the topics of pending calls, whose metadata are needed.
+        topics: the topics of pending calls, whose metadata is needed.
     """
 
     def __init__(
@@ -80,14 +80,15 @@ class OffsetFetcher:
     async def fetch(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first offset at or after a time in each partition, or None if there is none.
+        """Look up the first offset at or after a time in each partition; None if there is none.
 
         Args:
-            timestamps: in milliseconds since 1970; -1 for the end of a log, -2 for its start.
+            timestamps: the timestamps, in milliseconds since 1970; -1 for the end of a log, -2 for
+                its start.
 
         Raises:
-            CallTimedOutError: some could not be looked up within ``default.api.timeout.ms``; the
-                cause is the last error.
+            CallTimedOutError: not all offsets could be looked up within
+                ``default.api.timeout.ms``; the cause is the last error.
             TrionetError: a broker rejected the request.
         """
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
@@ -116,7 +117,7 @@ class OffsetFetcher:
         }
 
     async def partitions_of(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions; empty if the topic does not exist.
+        """Return the numbers of a topic's partitions; empty if the topic does not exist.
 
         Raises:
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
@@ -161,7 +162,7 @@ class OffsetFetcher:
             self._client.wakeup()
 
     async def _until_known(self, topics: set[str]) -> None:
-        """Wait for the metadata of these topics, which may say that one does not exist."""
+        """Wait for the metadata of these topics, even if it reports that a topic does not exist."""
         metadata = self._client.metadata
         await trio.lowlevel.checkpoint()
         while not topics <= metadata.cluster.topics.keys():

@@ -1,4 +1,4 @@
-"""Resets positions: looks up where to begin in partitions that have none (Kafka: OffsetFetcher).
+"""Resets positions: looks up the offsets of partitions without a position (Kafka: OffsetFetcher).
 
 Nothing here waits. The network task calls :meth:`OffsetReset.send` between two polls.
 """
@@ -55,8 +55,8 @@ class OffsetReset:
         subscriptions: the assigned partitions.
         errors: collects errors for the user's next call.
         requests: finds leaders and handles their responses.
-        is_read_committed: the end of a log is where its first open transaction begins.
-        now_ms: the time of day in milliseconds since 1970.
+        is_read_committed: whether the end of a log is the start of its first open transaction.
+        now_ms: returns the wall-clock time in milliseconds since 1970.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class OffsetReset:
         self._now_ms = now_ms
 
     def send(self, now: float) -> float:
-        """Send requests for positions to reset. Returns the seconds until this is due again."""
+        """Send requests to reset positions. Returns the seconds until this is due again."""
         due: list[TopicPartition] = []
         seconds = math.inf
         for name in self._subscriptions.assignment.to_reset(now):
@@ -148,7 +148,7 @@ def _offsets(body: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsParti
 
 
 def version_min(is_read_committed: bool) -> int:
-    """The oldest version of ListOffsets that can carry the request."""
+    """Return the oldest version of ListOffsets that can carry the request."""
     return VERSION_MIN_READ_COMMITTED if is_read_committed else VERSION_MIN
 
 
@@ -158,9 +158,9 @@ def list_offsets_request(
     """Build a ListOffsets request.
 
     Args:
-        timestamps: what to look up in each partition; see :class:`.ListOffsetsPartition`.
+        timestamps: the timestamp to look up in each partition; see :class:`.ListOffsetsPartition`.
         cluster: the cluster's metadata.
-        is_read_committed: the end of a log is where its first open transaction begins.
+        is_read_committed: whether the end of a log is the start of its first open transaction.
     """
     topics: dict[str, ListOffsetsTopic] = {}
     for name, timestamp in timestamps.items():

@@ -1,4 +1,4 @@
-"""Validates positions with new leaders, whose log may have been truncated (KIP-320).
+"""Validates positions with new leaders, whose logs may have been truncated (KIP-320).
 
 (Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) Nothing here waits.
 The network task calls :meth:`PositionValidator.send` between two polls.
@@ -69,7 +69,7 @@ class PositionValidator:
         self._requests = requests
 
     def send(self, now: float) -> float:
-        """Send requests for positions to validate. Returns the seconds until this is due again."""
+        """Send requests to validate positions. Returns the seconds until this is due again."""
         due = [
             each
             for each in self._subscriptions.assignment.to_validate(now)
@@ -125,7 +125,7 @@ class PositionValidator:
     def _compare(
         self, name: TopicPartition, in_flight: _InFlight, partition: EpochEndOffset
     ) -> None:
-        """Check whether the log extends in the position's epoch as far as it was read."""
+        """Check whether the log still has all records of the position's epoch that were read."""
         position = in_flight.position
         is_unknown = _UNDEFINED in {partition.end_offset, partition.leader_epoch}
         if not is_unknown and partition.end_offset >= position.offset:
@@ -136,7 +136,7 @@ class PositionValidator:
             divergent = None if is_unknown else partition.end_offset
             self._errors.add_partition(name, in_flight.state, _truncated(name, position, divergent))
         elif is_unknown:
-            logger.warning("%s has no records of epoch %d any more", name, position.epoch)
+            logger.warning("%s no longer has records of epoch %d", name, position.epoch)
             self._subscriptions.assignment.request_reset(name)
         else:
             logger.warning(
@@ -165,7 +165,7 @@ def _truncated(
     where = "" if divergent_offset is None else f" at offset {divergent_offset}"
     return LogTruncationError(
         f"{name} was truncated{where} after it was read up to offset {position.offset}, and"
-        " auto.offset.reset is none; seek() to where to continue",
+        " auto.offset.reset is none; seek() to an existing offset",
         *name,
         position.offset,
         divergent_offset,

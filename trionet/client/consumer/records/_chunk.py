@@ -19,22 +19,22 @@ _new: Final = tuple.__new__
 
 
 class Chunk:
-    """Decoded records, and how many of them were handed out.
+    """Decoded records, and the number of them that were handed out.
 
-    How many is computed from the iterators alone, so that handing out a record costs nothing beyond
-    creating it.
+    The number is computed from the iterators alone, so that handing out a record costs nothing
+    beyond creating it.
 
     Args:
         name: the partition.
         columns: the records; at least one.
-        timestamp_type: of all the records.
+        timestamp_type: the timestamp type of all the records.
         epoch: the leader epoch of all the records.
         start: the position before the first record.
-        end: the position after the last record; the next offset, or later.
+        end: the position after the last record, which may be beyond the next offset.
 
     Attributes:
         name: the partition.
-        records: iterates over the records not handed out yet.
+        records: iterates over the records that were not handed out yet.
     """
 
     __slots__ = (
@@ -94,7 +94,7 @@ class Chunk:
 
     @property
     def count(self) -> int:
-        """The number of records at the beginning."""
+        """The initial number of records."""
         return self._count
 
     @property
@@ -110,11 +110,11 @@ class Chunk:
         return self.taken == self._count
 
     def position(self) -> FetchPosition:
-        """The position after the records that were handed out."""
+        """Return the position after the records that were handed out."""
         return self._before(self.taken)
 
     def finished(self) -> FetchPosition:
-        """The position after the finished records: all but the last one handed out."""
+        """Return the position after the finished records: all but the last one handed out."""
         return self._before(max(self._finished, self.taken - self._in_hand))
 
     def finish(self) -> None:
@@ -123,14 +123,14 @@ class Chunk:
         self._in_hand = 1
 
     def stop(self) -> None:
-        """Hand out no more."""
+        """Stop handing out records."""
         self._stopped_at = self.taken
         deque(self._offsets, maxlen=0)
 
     def take(self, records_max: int) -> ConsumerBatch:
         """Hand out up to ``records_max`` records together.
 
-        This replaces :attr:`records`: the old iterator is at its end.
+        This replaces :attr:`records`; the old iterator is exhausted.
         """
         taken = self.taken
         end = min(self._count, taken + records_max)
@@ -142,7 +142,7 @@ class Chunk:
         return self._batch(columns)
 
     def whole(self) -> ConsumerBatch:
-        """All the records together, without handing them out."""
+        """Return all the records as a batch, without handing them out."""
         return self._batch(self._columns)
 
     def _batch(self, columns: Columns) -> ConsumerBatch:
@@ -159,7 +159,7 @@ class Chunk:
         )
 
     def _before(self, number: int) -> FetchPosition:
-        """The position before the record with this index."""
+        """Return the position before the record with this index."""
         if number == self._count:
             return self._end
         if number == 0:
@@ -168,7 +168,7 @@ class Chunk:
 
 
 def sliced(columns: Columns, start: int, end: int) -> Columns:
-    """A slice of the records; the columns themselves if it is all of them."""
+    """Return a slice of the columns; the columns themselves if it includes all records."""
     if start == 0 and end == len(columns.offsets):
         return columns
     return Columns(
@@ -181,7 +181,7 @@ def sliced(columns: Columns, start: int, end: int) -> Columns:
 
 
 def joined(columns: Columns, more: Columns) -> Columns:
-    """Both together; extends the lists of the first."""
+    """Return the concatenated columns; extends the lists of the first."""
     columns.timestamps.extend(more.timestamps)
     columns.keys.extend(more.keys)
     columns.values.extend(more.values)

@@ -1,7 +1,7 @@
-"""Calls the user's functions that see records and commits (Kafka: ConsumerInterceptor).
+"""Calls the user's functions that observe records and commits (Kafka: ConsumerInterceptor).
 
-They observe and change nothing: what has to be changed, the loop over the records can change. As in
-Kafka their errors are logged, and affect nothing else.
+They cannot change records: the loop over the records can do that. As in Kafka, their errors are
+logged, and affect nothing else.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ._record import ConsumerBatch
 logger = logging.getLogger("trionet.client.consumer")
 
 OnConsume: TypeAlias = Callable[[ConsumerBatch], object]
-"""Called with records before the first of them is handed out."""
+"""Called with a batch of records before the first of them is handed out."""
 
 OnCommit: TypeAlias = Callable[[Mapping[TopicPartition, OffsetAndMetadata]], object]
 """Called with offsets that were committed."""
 
 
 class ConsumerHooks:
-    """Calls the user's functions, where there are any.
+    """Calls the user's functions, if they are set.
 
     Args:
         on_consume: called with records.

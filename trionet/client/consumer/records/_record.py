@@ -1,4 +1,4 @@
-"""What a consumer hands out: single records, or batches of records as columns."""
+"""The results of a consumer: single records, or batches of records as columns."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..._topic_partition import TopicPartition
 
 
 class ConsumerRecord(NamedTuple):
-    """A record and its place.
+    """A record and its position.
 
     Attributes:
         topic: the topic's name.
         partition: the partition's number.
-        offset: its offset in the partition.
-        timestamp: in milliseconds since 1970; -1 for none.
-        key: None for null.
-        value: None for null.
-        headers: names and values, in order; a name may occur more than once.
+        offset: the record's offset in the partition.
+        timestamp: the timestamp, in milliseconds since 1970; -1 for none.
+        key: the key; None for null.
+        value: the value; None for null.
+        headers: the header names and values, in order; a name may occur more than once.
         timestamp_type: 0 if the producer set the timestamp, 1 if the broker did.
-        leader_epoch: the epoch of the leader that appended it; -1 if the broker does not report it
+        leader_epoch: the epoch of the leader that appended the record; -1 if it is not reported
             (KIP-320).
     """
 
@@ -40,7 +40,7 @@ class ConsumerRecord(NamedTuple):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The record's partition, as ``commit``, ``seek`` and ``pause`` take it."""
+        """The record's partition, to be passed to ``commit``, ``seek`` and ``pause``."""
         return TopicPartition(self.topic, self.partition)
 
 
@@ -51,13 +51,13 @@ class ConsumerBatch:
     Attributes:
         topic: the topic's name.
         partition: the partition's number.
-        offsets: a range if no offset is missing, else a list.
-        timestamps: in milliseconds since 1970.
-        keys: None for null.
-        values: None for null.
-        headers: names and values; empty for a record without headers.
+        offsets: the offsets: a range if no offset is missing, otherwise a list.
+        timestamps: the timestamps, in milliseconds since 1970.
+        keys: the keys; None for null.
+        values: the values; None for null.
+        headers: the header names and values of each record; empty for a record without headers.
         timestamp_type: 0 if the producers set the timestamps, 1 if the broker did.
-        leader_epoch: of all the records; see :class:`ConsumerRecord`.
+        leader_epoch: the leader epoch of all the records; see :class:`ConsumerRecord`.
     """
 
     topic: str
@@ -75,7 +75,7 @@ class ConsumerBatch:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition of the records, as ``commit``, ``seek`` and ``pause`` take it."""
+        """The partition of the records, to be passed to ``commit``, ``seek`` and ``pause``."""
         return TopicPartition(self.topic, self.partition)
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
@@ -91,9 +91,9 @@ class ConsumerBatch:
         )
 
     def arrow(self) -> Any:
-        """The columns as a ``pyarrow.RecordBatch``: offset, timestamp, key, value, headers.
+        """Convert the columns to a ``pyarrow.RecordBatch``: offset, timestamp, key, value, headers.
 
-        Timestamps are milliseconds in UTC; headers are null for a record without any.
+        Timestamps are milliseconds in UTC; headers are null for a record without headers.
 
         Raises:
             ImportError: pyarrow or numpy is not installed (``pip install trionet[spark]``).

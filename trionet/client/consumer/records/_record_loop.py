@@ -2,12 +2,13 @@
 
 Handing out a record must cost little more than creating it. The records are created by a C iterator
 of their chunk; the loop around it is compiled, because a compiled coroutine costs less than half of
-an interpreted one, and contains nothing else. Two things that each record would need are done less
-often: cancellation is checked on the task that waited last, without looking up the current task,
-and the clock is read only every few records, because reading it costs as much as creating a record.
+an interpreted one, and contains nothing else. Two things that would be needed for each record are
+made cheaper: cancellation is checked on the task that waited last, without looking up the current
+task, and the clock is read only every few records, because reading it costs as much as creating a
+record.
 
 Rejected: an async generator, which must be closed where iteration stops, and a full checkpoint for
-each record, which costs 3 microseconds. Reconsider if a checkpoint of trio's ever costs less than a
+each record, which costs 3 microseconds. Reconsider if a trio checkpoint ever costs less than a
 record.
 """
 
@@ -37,14 +38,14 @@ _RUN_SECONDS: Final = 0.000_1
 
 
 class RecordLoop:
-    """Hands out records, with a checkpoint from time to time.
+    """Hands out records, with an occasional checkpoint.
 
     Args:
         next_chunk: waits for records; those handed out before count as finished.
 
     Attributes:
-        records: the records that may be handed out without a checkpoint.
-        checkpoint_at: the time on the loop's clock from which a checkpoint is due.
+        records: iterates over the records that may be handed out without a checkpoint.
+        checkpoint_at: the time on the loop's clock at which a checkpoint becomes due.
     """
 
     def __init__(self, next_chunk: Callable[[], Awaitable[Chunk]]) -> None:
@@ -70,7 +71,7 @@ class RecordLoop:
         return await self.wait()
 
     def take(self) -> ConsumerRecord | None:
-        """The next record, if no checkpoint is due."""
+        """Return the next record, if no checkpoint is due."""
         if not is_task_cancelled(self._task) and (self._left > 0 or self._has_time()):
             self._left -= 1
             for record in self.records:
@@ -78,7 +79,7 @@ class RecordLoop:
         return None
 
     async def wait(self) -> ConsumerRecord:
-        """Make a checkpoint, and wait for a record if there is none."""
+        """Execute a checkpoint, and wait for a record if there is none."""
         chunk = await self._next_chunk()
         self._task = current_task()
         self.records = chunk.records
@@ -100,7 +101,7 @@ class BatchLoop:
     """Iterates over batches until the consumer's block ends.
 
     Args:
-        next_batch: :meth:`.Consumer.next_batch`.
+        next_batch: the :meth:`.Consumer.next_batch` of the consumer.
     """
 
     __slots__ = ("_next_batch",)

@@ -1,1 +1,1 @@
-"""SubscriptionState: what is subscribed, positions, pauses, pending errors."""
+"""SubscriptionState: subscriptions, positions, pauses, pending errors."""

@@ -21,11 +21,11 @@ class AssignedPartitions:
     """The assigned partitions and their states.
 
     Args:
-        default_reset: where to begin without an offset (``auto.offset.reset``).
+        default_reset: where to start without an offset (``auto.offset.reset``).
 
     Attributes:
-        default_reset: as above.
-        on_change: called when a partition may have become fetchable, or stopped being so.
+        default_reset: see the argument.
+        on_change: called when a partition may have become fetchable or unfetchable.
     """
 
     def __init__(self, default_reset: ResetStrategy) -> None:
@@ -44,11 +44,11 @@ class AssignedPartitions:
         return self._states
 
     def state(self, partition: TopicPartition) -> PartitionState | None:
-        """The state of an assigned partition; None for others."""
+        """Return the state of an assigned partition; None for others."""
         return self._states.get(partition)
 
     def move_to_end(self, partition: TopicPartition) -> None:
-        """Fetch this partition last the next time, so that no other starves."""
+        """Fetch this partition last the next time, so that no other partition starves."""
         state = self._states.pop(partition, None)
         if state is not None:
             self._states[partition] = state
@@ -80,7 +80,7 @@ class AssignedPartitions:
         return True
 
     def mark_revocation_pending(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hand out nothing of these, which are about to be given up, while callbacks run."""
+        """Stop handing out records of partitions that are about to be revoked."""
         for each in partitions:
             self._state(each).is_revocation_pending = True
         self.on_change()
@@ -88,22 +88,22 @@ class AssignedPartitions:
     # Positions.
 
     def position(self, partition: TopicPartition) -> FetchPosition | None:
-        """The position of the next record to be handed out; None if it is not known yet.
+        """Return the position of the next record to be handed out; None if it is not known yet.
 
         Raises:
-            ValueError: the partition is not assigned, as for the others.
+            ValueError: the partition is not assigned.
         """
         return self._state(partition).position
 
     def positions(self) -> dict[TopicPartition, FetchPosition]:
-        """The position after the last record handed out of each partition (Kafka: allConsumed)."""
+        """Return each partition's position after the records handed out (Kafka: allConsumed)."""
         found = ((each, state.position) for each, state in self._states.items())
         return {each: position for each, position in found if position is not None}
 
     def finished_positions(self) -> dict[TopicPartition, FetchPosition]:
-        """The position after the last finished record of each partition.
+        """Return the position after the last finished record of each partition.
 
-        This is what may be auto-committed; see :attr:`.PartitionState.finished`.
+        These positions may be auto-committed; see :attr:`.PartitionState.finished`.
         """
         found = ((each, state.finished) for each, state in self._states.items())
         return {each: position for each, position in found if position is not None}
@@ -114,10 +114,10 @@ class AssignedPartitions:
         """Continue at another position.
 
         Args:
-            partition: an assigned one.
-            position: where to continue.
-            is_valid: the leader need not be asked whether it has the records before it. A committed
-                position with an epoch has to be validated.
+            partition: an assigned partition.
+            position: the position to continue at.
+            is_valid: whether the position needs no validation by the leader. A committed position
+                with an epoch does.
         """
         self._state(partition).seek(position, is_valid=is_valid)
         self.on_change()
@@ -125,12 +125,12 @@ class AssignedPartitions:
     def request_reset(
         self, partition: TopicPartition, strategy: ResetStrategy | None = None
     ) -> None:
-        """Continue where a strategy says (by default the configured one), once that is known."""
+        """Reset the position by a strategy (by default the configured one) after a look-up."""
         self._state(partition).request_reset(strategy or self.default_reset)
         self.on_change()
 
     def pause(self, partition: TopicPartition) -> None:
-        """Hand out and fetch nothing of it until :meth:`resume`."""
+        """Stop handing out and fetching records of a partition until :meth:`resume`."""
         self._state(partition).is_paused = True
         self.on_change()
 
@@ -145,24 +145,24 @@ class AssignedPartitions:
     # Positions to fetch, reset or validate.
 
     def initializing(self) -> list[TopicPartition]:
-        """Partitions whose committed offset has to be fetched."""
+        """Return the partitions whose committed offset must be fetched."""
         return self._in_state(FetchState.INITIALIZING)
 
     def to_reset(self, now: float) -> list[TopicPartition]:
-        """Partitions whose reset is due."""
+        """Return the partitions whose reset is due."""
         return self._due(FetchState.AWAIT_RESET, now)
 
     def to_validate(self, now: float) -> list[TopicPartition]:
-        """Partitions whose validation is due."""
+        """Return the partitions whose validation is due."""
         return self._due(FetchState.AWAIT_VALIDATION, now)
 
     def seconds_to_retry(self, now: float) -> float:
-        """The seconds until the backoff of a partition ends."""
+        """Return the seconds until the backoff of a partition ends."""
         waits = (state.retry_at - now for state in self._states.values())
         return min((each for each in waits if each > 0), default=math.inf)
 
     def validate_positions_of_new_leaders(self, cluster: Cluster) -> None:
-        """Have positions validated whose leaders have changed (KIP-320)."""
+        """Mark positions for validation whose leaders have changed (KIP-320)."""
         for partition, state in self._states.items():
             topic = cluster.topics.get(partition.topic)
             known = topic.partitions.get(partition.partition) if topic is not None else None
@@ -181,4 +181,4 @@ class AssignedPartitions:
 
 
 def _do_nothing() -> None:
-    """The default of :attr:`AssignedPartitions.on_change`."""
+    """Do nothing: the default of :attr:`AssignedPartitions.on_change`."""

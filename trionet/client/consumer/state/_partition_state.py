@@ -1,4 +1,4 @@
-"""The position in one partition, and what has to be done before it may be fetched.
+"""The position in one partition, and the steps required before it may be fetched.
 
 (Kafka: SubscriptionState.TopicPartitionState, FetchPosition.) Pure: ``now`` is a parameter, in
 seconds of the loop's clock.
@@ -18,16 +18,16 @@ from ._reset_strategy import ResetStrategy
 
 NO_EPOCH: Final = -1
 OFFSET_MAX: Final = 2**63 - 2
-"""Of a record; the protocol can carry one more, for the position after it."""
+"""The largest offset of a record; the protocol can carry one more, for the position after it."""
 
 
 class FetchPosition(NamedTuple):
-    """Where to read next.
+    """The position to read next.
 
     Attributes:
-        offset: of the next record.
-        epoch: the leader epoch of the record before it; -1 if it is not known. Needed to detect
-            truncation (KIP-320).
+        offset: the offset of the next record.
+        epoch: the leader epoch of the preceding record, to detect truncation (KIP-320); -1 if it
+            is not known.
     """
 
     offset: int
@@ -35,14 +35,14 @@ class FetchPosition(NamedTuple):
 
 
 class FetchState(enum.Enum):
-    """What is known about a position (Kafka: FetchStates)."""
+    """The state of a position (Kafka: FetchStates)."""
 
     INITIALIZING = "initializing"
-    """No position: the group's committed offset has to be fetched."""
+    """No position: the group's committed offset must be fetched."""
     AWAIT_RESET = "await reset"
-    """No position: the offset for a :class:`.ResetStrategy` has to be looked up."""
+    """No position: the offset for a :class:`.ResetStrategy` must be looked up."""
     AWAIT_VALIDATION = "await validation"
-    """The leader has changed: whether it has the records read so far has to be checked."""
+    """The leader has changed, and must be checked for the records read so far."""
     FETCHING = "fetching"
     """The position is valid."""
 
@@ -51,11 +51,11 @@ class HandedOutRecords(Protocol):
     """Records of one partition that are being handed out one by one; a :class:`.Chunk`."""
 
     def position(self) -> FetchPosition:
-        """The position after the records that were handed out."""
+        """Return the position after the records that were handed out."""
         ...
 
     def finished(self) -> FetchPosition:
-        """The position after the records that the user has finished."""
+        """Return the position after the records that the user has finished."""
         ...
 
     def finish(self) -> None:
@@ -63,7 +63,7 @@ class HandedOutRecords(Protocol):
         ...
 
     def stop(self) -> None:
-        """Hand out no more."""
+        """Stop handing out records."""
         ...
 
 
@@ -71,18 +71,19 @@ class PartitionState:
     """One assigned partition.
 
     Attributes:
-        state: what is known about its position.
-        strategy: while a reset is awaited, where to reset to.
-        is_paused: whether the user has paused it.
-        is_revocation_pending: whether it is about to be given up; nothing of it is handed out.
-        jumps: counts how often fetched records became useless, because the position has changed
-            other than by reading on, or has to be validated.
+        state: the state of the position.
+        strategy: the reset strategy, while a reset is awaited.
+        is_paused: whether the user has paused the partition.
+        is_revocation_pending: whether the partition is about to be revoked; none of its records are
+            handed out.
+        jumps: the number of times that fetched records became useless, because the position has
+            changed other than by reading on, or must be validated.
         leader_epoch: the newest leader epoch for which the position is valid; -1 for none.
-        retry_at: the earliest time to reset, validate or fetch it.
-        failures: how often that has failed in a row.
-        is_request_in_flight: whether a request to reset or validate it is in flight.
-        is_fetched_alone: whether it is fetched alone, because the last response with it was too
-            large, to find out whether this partition is the reason.
+        retry_at: the earliest time to reset, validate or fetch the partition.
+        failures: the number of consecutive failures to do so.
+        is_request_in_flight: whether a request to reset or validate the position is in flight.
+        is_fetched_alone: whether the partition is fetched alone, since the last response with it
+            was too large, to find out whether this partition is the reason.
         high_watermark: the offset after the last fully replicated record; None before the first
             fetch.
         last_stable_offset: the offset before which every transaction has ended.
@@ -141,13 +142,13 @@ class PartitionState:
     def finished(self) -> FetchPosition | None:
         """The position after the last record that the user has finished, which is safe to commit.
 
-        A record is finished when its loop requests the next one.
+        A record is finished when the user's loop requests the next one.
         """
         return self._finished if self._handing_out is None else self._handing_out.finished()
 
     @property
     def is_fetchable(self) -> bool:
-        """Whether its position is valid and its records may be handed out."""
+        """Whether the position is valid and the records may be handed out."""
         return (
             self.state is FetchState.FETCHING
             and not self.is_paused
@@ -155,7 +156,7 @@ class PartitionState:
         )
 
     def hand_out(self, records: HandedOutRecords) -> None:
-        """Begin to hand out these records."""
+        """Start handing out these records."""
         self._handing_out = records
 
     def finish(self) -> None:
@@ -175,8 +176,8 @@ class PartitionState:
         """Continue at another position.
 
         Args:
-            position: where to continue.
-            is_valid: the leader need not be asked whether it has the records before it.
+            position: the position to continue at.
+            is_valid: whether the position needs no validation by the leader.
         """
         self._forget_fetched()
         self._position = self._finished = position
@@ -184,7 +185,7 @@ class PartitionState:
         self.strategy = None
 
     def request_reset(self, strategy: ResetStrategy) -> None:
-        """Continue where a strategy says, once the offset was looked up."""
+        """Reset the position by a strategy, once the offset is looked up."""
         self._forget_fetched()
         self._position = self._finished = None
         self.state = FetchState.AWAIT_RESET
@@ -197,7 +198,7 @@ class PartitionState:
         self._position, self._finished = position, finished
 
     def give_up(self) -> None:
-        """Hand out no more: the partition is no longer assigned."""
+        """Stop handing out records: the partition is no longer assigned."""
         self._forget_fetched()
 
     def _forget_fetched(self) -> None:
@@ -218,10 +219,10 @@ class PartitionState:
     # Validation (KIP-320).
 
     def validate_for_leader(self, leader_epoch: int) -> None:
-        """Have the position validated if the leader is newer than the one it is valid for.
+        """Mark the position for validation if the leader is newer than the one it is valid for.
 
         Args:
-            leader_epoch: of the partition's leader in the metadata; -1 if they do not contain it.
+            leader_epoch: the leader epoch in the metadata; -1 if the metadata does not contain it.
         """
         position = self.position
         if position is None:
@@ -249,12 +250,12 @@ class PartitionState:
     # The preferred read replica (KIP-392).
 
     def prefer_replica(self, node_id: int, until: float) -> None:
-        """Fetch from this node until ``until``."""
+        """Fetch from this node until the time ``until``."""
         self._preferred_replica = node_id
         self._preferred_until = until
 
     def preferred_replica(self, now: float) -> int | None:
-        """The node to fetch from instead of the leader; None if there is none, or it expired."""
+        """Return the node to fetch from instead of the leader; None if there is none."""
         if self._preferred_replica is not None and now >= self._preferred_until:
             self._preferred_replica = None
         return self._preferred_replica

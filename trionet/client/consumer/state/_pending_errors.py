@@ -13,8 +13,8 @@ from ._partition_state import PartitionState
 class PendingErrors:
     """Collects errors for the task that reads records.
 
-    A partition that has failed is not tried again until its error was raised, so that the same
-    error is not found again and again; a seek discards it.
+    A partition that has failed is not retried until its error was raised, so that the same error is
+    not found again and again; a seek discards it.
 
     Args:
         on_failure: called when an error is added.
@@ -26,15 +26,15 @@ class PendingErrors:
         self._of_client: TrionetError | None = None
 
     def add(self, error: TrionetError) -> None:
-        """Add an error that concerns the whole consumer; the last one wins."""
+        """Add an error that concerns the whole consumer; it replaces an earlier one."""
         self._of_client = error
         self._on_failure()
 
     def add_if_final(self, error: TrionetError | None) -> bool:
-        """Add the error of a request if retrying is useless.
+        """Add the error of a request if a retry cannot fix it.
 
         Returns:
-            Whether it is useless.
+            Whether the error was added.
         """
         if not isinstance(error, LASTING):
             return False

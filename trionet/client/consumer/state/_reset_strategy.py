@@ -1,4 +1,4 @@
-"""Where to begin without an offset, or with one that is out of range (``auto.offset.reset``)."""
+"""The start position without an offset, or with one out of range (``auto.offset.reset``)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _DURATION: Final = re.compile(
 
 @attrs.frozen
 class ResetStrategy:
-    """Where to begin without an offset (Kafka: AutoOffsetResetStrategy, KIP-1106).
+    """The start position without an offset (Kafka: AutoOffsetResetStrategy, KIP-1106).
 
     Attributes:
         name: ``earliest``, ``latest``, ``none`` or ``by_duration``.
-        duration_ms: with ``by_duration``, how far back from now, in milliseconds.
+        duration_ms: for ``by_duration``, how far back from now to start, in milliseconds.
     """
 
     name: str
@@ -40,7 +40,7 @@ class ResetStrategy:
         """Parse a value of ``auto.offset.reset``.
 
         Raises:
-            ConfigError: it is malformed.
+            ConfigError: the value is malformed.
         """
         plain = text.strip()
         if plain.lower() in {"earliest", "latest", "none"}:
@@ -52,10 +52,10 @@ class ResetStrategy:
         raise ConfigError(f"auto.offset.reset = {text!r}; allowed: {_ALLOWED}")
 
     def timestamp(self, now_ms: int) -> int:
-        """The timestamp to look up with ListOffsets.
+        """Return the timestamp to look up with ListOffsets.
 
         Args:
-            now_ms: the time of day in milliseconds since 1970.
+            now_ms: the wall-clock time, in milliseconds since 1970.
 
         Raises:
             ValueError: the strategy is ``none``.

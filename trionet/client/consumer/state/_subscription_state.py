@@ -28,15 +28,16 @@ class SubscriptionType(enum.Enum):
 
 
 class SubscriptionState:
-    """What is subscribed to, and what is assigned because of it.
+    """The subscription, and the partitions assigned because of it.
 
     Args:
-        default_reset: where to begin without an offset (``auto.offset.reset``).
+        default_reset: where to start without an offset (``auto.offset.reset``).
 
     Attributes:
         type: how partitions are assigned.
-        topics: the topics of the subscription: the user's, or the last that matched the pattern.
-        pattern: the pattern of topics; None without one.
+        topics: the topics of the subscription: those the user named, or the last ones that matched
+            the pattern.
+        pattern: the topic pattern; None without one.
         assignment: the assigned partitions, with the position in each.
     """
 
@@ -50,7 +51,7 @@ class SubscriptionState:
     # The user's subscription.
 
     def subscribe(self, topics: Iterable[str]) -> bool:
-        """Have a group assign partitions of these topics.
+        """Let a group assign the partitions of these topics.
 
         Returns:
             Whether the topics have changed.
@@ -62,7 +63,7 @@ class SubscriptionState:
         return self._change_topics(frozenset(topics))
 
     def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
-        """Have a group assign partitions of all topics whose whole name matches the pattern.
+        """Let a group assign the partitions of all topics whose whole name matches the pattern.
 
         Raises:
             ValueError: partitions were assigned manually, or topics are subscribed to.
@@ -71,7 +72,7 @@ class SubscriptionState:
         self.pattern = pattern
 
     def subscribe_matching(self, topics: Iterable[str]) -> bool:
-        """Update the topics of a pattern from all topics of the cluster.
+        """Update the topics that match the pattern from all topics of the cluster.
 
         Returns:
             Whether the topics have changed.
@@ -124,7 +125,7 @@ class SubscriptionState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to read."""
+        """Whether there is no subscription and no assignment."""
         if self.type is SubscriptionType.USER:
             return not self.assignment.states
         return self.type is SubscriptionType.NONE
@@ -132,21 +133,21 @@ class SubscriptionState:
     # The group.
 
     def subscribe_group(self, topics: Iterable[str]) -> bool:
-        """As the group's leader, follow the metadata of all topics that its members subscribe to.
+        """Follow the metadata of all topics that the group's members subscribe to, as its leader.
 
         Returns:
-            Whether there are new ones among them.
+            Whether there are new topics among them.
         """
         before = self._group_topics
         self._group_topics = before | frozenset(topics)
         return self._group_topics != before
 
     def reset_group_subscription(self) -> None:
-        """Follow only the topics of this member: it is not the leader any more."""
+        """Follow only the topics of this member, which is no longer the leader."""
         self._group_topics = self.topics
 
     def assign_from_group(self, partitions: Iterable[TopicPartition]) -> None:
-        """Assign the partitions that the group gave; those assigned before keep their positions.
+        """Assign the partitions that the group assigned; earlier ones keep their positions.
 
         Raises:
             ValueError: there is no subscription.
@@ -163,7 +164,7 @@ class SubscriptionState:
 
     @property
     def metadata_topics(self) -> frozenset[str] | None:
-        """The topics whose metadata are needed; None for all of them, to match a pattern."""
+        """The topics whose metadata is needed; None for all topics, to match a pattern."""
         if self.type is SubscriptionType.PATTERN:
             return None
         if self.type is SubscriptionType.USER:

@@ -1,1 +1,1 @@
-"""RecordAccumulator: records to batches, within buffer.memory, by partition."""
+"""RecordAccumulator: gathers records into batches by partition, within buffer.memory."""

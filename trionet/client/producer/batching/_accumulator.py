@@ -1,16 +1,16 @@
 """Gathers records into batches per partition (Kafka: RecordAccumulator).
 
-An append is paid by each record, and a drain by each batch: so they are two classes. The
+The cost of an append is per record, and that of a drain per batch, so there are two classes. The
 accumulator finds the open batch of a partition and appends to it; what happens to batches after
-that is in :class:`.BatchQueues`, which is all that the sender sees. Appending costs a look-up of
+that is in :class:`.BatchQueues`, the only class that the sender uses. Appending costs a look-up of
 the topic and one call of the batch's builder (:meth:`RecordAccumulator.try_append`), without a
 clock and without locks: one loop runs both sides.
 
-Rejected: to append to the current batch in the producer, without a look-up by topic, which would
+Rejected: appending to the current batch in the producer, without a look-up by topic, which would
 save a fifth of an append and need invalidation whenever metadata change. Reconsider if records of
 one topic are ever sent without its name.
 
-Pure: ``now`` is in seconds of the loop's clock everywhere, and nothing here waits.
+Pure: ``now`` is always in seconds of the loop's clock, and nothing here waits.
 """
 
 # Compiled by mypyc.
@@ -47,7 +47,7 @@ class RecordAccumulator:
 
     Attributes:
         queues: where the batches wait to be sent.
-        pool: the memory that batches take.
+        pool: the memory that batches occupy.
         is_closed: whether appends are rejected.
     """
 
@@ -72,10 +72,10 @@ class RecordAccumulator:
         return found is not None and (partition is None or found.queue(partition) is not None)
 
     def key_partitions(self, topic: str) -> int:
-        """The number of partitions that the keys of a topic's records choose from.
+        """Return the number of partitions that the keys of a topic's records choose from.
 
         Args:
-            topic: one for which :meth:`knows` returns True.
+            topic: a topic for which :meth:`knows` returns True.
 
         Returns:
             0 if keys do not choose the partition (``partitioner.ignore.keys``).
@@ -96,21 +96,21 @@ class RecordAccumulator:
         """Append a record to the open batch of its partition, or to a new one.
 
         Args:
-            topic: one for which :meth:`knows` returns True.
-            partition: its number; None chooses by the key, or without a key by load.
-            timestamp: in milliseconds.
-            key: None for no key.
-            value: None for null.
-            headers: names and values.
+            topic: a topic for which :meth:`knows` returns True.
+            partition: the partition's number; None chooses by the key, or without a key by load.
+            timestamp: the timestamp, in milliseconds.
+            key: the key; None for no key.
+            value: the value; None for null.
+            headers: the header names and values.
             now: the current time.
 
         Raises:
             trio.WouldBlock: ``buffer.memory`` has no space for another batch, or the topic or the
-                partition is not known (yet).
+                partition is not known yet.
             trio.ClosedResourceError: the accumulator is closed.
             RecordTooLargeError: the record is larger than ``max.request.size``, or than all of
                 ``buffer.memory``.
-            LocalProtocolError: the timestamp exceeds 64 bits, or is too far from the batch's first.
+            LocalProtocolError: the timestamp exceeds 64 bits, or is too far from the first one.
             TypeError: the key or the value is neither bytes nor None.
         """
         delivery = self.try_append(topic, partition, timestamp, key, value, headers)
@@ -152,13 +152,13 @@ class RecordAccumulator:
     ) -> Delivery | None:
         """Append a record to the open batch of its partition, as :meth:`append` does.
 
-        This is the path of nearly every record; it needs no clock.
+        Nearly every record takes this path, which needs no clock.
 
         Returns:
-            Its delivery; None if the record needs a new batch, or cannot be appended.
+            The record's delivery; None if the record needs a new batch, or cannot be appended.
 
         Raises:
-            LocalProtocolError, TypeError: as :meth:`append`.
+            LocalProtocolError, TypeError: see :meth:`append`.
         """
         found = self._topics.get(topic)
         if found is None or self.is_closed:
@@ -192,22 +192,22 @@ class RecordAccumulator:
         """Append a range of records of columns, as far as there is space for them.
 
         Args:
-            topic: one for which :meth:`knows` returns True.
-            partition: its number; None chooses by the keys, or without a key by load.
-            columns: the records; this range has passed :meth:`check_columns`.
-            start: index of the first record.
-            stop: index after the last record.
+            topic: a topic for which :meth:`knows` returns True.
+            partition: the partition's number; None chooses by the keys, or without a key by load.
+            columns: the records; the range must have passed :meth:`check_columns`.
+            start: the index of the first record.
+            stop: the index after the last record.
             deliveries: receives the deliveries of the records.
             now: the current time.
 
         Returns:
             The index of the first record that was not appended; less than ``stop`` if
             ``buffer.memory`` has no space for another batch, or the topic or the partition is not
-            known (yet).
+            known yet.
 
         Raises:
             trio.ClosedResourceError: the accumulator is closed.
-            LocalProtocolError: as :meth:`append`; the records before that one were appended.
+            LocalProtocolError: see :meth:`append`; the records before the faulty one were appended.
         """
         found = self._topics.get(topic)
         number = start
@@ -233,10 +233,10 @@ class RecordAccumulator:
         return number
 
     def end_columns(self, deliveries: Deliveries) -> bool:
-        """Close the last batches of columns that filled whole batches, so that nothing lingers.
+        """Close the last batches of columns that filled whole batches, so that they do not linger.
 
-        A caller that sends this many records at once expects no more to share their last batch
-        with, and waits for all of them.
+        A caller that sends this many records at once has no more records to share their last batch,
+        and waits for all of them.
 
         Returns:
             Whether a batch became ready that would have lingered.
@@ -259,7 +259,7 @@ class RecordAccumulator:
 
         Raises:
             TypeError: a key or a value is neither bytes nor None; the message names it.
-            RecordTooLargeError: as :meth:`append`.
+            RecordTooLargeError: see :meth:`append`.
         """
         longest = columns.check(start, stop)
         limit = min(self._settings.request_bytes_max, self._settings.buffer_bytes)
@@ -297,7 +297,7 @@ class RecordAccumulator:
         return delivery
 
     def _reserve(self, key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
-        """Take the memory for a batch that begins with this record. Returns its size."""
+        """Take the memory for a batch that begins with this record. Returns its size in bytes."""
         size = record_size_max(key, value, headers)
         self._check_size(size)
         settings = self._settings
@@ -361,7 +361,7 @@ class RecordAccumulator:
             self.queues.deallocate(batch)
 
     def close(self) -> None:
-        """Reject further appends; what is queued becomes ready at once."""
+        """Reject further appends; queued batches become ready at once."""
         self.is_closed = True
         self.queues.close()
 

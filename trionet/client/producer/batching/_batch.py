@@ -32,7 +32,7 @@ _UTF8_BYTES_MAX: Final = 4
 
 
 def record_size_max(key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
-    """The most bytes that a batch with this record alone can take.
+    """Return the maximum size in bytes of a batch with this record alone.
 
     (Kafka: AbstractRecords.estimateSizeInBytesUpperBound.)
     """
@@ -56,28 +56,30 @@ class ProducerBatch:
     Args:
         topic_partition: the destination.
         size_max: ``batch.size``: records after the first have to fit into this many bytes.
-        reserved: the bytes that it holds of the buffer pool.
-        created_at: on the loop's clock, in seconds; ``delivery.timeout.ms`` counts from here.
+        reserved: the number of bytes taken from the buffer pool.
+        created_at: the time of creation, in seconds of the loop's clock; ``delivery.timeout.ms``
+            starts then.
         codec: the number of the compression codec.
         level: see :func:`._codecs.compress`.
 
     Attributes:
-        topic_partition: as the argument.
-        reserved: as the argument; 0 once the memory was freed.
-        created_at: as the argument.
-        outcome: the result that all deliveries of the records read.
-        attempts: how often it has been queued for a retry.
+        topic_partition: the destination.
+        reserved: the number of bytes taken from the buffer pool; 0 once the memory was freed.
+        created_at: the time of creation, in seconds of the loop's clock.
+        outcome: the result, which the deliveries of all records read.
+        attempts: the number of times the batch has been queued for a retry.
         retry_at: the earliest time of the next attempt, on the loop's clock
             (``retry.backoff.ms``); ignored if the partition has a newer leader.
-        leader_epoch: of the leader it was last sent to; -1 if not sent yet, or not known.
-        drained_at: when it was last drained; -1.0 before.
-        is_drained: whether it may have been sent; its records can no longer be withdrawn.
-        may_be_written: whether an attempt ended without a response, or with one that leaves open
-            whether the leader has appended the batch.
-        producer_id: of the idempotent producer; -1 without idempotence.
-        producer_epoch: of the producer id.
-        base_sequence: the sequence number of its first record; -1 for none.
-        is_transactional: whether it is part of a transaction.
+        leader_epoch: the epoch of the leader that the batch was last sent to; -1 if it was not sent
+            yet, or the epoch is not known.
+        drained_at: when the batch was last drained; -1.0 before.
+        is_drained: whether the batch may have been sent; its records can no longer be withdrawn.
+        may_be_written: whether an attempt ended without a response, or with a response that leaves
+            open whether the leader has appended the batch.
+        producer_id: the id of the idempotent producer; -1 without idempotence.
+        producer_epoch: the epoch of the producer id.
+        base_sequence: the sequence number of the first record; -1 for none.
+        is_transactional: whether the batch is part of a transaction.
     """
 
     __slots__ = (
@@ -148,7 +150,7 @@ class ProducerBatch:
         """Append a record if it fits.
 
         Returns:
-            Its delivery; None if it does not fit.
+            The record's delivery; None if the record does not fit.
 
         Raises:
             LocalProtocolError: the timestamp exceeds 64 bits, or is too far from the first one.
@@ -167,7 +169,7 @@ class ProducerBatch:
         return new_delivery(self.outcome, index, timestamp)
 
     def append_columns(self, columns: RecordColumns, start: int, stop: int) -> int:
-        """Append a range of records of columns, as long as they fit.
+        """Append a range of records of columns, as far as they fit.
 
         Returns:
             The index of the first record that was not appended.
@@ -189,12 +191,12 @@ class ProducerBatch:
 
     @property
     def size(self) -> int:
-        """In bytes, with its header and before compression."""
+        """The size in bytes before compression, including the header."""
         return self._builder.size
 
     @property
     def sent_size(self) -> int:
-        """In bytes, with its header and as it is sent; only after :meth:`chunks`."""
+        """The size in bytes as sent, including the header; only after :meth:`chunks`."""
         assert self._body is not None
         return HEADER_SIZE + sum(map(len, self._body))
 
@@ -225,7 +227,7 @@ class ProducerBatch:
                 self._leave_out(withdrawn)
 
     def chunks(self) -> list[bytes]:
-        """The encoded batch; compressed once, however often it is sent.
+        """Encode the batch; it is compressed only once, however often it is sent.
 
         This may take long with a codec and large batches, and may run in a thread.
         """
@@ -245,16 +247,16 @@ class ProducerBatch:
         )
 
     def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Set the sequence number; again with a new epoch, even if it was sent before (KIP-360)."""
+        """Set the sequence number; may be repeated with a new epoch after sending (KIP-360)."""
         self.producer_id = producer_id
         self.producer_epoch = epoch
         self.base_sequence = base_sequence
 
     def split(self, size_max: int) -> list[ProducerBatch]:
-        """Split into smaller batches, whose outcomes replace that of this one.
+        """Split the batch into smaller ones, whose outcomes replace that of this one.
 
-        They hold no memory of the buffer pool, and keep the sequence numbers of their records
-        (KIP-126).
+        The new batches hold no memory of the buffer pool, and keep the sequence numbers of their
+        records (KIP-126).
 
         Args:
             size_max: the size limit in bytes; a batch with a single record may be larger.
@@ -300,7 +302,7 @@ class ProducerBatch:
     # Completion.
 
     def failure(self, error: Exception) -> Exception:
-        """The error as this batch fails with it, marked if the records may have been written."""
+        """Return the error to fail this batch with, marked if records may have been written."""
         return maybe_written(error) if self.may_be_written else error
 
     def complete(self, base_offset: int, log_append_time: int = -1) -> bool:
@@ -315,7 +317,7 @@ class ProducerBatch:
         """Fail the batch because some of its records were rejected (KIP-467).
 
         Args:
-            error: for the records without an error of their own.
-            errors: for the rejected records, by their index in the batch.
+            error: the error of the records without an error of their own.
+            errors: the errors of the rejected records, by index in the batch.
         """
         return self.outcome.fail(error, errors)

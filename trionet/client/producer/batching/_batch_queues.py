@@ -1,6 +1,6 @@
 """The batches of all partitions, from creation to deallocation.
 
-The half of Kafka's RecordAccumulator that the sender uses: which nodes have something ready, what
+The half of Kafka's RecordAccumulator that the sender uses: which nodes have ready batches, what
 to send to them, retries, expiry and flushes. Pure: ``now`` is in seconds of the loop's clock.
 """
 
@@ -25,13 +25,13 @@ from ._topic_queues import ProducerTopics
 
 
 class ReadyCheck(NamedTuple):
-    """Which nodes can be sent something, and when to check again.
+    """The nodes that can be sent batches, and when to check again.
 
     Attributes:
-        nodes: ids of the nodes that lead partitions with batches to send.
-        next_check_at: when the result may change by the passing of time alone; ``math.inf`` for
+        nodes: the ids of the nodes that lead partitions with batches to send.
+        next_check_at: when the result may change by the mere passing of time; ``math.inf`` for
             never.
-        unknown_leaders: topics with batches for a partition that has no known leader.
+        unknown_leaders: the topics with batches for a partition without a known leader.
     """
 
     nodes: set[int]
@@ -49,14 +49,14 @@ class Sequencing(Protocol):
         """Whether the batches after this one are sent before it."""
 
     def assign(self, batch: ProducerBatch) -> None:
-        """Number a batch that is about to be sent; one that was sent before keeps its number."""
+        """Number a batch that is about to be sent; it keeps its number if it was sent before."""
 
 
 class BatchQueues:
     """The queues of batches, and the memory they hold.
 
-    Each method is an event in the life of a batch. All of them keep the same two indexes, of queued
-    and of incomplete batches, consistent.
+    Each method is an event in the life of a batch. All of them maintain two indexes: of queued and
+    of incomplete batches.
 
     Args:
         settings: sizes, limits and compression of batches.
@@ -64,7 +64,7 @@ class BatchQueues:
         sequencing: assigns sequence numbers to batches; None without idempotence.
 
     Attributes:
-        pool: the memory that batches take.
+        pool: the memory that batches occupy.
         topics: the queues by topic, and the leaders of their partitions.
     """
 
@@ -92,7 +92,7 @@ class BatchQueues:
     # Draining.
 
     def ready(self, cluster: Cluster, now: float) -> ReadyCheck:
-        """Which nodes lead partitions with a batch that is ready to be sent.
+        """Return the nodes that lead partitions with a batch that is ready to be sent.
 
         A partition is ready if its first batch is not backing off, the partition is not muted, and
         one of these holds: a batch is full, ``linger.ms`` has passed, the memory is exhausted, a
@@ -116,9 +116,9 @@ class BatchQueues:
         return ReadyCheck(nodes, next_check_at, unknown)
 
     def next_of(self, partition: TopicPartition, now: float) -> tuple[int, float]:
-        """The leader of one partition, and when its next batch is ready.
+        """Return the leader of one partition, and when its next batch is ready.
 
-        The same as :meth:`ready` for one partition; ``math.inf`` if that is not known.
+        This is :meth:`ready` for one partition; the time is ``math.inf`` if it is not known.
         """
         queue = self.topics.queue(partition)
         if queue is None or not queue.batches or queue.is_muted:
@@ -130,7 +130,7 @@ class BatchQueues:
         return self.pool.is_exhausted or self._is_closed or self._flushes > 0
 
     def _sendable_at(self, queue: PartitionQueue, now: float, *, sends_all: bool) -> float:
-        """When a queue's next batch is ready, if nothing else happens."""
+        """Return when the next batch of a queue is ready, if nothing else happens."""
         batch = self._next_in(queue)
         if queue.is_backing_off(batch, now):
             return batch.retry_at
@@ -141,7 +141,7 @@ class BatchQueues:
     def drain(
         self, cluster: Cluster, node_ids: Iterable[int], bytes_max: int, now: float
     ) -> dict[int, list[ProducerBatch]]:
-        """Take batches for some nodes, at most one of each partition, ready or not.
+        """Take batches for some nodes, at most one per partition, ready or not.
 
         The partitions of a node take turns, so that none starves (KAFKA-13834).
 
@@ -152,7 +152,7 @@ class BatchQueues:
             now: the current time.
 
         Returns:
-            The batches by node; an empty list for a node without any.
+            The batches by node; an empty list for a node without batches.
         """
         self.topics.update(cluster)
         batches: dict[int, list[ProducerBatch]] = {node_id: [] for node_id in node_ids}
@@ -205,7 +205,7 @@ class BatchQueues:
     # Retries, expiry and deallocation.
 
     def reenqueue(self, batch: ProducerBatch, now: float) -> None:
-        """Queue a batch again, after ``retry.backoff.ms``, longer with each attempt."""
+        """Queue a batch again after ``retry.backoff.ms``, which grows with each attempt."""
         batch.attempts += 1
         batch.retry_at = now + self._settings.retry.seconds(batch.attempts, self._rng)
         self._put_back(batch)
@@ -217,13 +217,13 @@ class BatchQueues:
         self._undrained[queue] = None
 
     def split_and_reenqueue(self, batch: ProducerBatch, now: float) -> list[ProducerBatch]:
-        """Queue a batch again in smaller ones, because it was too large (KIP-126).
+        """Split a batch that was too large, and queue the smaller batches (KIP-126).
 
-        The new batches take its place in the queue and its deliveries follow them. The batch itself
-        still has to be passed to :meth:`deallocate`.
+        The new batches take its place in the queue, and its deliveries follow them. The batch
+        itself still has to be passed to :meth:`deallocate`.
 
         Args:
-            batch: one with several records.
+            batch: a batch with several records.
             now: the current time.
 
         Returns:
@@ -254,7 +254,7 @@ class BatchQueues:
         return batches
 
     def remove(self, batch: ProducerBatch) -> None:
-        """Remove a batch that waits for a retry it no longer needs; it is not deallocated."""
+        """Remove a batch whose queued retry is no longer needed; it is not deallocated."""
         queue = self.topics.queue(batch.topic_partition)
         assert queue is not None  # it waits there
         self._remove(queue, batch)
@@ -275,8 +275,8 @@ class BatchQueues:
     def deallocate(self, batch: ProducerBatch) -> None:
         """Free the memory of a batch whose request is complete; a second call does nothing.
 
-        Not before the request is complete: the memory that it is written from must not be reused
-        (KAFKA-17862).
+        This must not be called before the request is complete, since the memory that the request is
+        written from must not be reused (KAFKA-17862).
         """
         self._incomplete.pop(batch, None)
         if batch.reserved:
@@ -299,13 +299,13 @@ class BatchQueues:
         """Make every batch ready at once until :meth:`end_flush`.
 
         Returns:
-            The outcomes of all existing batches, to be waited for with :meth:`.until_done`.
+            The outcomes of all existing batches, to wait for with :meth:`.until_done`.
         """
         self._flushes += 1
         return [batch.outcome for batch in self._incomplete]
 
     def end_flush(self) -> None:
-        """End a flush, whether it was waited for or not."""
+        """End a flush, whether its wait has completed or not."""
         self._flushes -= 1
 
     def abort_incomplete(
@@ -313,12 +313,12 @@ class BatchQueues:
     ) -> list[ProducerBatch]:
         """Fail every batch, sent or not, and free its memory.
 
-        Returns the batches that failed by this call; others had failed before and were still in
+        Returns the batches that this call has failed; others had failed before and were still in
         flight.
 
         Args:
             error: the reason.
-            under_way: the reason for batches that a leader may have; the same by default.
+            under_way: the reason for batches that a leader may have; defaults to ``error``.
         """
         waiting = {batch for queue in self._undrained for batch in queue.batches}
         for batch in self._incomplete:
@@ -345,5 +345,5 @@ class BatchQueues:
         return decided
 
     def close(self) -> None:
-        """Make every batch ready from now on: no records follow."""
+        """Make every batch ready from now on, since no more records follow."""
         self._is_closed = True

@@ -1,6 +1,6 @@
 """The memory for buffered records, and the tasks that wait for it (Kafka: BufferPool).
 
-It counts bytes of ``buffer.memory`` and holds none. Tasks get memory first come, first served.
+The pool only counts the bytes of ``buffer.memory``. Tasks get memory first come, first served.
 """
 
 # Compiled by mypyc.
@@ -18,27 +18,27 @@ from ....errors import ConfigError
 
 
 class BufferPool:
-    """A bounded number of bytes, to be taken and given back.
+    """A bounded number of bytes that can be taken and given back.
 
     Args:
         bytes_max: ``buffer.memory``.
 
     Attributes:
         bytes_max: the size of the pool.
-        available: the bytes that are free.
+        available: the number of free bytes.
         on_freed: called when bytes were given back; None if nothing waits for them.
-        is_exhausted: whether the last request was denied and nothing was given back since.
-        is_promised: whether free memory, now or later, belongs to a task that waits.
+        is_exhausted: whether the last request was denied, and nothing has been given back since.
+        is_promised: whether free memory is reserved for a waiting task.
 
     Raises:
-        ConfigError: the number is below 1.
+        ConfigError: ``bytes_max`` is below 1.
     """
 
     __slots__ = ("available", "bytes_max", "is_exhausted", "is_promised", "on_freed")
 
     def __init__(self, bytes_max: int) -> None:
         if bytes_max < 1:
-            raise ConfigError(f"buffer.memory = {bytes_max} is not allowed; allowed: at least 1")
+            raise ConfigError(f"buffer.memory = {bytes_max} must be at least 1")
         self.bytes_max: int = bytes_max
         self.available: int = bytes_max
         self.is_exhausted: bool = False
@@ -49,7 +49,7 @@ class BufferPool:
         """Take bytes. Returns whether they were free, and not promised to a waiting task.
 
         Raises:
-            ValueError: the pool never has this many.
+            ValueError: the size exceeds that of the pool.
         """
         if size > self.bytes_max:
             raise ValueError(f"{size} bytes exceed buffer.memory ({self.bytes_max})")
@@ -74,14 +74,14 @@ T = TypeVar("T")
 class BufferPoolWaiters:
     """The queue of tasks that wait for memory of a pool.
 
-    Only the first task may try: if later ones, or tasks that do not wait, could take small amounts,
-    a large record at the head of the queue would never find enough at one time.
+    Only the first task may try: if later tasks, or tasks that do not wait, could take small
+    amounts, the task at the head of the queue might never find enough for a large record.
 
     Args:
-        pool: the memory they wait for.
+        pool: the memory that tasks wait for.
 
     Attributes:
-        exhausted: how many waits ended without memory (``buffer-exhausted-total``).
+        exhausted: the number of waits that ended without memory (``buffer-exhausted-total``).
     """
 
     def __init__(self, pool: BufferPool) -> None:
@@ -93,11 +93,11 @@ class BufferPoolWaiters:
 
     @property
     def waiting(self) -> int:
-        """The number of tasks that wait (``waiting-threads``)."""
+        """The number of waiting tasks (``waiting-threads``)."""
         return len(self._queue)
 
     def waited_seconds(self, now: float) -> float:
-        """The time that all tasks together have waited until now."""
+        """Return the total time that all tasks have waited until now."""
         return self._waited_seconds + sum(now - waiter.since for waiter in self._queue)
 
     def join(self) -> Waiter:
@@ -126,7 +126,7 @@ class BufferPoolWaiters:
             self._pool.is_promised = True  # until it leaves the queue
 
     def wake_all(self) -> None:
-        """Wake all tasks: the producer is closed, and no memory will be handed out (KAFKA-9449)."""
+        """Wake all tasks: the producer is closed, and grants no more memory (KAFKA-9449)."""
         for waiter in self._queue:
             waiter.wake()
 
@@ -143,7 +143,7 @@ class Waiter:
         waiters: the queue.
 
     Attributes:
-        since: when the wait began, on the loop's clock.
+        since: when the wait began, in seconds of the loop's clock.
     """
 
     __slots__ = ("_event", "_waiters", "since")
@@ -166,10 +166,10 @@ class Waiter:
         self._waiters.leave(self)
 
     def wake(self) -> None:
-        """Wake the task: it is at the head of the queue, and memory may be free."""
+        """Wake the task, which is at the head of the queue: memory may be free."""
         self._event.set()
 
     async def turn(self) -> None:
-        """Wait until memory may be free that was not free the last time."""
+        """Wait until more memory may be free than at the last attempt."""
         await self._event.wait()
         self._event = trio.Event()

@@ -16,11 +16,11 @@ class PartitionQueue:
 
     Attributes:
         topic_partition: the partition.
-        batches: the oldest first; the last one may be open.
+        batches: the batches, oldest first; the last one may be open.
         filling: the open batch, to which records are appended; None if there is none.
         leader: the id of the partition's leader; -1 if not known.
-        leader_epoch: of that leader; -1 if the brokers do not report it.
-        is_muted: nothing is sent until a response has arrived (``max.in.flight`` of 1).
+        leader_epoch: the epoch of that leader; -1 if the brokers do not report it.
+        is_muted: whether nothing is sent until a response has arrived (``max.in.flight`` of 1).
     """
 
     __slots__ = ("batches", "filling", "is_muted", "leader", "leader_epoch", "topic_partition")
@@ -41,7 +41,7 @@ class PartitionQueue:
         self.filling = batch
 
     def put_back(self, batch: ProducerBatch) -> None:
-        """Insert a batch that is sent again before the new ones.
+        """Insert a batch that is to be sent again, before the new ones.
 
         A batch with a sequence number goes where its number belongs (Kafka: insertInSequenceOrder).
         """
@@ -72,7 +72,7 @@ class PartitionQueue:
         self.filling = None
 
     def is_backing_off(self, batch: ProducerBatch, now: float) -> bool:
-        """Whether a failed batch has to wait still; not for a newer leader (KAFKA-15415)."""
+        """Whether a failed batch is still backing off; not with a newer leader (KAFKA-15415)."""
         return now < batch.retry_at and not (batch.leader_epoch < self.leader_epoch)
 
 
@@ -86,12 +86,13 @@ class TopicQueues:
     """The queues of one topic's partitions.
 
     Attributes:
-        name: the topic.
-        queues: by partition; the queue of a partition that vanished stays while it has batches.
+        name: the name of the topic.
+        queues: the queues by partition; that of a partition that vanished stays while it has
+            batches.
         partitions: the number of partitions; 0 while it is not known.
-        sticky: the partition that records without a key go to at present.
-        sticky_batch: the batch that they fill there; None if there is none yet.
-        sticky_bytes: the size of the batches before it in that partition.
+        sticky: the partition that records without a key currently go to.
+        sticky_batch: the batch that these records fill; None if there is none yet.
+        sticky_bytes: the size of the preceding batches in that partition.
     """
 
     __slots__ = (
@@ -112,7 +113,7 @@ class TopicQueues:
         self.sticky_bytes: int = 0
 
     def queue(self, partition: int) -> PartitionQueue | None:
-        """The queue of a partition; None if the partition does not exist, as far as is known."""
+        """Return the queue of a partition; None if no such partition is known."""
         return self.queues[partition] if 0 <= partition < self.partitions else None
 
     @property

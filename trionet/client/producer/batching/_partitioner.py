@@ -1,9 +1,9 @@
 """The choice of a partition (Kafka: BuiltInPartitioner).
 
-A key has the partition that murmur2 gives it, as in all of Kafka's clients. Records without a key
-are sticky (KIP-480, KIP-794): a partition is kept until it got ``batch.size`` bytes, so that
-batches are full, and changed only between two batches (KAFKA-14156). The next one is chosen at
-random; the adaptive choice prefers partitions with shorter queues, whose leaders are faster.
+A key is mapped to a partition by murmur2, as in all of Kafka's clients. Records without a key
+are sticky (KIP-480, KIP-794): a partition is kept until it has received ``batch.size`` bytes,
+so that batches are full, and changed only between two batches (KAFKA-14156). The next one is chosen
+at random; the adaptive choice prefers partitions with shorter queues, whose leaders are faster.
 """
 
 # Compiled by mypyc.
@@ -28,7 +28,7 @@ _MASK: Final = 0xFFFF_FFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The unsigned 32-bit hash of a key (Kafka: Utils.murmur2)."""
+    """Return the unsigned 32-bit hash of a key (Kafka: Utils.murmur2)."""
     length: i64 = len(data)
     value: i64 = (_SEED ^ length) & _MASK
     word: i64
@@ -52,7 +52,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: Bytes, partitions: int) -> int:
-    """The partition of a key among ``partitions``.
+    """Return the partition that a key maps to among ``partitions``.
 
     Raises:
         TypeError: the key is not bytes.
@@ -68,10 +68,10 @@ def next_queue(
     """Choose the partition for the next batch of records without a key.
 
     Args:
-        topic: one with at least one partition.
+        topic: a topic with at least one partition.
         rng: makes the choice.
-        slow_nodes: ids of nodes that have accepted nothing for too long.
-        is_adaptive: whether the length of the queues counts.
+        slow_nodes: the ids of nodes that have accepted nothing for too long.
+        is_adaptive: whether to prefer partitions with short queues.
     """
     queues = topic.queues[: topic.partitions]
     led = [each for each in queues if each.leader != NO_LEADER]

@@ -1,4 +1,4 @@
-"""Finds out what is wrong with a record that cannot be appended.
+"""Finds the invalid field of a record that cannot be appended.
 
 Called after an append failed, or before many records are sent: checking every field of each record
 takes longer than appending it.
@@ -17,55 +17,57 @@ def check_topic(topic: object) -> None:
     """Reject topics that cannot be put into a request; brokers check the rest of the name.
 
     Raises:
-        TypeError: it is not a str.
-        ValueError: it is too long, or not valid Unicode.
+        TypeError: the topic is not a str.
+        ValueError: the name is too long, or not valid Unicode.
     """
     if not isinstance(topic, str):
         raise TypeError(f"topic must be str, not {_kind(topic)}")
     if len(topic) > TOPIC_LENGTH_MAX:
         raise ValueError(
-            f"the topic's name has {len(topic)} characters; allowed: at most {TOPIC_LENGTH_MAX}"
+            f"the topic name has {len(topic)} characters; at most {TOPIC_LENGTH_MAX} are allowed"
         )
     if not _is_unicode(topic):
-        raise ValueError(f"the topic's name, {topic!a}, cannot be encoded as UTF-8")
+        raise ValueError(f"the topic name, {topic!a}, cannot be encoded as UTF-8")
 
 
 def check_partition(partition: object) -> None:
     """Reject partitions that can never exist.
 
     Raises:
-        TypeError: it is not an int.
-        ValueError: it is negative.
+        TypeError: the partition is not an int.
+        ValueError: the partition is negative.
     """
     if partition is None:
         return
     if not isinstance(partition, int):
         raise TypeError(f"partition must be int or None, not {_kind(partition)}")
     if partition < 0:
-        raise ValueError(f"partition {partition} is not allowed; allowed: 0 or more, or None")
+        raise ValueError(f"partition {partition} must be 0 or more, or None")
 
 
 def check_timestamp(what: str, timestamp: object) -> None:
     """Reject timestamps before 1970 (Kafka: ProducerRecord).
 
     Args:
-        what: its name in the error message.
-        timestamp: in milliseconds.
+        what: the name of the timestamp in the error message.
+        timestamp: the timestamp, in milliseconds.
 
     Raises:
-        TypeError: it is not an int.
-        ValueError: it is negative.
+        TypeError: the timestamp is not an int.
+        ValueError: the timestamp is negative.
     """
     if not isinstance(timestamp, int):
         raise TypeError(f"{what} must be int, in milliseconds since 1970, not {_kind(timestamp)}")
     if timestamp < 0:
-        raise ValueError(f"{what} is {timestamp}; allowed: 0 or more, in milliseconds since 1970")
+        raise ValueError(
+            f"{what} is {timestamp}, but must be 0 or more, in milliseconds since 1970"
+        )
 
 
 def check_record(
     topic: object, partition: object, key: object, value: object, headers: object
 ) -> None:
-    """Raise an error that names the wrong field of a record, if there is one.
+    """Raise an error that names the invalid field of a record, if there is one.
 
     Raises:
         TypeError: a field has the wrong type.
@@ -80,7 +82,7 @@ def check_record(
 
 
 def not_bytes(what: str, field: object) -> TypeError:
-    """The error for a field that has to be bytes, and is not."""
+    """Build the error for a field that must be bytes, and is not."""
     hint = "; encode it with .encode()" if isinstance(field, str) else ""
     return TypeError(f"{what} must be bytes or None, not {_kind(field)}{hint}")
 
@@ -89,7 +91,7 @@ def check_header_column(column: Sequence[object], start: int, stop: int) -> None
     """Check the headers of a range of records.
 
     Raises:
-        TypeError, ValueError: as :func:`check_headers`.
+        TypeError, ValueError: see :func:`check_headers`.
     """
     for number in range(start, stop):
         headers = column[number]
@@ -101,11 +103,11 @@ def check_headers(what: str, headers: object) -> None:
     """Check the headers of one record; None stands for no headers.
 
     Args:
-        what: their name in the error message.
-        headers: names and values.
+        what: the name of the headers in the error message.
+        headers: the header names and values.
 
     Raises:
-        TypeError: they, or one of them, have the wrong type.
+        TypeError: the headers, or one of them, have the wrong type.
         ValueError: a name is not valid Unicode.
     """
     if headers is None:

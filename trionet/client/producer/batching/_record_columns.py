@@ -1,4 +1,4 @@
-"""Records of one call as columns: values, keys, timestamps and headers."""
+"""The records of one call as columns: values, keys, timestamps and headers."""
 
 # Compiled by mypyc.
 
@@ -19,14 +19,14 @@ class RecordColumns:
     """One sequence for each field, all of the same length.
 
     Args:
-        values: None for null.
-        keys: None for null; without, no record has a key.
-        timestamps: in milliseconds; a single number applies to all records.
-        headers: names and values; without, no record has any.
+        values: the values; None for null.
+        keys: the keys, None for null; if omitted, no record has a key.
+        timestamps: the timestamps, in milliseconds; a single number applies to all records.
+        headers: the header names and values; if omitted, no record has headers.
 
     Raises:
         ValueError: the columns differ in length.
-        TypeError: one is not a sequence.
+        TypeError: a column is not a sequence.
     """
 
     __slots__ = ("headers", "keys", "timestamps", "values")
@@ -61,7 +61,7 @@ class RecordColumns:
         return len(self.values)
 
     def row(self, number: int) -> tuple[int, Bytes | None, Bytes | None, Headers]:
-        """The timestamp, key, value and headers of one record."""
+        """Return the timestamp, key, value and headers of one record."""
         timestamps = self.timestamps
         return (
             timestamps if isinstance(timestamps, int) else timestamps[number],

@@ -1,4 +1,4 @@
-"""The queues of all topics, the leaders of their partitions, and the latency of these.
+"""The queues of all topics, the leaders of their partitions, and the latency of the leaders.
 
 (Kafka: RecordAccumulator.topicInfoMap and NodeLatencyStats, KIP-794.)
 """
@@ -16,11 +16,11 @@ from ._partitioner import next_queue
 
 
 class NodeLatency:
-    """When one node last had batches and last could accept them, on the loop's clock.
+    """The times when one node last had batches and last could accept them, on the loop's clock.
 
     Attributes:
-        ready_at: when batches were last ready for it.
-        drained_at: when it could last accept a request.
+        ready_at: when batches were last ready for the node.
+        drained_at: when the node could last accept a request.
     """
 
     __slots__ = ("drained_at", "ready_at")
@@ -37,7 +37,7 @@ class NodeLatency:
 
     @property
     def held_up_seconds(self) -> float:
-        """For how long it has accepted nothing."""
+        """The time for which the node has accepted nothing."""
         return self.ready_at - self.drained_at
 
 
@@ -46,7 +46,7 @@ class ProducerTopics:
 
     Args:
         rng: chooses partitions.
-        batch_bytes: what a partition gets before another one is chosen (``batch.size``).
+        batch_bytes: the bytes that a partition gets before another one is chosen (``batch.size``).
         is_adaptive: whether the choice prefers short queues.
         availability_timeout_seconds: how long a node may accept nothing and still be chosen; 0 for
             no limit.
@@ -79,7 +79,7 @@ class ProducerTopics:
         self._latencies: dict[int, NodeLatency] = {}
 
     def update(self, cluster: Cluster) -> None:
-        """Update the leaders of partitions; does nothing for the same snapshot as before."""
+        """Update the leaders of partitions; does nothing if the snapshot is the same as before."""
         if cluster is self._cluster:
             return
         self._cluster = cluster
@@ -90,7 +90,7 @@ class ProducerTopics:
             del self._latencies[node_id]
 
     def get(self, name: str) -> TopicQueues | None:
-        """The queues of a topic; None if its partitions are not known."""
+        """Return the queues of a topic; None if its partitions are not known."""
         topic = self._by_name.get(name)
         if topic is None:
             found = self._cluster.topics.get(name)
@@ -103,7 +103,7 @@ class ProducerTopics:
         return topic if topic.partitions else None
 
     def queue(self, partition: TopicPartition) -> PartitionQueue | None:
-        """The queue of a partition; None if nothing was ever appended to its topic."""
+        """Return the queue of a partition; None if nothing was ever appended to its topic."""
         topic = self._by_name.get(partition.topic)
         if topic is None or partition.partition >= len(topic.queues):
             return None
@@ -116,7 +116,7 @@ class ProducerTopics:
             queue.is_muted = True
 
     def unmute(self, partition: TopicPartition) -> None:
-        """Allow a partition to be sent to again."""
+        """Allow sending to a partition again."""
         queue = self.queue(partition)
         if queue is not None:
             queue.is_muted = False
@@ -126,7 +126,7 @@ class ProducerTopics:
     def choose(self, topic: TopicQueues) -> PartitionQueue:
         """Choose the partition for the next batch of records without a key.
 
-        Called when the last batch takes no more (Kafka: BuiltInPartitioner.updatePartitionInfo).
+        Called when the last batch is full (Kafka: BuiltInPartitioner.updatePartitionInfo).
         """
         queue = topic.sticky
         last = topic.sticky_batch

@@ -1,1 +1,1 @@
-"""The result of each record: Delivery and its errors."""
+"""The results of records: Delivery and its errors."""

@@ -17,10 +17,10 @@ class Deliveries(Sequence[Delivery]):
     """The deliveries of the records of one call, in their order.
 
     Args:
-        timestamps: of the records, in milliseconds; a single number applies to all.
+        timestamps: the timestamps of the records, in milliseconds; a single number applies to all.
 
     Attributes:
-        outcomes: of the batches that hold the records, in order.
+        outcomes: the outcomes of the batches that hold the records, in order.
     """
 
     def __init__(self, timestamps: int | list[int]) -> None:
@@ -30,10 +30,10 @@ class Deliveries(Sequence[Delivery]):
         self._ends: list[int] = []
 
     def add(self, outcome: ProduceRequestResult, index: int, count: int) -> None:
-        """Add the next records, which are in one batch.
+        """Add the next records, which must be in one batch.
 
         Args:
-            outcome: of the batch.
+            outcome: the outcome of the batch.
             index: the index of the first of these records in the batch.
             count: the number of records.
         """
@@ -48,17 +48,17 @@ class Deliveries(Sequence[Delivery]):
         self._ends.append(start + count)
 
     def spans(self) -> Iterator[tuple[ProduceRequestResult, int, int]]:
-        """Yield the outcome of each batch, the index of the first record there, and the count."""
+        """Yield the outcome of each batch, the index of the first record in it, and the count."""
         for (outcome, index, start), end in zip(self._spans, self._ends, strict=True):
             yield outcome, index, end - start
 
     @property
     def is_done(self) -> bool:
-        """Whether the outcome of all records is decided."""
+        """Whether the outcome of all records is known."""
         return all(map(_is_decided, self.outcomes))
 
     async def wait(self) -> None:
-        """Wait until the outcome of all records is decided; :meth:`failures` has the errors.
+        """Wait until the outcome of all records is known; :meth:`failures` returns the errors.
 
         Cancellation: changes nothing; the records are sent as before.
         """
@@ -93,11 +93,11 @@ class Deliveries(Sequence[Delivery]):
         )
 
     def offsets(self) -> list[int]:
-        """The offset of each record in its partition.
+        """Return the offset of each record in its partition.
 
         Raises:
-            trio.WouldBlock: the outcome of some records is not decided yet.
-            TrionetError: one was not written, or it is not known whether it was.
+            trio.WouldBlock: the outcome of some records is not known yet.
+            TrionetError: a record was not written, or it is not known whether it was.
         """
         offsets: list[int] = []
         for outcome, index, count in self.spans():
@@ -110,7 +110,7 @@ class Deliveries(Sequence[Delivery]):
         return offsets
 
     def failures(self) -> list[tuple[int, Exception]]:
-        """The index and the error of each record that was not, or may not have been, written."""
+        """Return the index and error of each record that was not, or may not have been, written."""
         return [
             (start + place, error)
             for (outcome, index, start), end in zip(self._spans, self._ends, strict=True)

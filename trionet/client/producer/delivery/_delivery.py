@@ -1,8 +1,7 @@
 """The result of a buffered record: a Delivery, to be awaited or queried.
 
-(Kafka: FutureRecordMetadata.) Deliveries are cheap, since there is one for each record: what a
-batch has in common is in its :class:`.ProduceRequestResult`, and metadata are created when asked
-for.
+(Kafka: FutureRecordMetadata.) Deliveries are cheap, since there is one for each record: data
+shared by a batch is in its :class:`.ProduceRequestResult`, and metadata is created on demand.
 """
 
 # Compiled by mypyc.
@@ -20,15 +19,15 @@ from ._produce_request_result import ProduceRequestResult
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was written.
+    """The position at which a record was written.
 
     Attributes:
-        topic: its topic.
-        partition: its partition.
-        offset: its offset; -1 with ``acks=0``, when no broker reports it, and where a leader only
-            knows that it has the record already.
-        timestamp: in milliseconds: the producer's, or the broker's where the topic has
-            ``message.timestamp.type=LogAppendTime``.
+        topic: the topic of the record.
+        partition: the number of the partition.
+        offset: the offset of the record; -1 with ``acks=0``, where no broker reports it, and where
+            a leader only knows that it already has the record.
+        timestamp: the timestamp, in milliseconds since 1970: the producer's, or the broker's if the
+            topic has ``message.timestamp.type=LogAppendTime``.
     """
 
     topic: str
@@ -42,12 +41,12 @@ _tuple: Final = tuple.__new__
 
 
 def withdrawn() -> RecordWithdrawnError:
-    """The error of a record that was withdrawn."""
+    """Build the error of a record that was withdrawn."""
     return RecordWithdrawnError("the record was withdrawn before it was sent")
 
 
 def abandon(outcome: ProduceRequestResult, index: int) -> None:
-    """Mark a record's outcome as seen: its call was cancelled, so no delivery can be read."""
+    """Mark a record's outcome as seen: its call was cancelled, so its delivery cannot be read."""
     outcome, position = outcome.of(outcome.position(index))
     outcome.mark_seen(position)
 
@@ -58,14 +57,14 @@ _KEY: Final = object()
 
 @final
 class Delivery:
-    """The result of one record; awaiting it returns its :class:`RecordMetadata`, repeatedly.
+    """The result of one record; can be awaited repeatedly for its :class:`RecordMetadata`.
 
     Returned by :meth:`.Producer.send_nowait` and :meth:`.Producer.enqueue`.
 
     Attributes:
-        outcome: of its batch.
+        outcome: the outcome of the batch.
         index: the record's index in the batch.
-        timestamp: the record's, in milliseconds.
+        timestamp: the timestamp of the record, in milliseconds.
     """
 
     __slots__ = ("index", "outcome", "timestamp")
@@ -81,7 +80,7 @@ class Delivery:
 
     @property
     def is_done(self) -> bool:
-        """Whether the outcome of the record is decided."""
+        """Whether the outcome of the record is known."""
         outcome = self.outcome
         if outcome.is_done or outcome.is_withdrawn(self.index):
             return True
@@ -89,7 +88,7 @@ class Delivery:
 
     @property
     def pending(self) -> ProduceRequestResult:
-        """The outcome to wait for: that of the batch that has the record now."""
+        """The outcome to wait for: that of the batch that currently has the record."""
         outcome = self.outcome
         return outcome.of(outcome.position(self.index))[0]
 
@@ -106,21 +105,21 @@ class Delivery:
 
     @property
     def offset(self) -> int:
-        """The record's offset in its partition; as :meth:`result` without creating the metadata.
+        """The record's offset in its partition; cheaper than :meth:`result`.
 
         Raises:
-            trio.WouldBlock, RecordWithdrawnError, TrionetError: as there.
+            trio.WouldBlock, RecordWithdrawnError, TrionetError: see :meth:`result`.
         """
         outcome = self.outcome
         return outcome.base_offset + self.index if outcome.is_plain else self.result().offset
 
     def result(self) -> RecordMetadata:
-        """Where the record was written.
+        """Return where the record was written.
 
         Raises:
-            trio.WouldBlock: the outcome is not decided yet.
+            trio.WouldBlock: the outcome is not known yet.
             RecordWithdrawnError: the record was withdrawn before it was sent.
-            TrionetError: it was not written, or it is not known whether it was.
+            TrionetError: the record was not written, or it is not known whether it was.
         """
         outcome = self.outcome
         position = self.index
@@ -143,10 +142,10 @@ class Delivery:
     # A plain function that returns a coroutine: an async one in compiled code would have no
     # docstring and would not be recognised as async.
     def wait(self) -> Coroutine[Any, Any, RecordMetadata]:
-        """Wait for the outcome. Returns where the record was written; awaiting self is the same.
+        """Wait for the outcome, and return where the record was written; the same as awaiting self.
 
         Raises:
-            RecordWithdrawnError, TrionetError: as :meth:`result`.
+            RecordWithdrawnError, TrionetError: see :meth:`result`.
 
         Cancellation: changes nothing; the record is sent as before.
         """
@@ -168,12 +167,12 @@ class Delivery:
 
 
 def new_delivery(outcome: ProduceRequestResult, index: int, timestamp: int) -> Delivery:
-    """The delivery of a record.
+    """Create the delivery of a record.
 
     Args:
-        outcome: of its batch.
+        outcome: the outcome of the batch.
         index: the record's index in the batch.
-        timestamp: the record's, in milliseconds.
+        timestamp: the timestamp of the record, in milliseconds.
     """
     return Delivery(_KEY, outcome, index, timestamp)
 
@@ -181,14 +180,14 @@ def new_delivery(outcome: ProduceRequestResult, index: int, timestamp: int) -> D
 def delivery_list(
     outcome: ProduceRequestResult, index: int, start: int, end: int, timestamps: int | list[int]
 ) -> list[Delivery]:
-    """The deliveries of consecutive records of a batch.
+    """Create the deliveries of consecutive records of a batch.
 
     Args:
-        outcome: of the batch.
-        index: the index of the first of them in the batch.
-        start: the index of the first of them among the timestamps.
-        end: the index after the last of them among the timestamps.
-        timestamps: in milliseconds; a single number applies to all.
+        outcome: the outcome of the batch.
+        index: the index of the first record in the batch.
+        start: the index of the timestamp of the first record.
+        end: the index after the timestamp of the last record.
+        timestamps: the timestamps, in milliseconds; a single number applies to all.
     """
     found: list[Delivery] = []
     number = start

@@ -1,7 +1,7 @@
 """The result of a batch, which the deliveries of all its records read.
 
 (Kafka: ProduceRequestResult.) Separate from the batch, so that keeping a delivery does not keep the
-records. It is decided once: a response that arrives after a batch expired changes nothing
+records. It is set only once: a response that arrives after a batch expired changes nothing
 (KAFKA-5429).
 """
 
@@ -20,7 +20,7 @@ from ._unseen_failures import FailureCount
 
 
 def maybe_written(error: Exception) -> Exception:
-    """A copy of an error, marked: its records may be in the log nevertheless."""
+    """Return a copy of an error, marked to say that its records may be in the log nevertheless."""
     error = again(error)
     if isinstance(error, TrionetError):
         error.may_have_been_written = True
@@ -35,12 +35,14 @@ class ProduceRequestResult:
 
     Attributes:
         topic_partition: the destination of the batch.
-        is_done: whether it is decided.
+        is_done: whether the result is known.
         base_offset: the offset of the first record; -1 if not reported, see
             :class:`.RecordMetadata`.
-        log_append_time: in milliseconds, of all records if the broker sets it; else -1.
+        log_append_time: the timestamp of all records, in milliseconds, if the broker sets it; else
+            -1.
         parts: the results of the batches that this one was split into, which replace it.
-        changed: set when the batch is decided or split; created by the first task that waits.
+        changed: set when the result is known or the batch is split; created by the first task that
+            waits.
         unseen: counts the failed records whose deliveries have not been read.
     """
 
@@ -77,7 +79,7 @@ class ProduceRequestResult:
         """Complete the batch: the records were written.
 
         Returns:
-            Whether this decided the outcome; False if it was decided before.
+            Whether this set the outcome; False if it was set before.
         """
         if self.is_done:
             return False
@@ -91,10 +93,10 @@ class ProduceRequestResult:
 
         Args:
             error: the reason.
-            errors: of single records, by position; these made the others fail (KIP-467).
+            errors: the errors of single records, by position, which made the others fail (KIP-467).
 
         Returns:
-            Whether this decided the outcome; False if it was decided before.
+            Whether this set the outcome; False if it was set before.
         """
         if self.is_done:
             return False
@@ -123,7 +125,7 @@ class ProduceRequestResult:
     # Waiting.
 
     async def until_done(self) -> None:  # noqa: ASYNC910 -- what is not done is waited for
-        """Wait until the outcome of all records is decided; after a split, of all parts.
+        """Wait until the outcome of all records is known; after a split, of all parts.
 
         Cancellation: changes nothing.
         """
@@ -138,7 +140,7 @@ class ProduceRequestResult:
             return  # noqa: ASYNC910 -- as above
 
     async def until_changed(self) -> None:
-        """Wait until the outcome is decided, or the batch is split."""
+        """Wait until the outcome is known, or the batch is split."""
         if self.changed is None:
             self.changed = trio.Event()
         await self.changed.wait()
@@ -146,7 +148,7 @@ class ProduceRequestResult:
     # Withdrawn records.
 
     def withdraw(self, index: int) -> bool:
-        """Withdraw a record before the batch is drained. Returns whether it was there."""
+        """Withdraw a record before the batch is drained. Returns whether it was withdrawn."""
         if self._withdrawn is None:
             self._withdrawn = set()
         if index in self._withdrawn:
@@ -164,7 +166,7 @@ class ProduceRequestResult:
         return self._withdrawn is not None and index in self._withdrawn
 
     def position(self, index: int) -> int:
-        """The position of a record among those that are sent."""
+        """Return the position of a record among those that are sent."""
         if self._withdrawn is None:
             return index
         return index - sum(each < index for each in self._withdrawn)
@@ -173,7 +175,7 @@ class ProduceRequestResult:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all records were written, at consecutive offsets from the base offset on."""
+        """Whether all records were written, at consecutive offsets starting at the base offset."""
         return (
             self.is_done
             and self.base_offset >= 0
@@ -182,7 +184,7 @@ class ProduceRequestResult:
         )
 
     def of(self, position: int) -> tuple[ProduceRequestResult, int]:
-        """The result that has a record, and its position there; differs from self after a split."""
+        """Return the result that has a record, and its position there; not self after a split."""
         outcome = self
         while outcome.parts is not None:
             first = 0
@@ -199,7 +201,7 @@ class ProduceRequestResult:
         return 0 if self._seen is None else len(self._seen)
 
     def mark_seen(self, position: int) -> None:
-        """Mark a record whose failure need not be raised later: seen, or its call is over."""
+        """Mark a record whose failure need not be raised later: it was seen, or its call ended."""
         if self._seen is None:
             self._seen = set()
         if position not in self._seen:
@@ -208,7 +210,7 @@ class ProduceRequestResult:
                 self.unseen.records -= 1
 
     def error(self, position: int) -> Exception | None:
-        """Why a record was not written; None if it was."""
+        """Return why a record was not written; None if it was."""
         if self._errors is not None:
             error = self._errors.get(position)
             if error is not None:

@@ -1,8 +1,8 @@
 """Counts failed records whose deliveries were not read, to be raised at the end of the block.
 
 Neither batches nor their results are kept, so that a producer that runs for weeks does not
-accumulate them: a result refers to the counter that its records are in, and reading a delivery
-decrements it.
+accumulate them: a result refers to the counter of its records, which reading a delivery
+decrements.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _Kind: TypeAlias = tuple[type[Exception], int, bool]
 
 
 class FailureCount:
-    """Records of one partition that failed with the same kind of error.
+    """Counts the records of one partition that failed with the same kind of error.
 
     Args:
-        error: of the first of them.
+        error: the error of the first of these records.
 
     Attributes:
-        error: as the argument.
+        error: the error of the first of these records.
         records: the number of records whose deliveries have not been read.
     """
 
@@ -45,7 +45,7 @@ class UnseenFailures:
         self._rest: FailureCount | None = None
 
     def add(self, partition: TopicPartition, error: Exception, records: int) -> FailureCount:
-        """Count the records of a failed batch. Returns the counter, for the batch's result."""
+        """Count the records of a failed batch. Returns their counter, for the batch's result."""
         key = partition, _kind(error)
         found = self._kinds.get(key)
         if found is None or not found.records:
@@ -60,7 +60,7 @@ class UnseenFailures:
         return found
 
     def error(self, raised: Exception | None = None) -> UndeliveredError | None:
-        """The error for the end of the block; None if there is nothing to raise.
+        """Return the error for the end of the block; None if there is nothing to raise.
 
         Args:
             raised: the error that ended the producer, if a call has raised it: records that failed
@@ -84,5 +84,5 @@ def _kind(error: Exception) -> _Kind:
 
 
 def _is_same(error: Exception, other: Exception | None) -> bool:
-    """Whether one is the other, or a copy of it."""
+    """Whether one error is the other, or a copy of it."""
     return other is not None and (type(error), error.args) == (type(other), other.args)

@@ -1,1 +1,1 @@
-"""Sender: batches to Produce requests, retries, and their completion."""
+"""Sender: sends batches in Produce requests, retries and completes them."""

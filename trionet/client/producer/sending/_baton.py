@@ -1,13 +1,13 @@
-"""Decides which task runs the producer's sender: one at a time, and always one.
+"""Decides which task runs the producer's sender: always exactly one.
 
-Any task can run the sender once. The *sending task* normally does. A task that waits for the
+Any task can run the sender once; normally the *sending task* does. A task that waits for the
 response to its one record runs it itself, because being woken by another task costs a pass of the
-scheduler, a fifth of what a lone record takes. So the right to run is handed over like a baton:
+scheduler, a fifth of what a lone record takes. So the right to run is passed like a baton:
 
 * while another task holds it, the sending task *stands by*, asleep;
-* a task that has its result releases the baton. If there is work, the sending task is woken at
-  once; if there is none, only after a pause: the next record is most likely awaited in the same
-  way, and waking the sending task in between costs a sixth of such a record;
+* a task that has its result releases the baton. The sending task is woken at once if there is
+  work, and otherwise only after a pause: the next record is most likely awaited in the same way,
+  and waking the sending task in between costs a sixth of such a record;
 * new work wakes the sending task, unless the sender is running, which will see the work.
 
 Rejected: a lock, which would enforce an order among waiting tasks that is not needed, and waking a
@@ -29,14 +29,14 @@ PAUSE_SECONDS: Final = 0.05
 
 
 class Baton:
-    """Hands the right to run one sender from task to task.
+    """Passes the right to run one sender from task to task.
 
     Args:
         clock: returns the loop's time in seconds.
 
     Attributes:
         is_held: whether a task is running the sender.
-        has_ended: whether the sender runs no more.
+        has_ended: whether the sender has stopped for good.
         waiting: the number of tasks that wait for a response while another runs the sender.
     """
 
@@ -60,7 +60,7 @@ class Baton:
             self._stand_by.cancel()
 
     def leave(self, *, has_work: bool) -> None:
-        """Return the baton to the sending task: at once if there is work, else after a pause."""
+        """Return the baton to the sending task, at once if there is work, or else after a pause."""
         stand_by = self._stand_by
         if stand_by is None:
             return
@@ -70,6 +70,6 @@ class Baton:
             stand_by.deadline = self._clock() + PAUSE_SECONDS
 
     def end(self) -> None:
-        """Let the sending task end: the sender runs no more."""
+        """Let the sending task end, since the sender has stopped for good."""
         self.has_ended = True
         self.call()

@@ -1,9 +1,9 @@
-"""The fate of a batch after its request: completed, retried, split, or failed.
+"""Decides what happens to a batch after its request: complete, retry, split, or fail.
 
 (Kafka: Sender.handleProduceResponse, completeBatch, failBatch.) The hard part is to know whether a
-leader has appended a batch whose response reports an error, or never arrived. Retrying such a batch
-may write it twice unless it has a sequence number; failing it may report records as lost that are
-in the log. So every failure says whether its records may have been written
+leader has appended a batch whose response reports an error, or never arrived. A retry of such a
+batch may write it twice unless it has a sequence number; failing it may report records as lost that
+are in the log. So every failure says whether its records may have been written
 (:attr:`.TrionetError.may_have_been_written`), and the error codes that leave this open are listed
 here, with the cases of Kafka's broker that produce them.
 
@@ -70,8 +70,8 @@ class DeliveryLimits:
     """How long, and how often, a batch is tried.
 
     Attributes:
-        seconds: ``delivery.timeout.ms``, from the creation of the batch.
-        retries: ``retries``.
+        seconds: the time from the creation of a batch to its outcome (``delivery.timeout.ms``).
+        retries: the maximum number of retries (``retries``).
     """
 
     seconds: float
@@ -82,16 +82,16 @@ class Completion:
     """Tracks batches in flight and decides what happens to them.
 
     Args:
-        queues: take batches back for a retry, and free their memory.
+        queues: take back batches for a retry, and free their memory.
         metadata: refreshed when a leader has moved.
-        transaction_manager: assigns sequence numbers; None without idempotence.
+        transaction_manager: manages the sequence numbers; None without idempotence.
         limits: how long and how often a batch is tried.
-        keeps_order: only one batch of a partition is in flight (``max.in.flight`` of 1).
+        keeps_order: whether only one batch of a partition is in flight (``max.in.flight`` of 1).
         hook: called with the result of each batch.
         connection_problem: returns why a broker cannot be reached; empty if no problem is known.
 
     Attributes:
-        counters: of records, by what became of them.
+        counters: counters of records by outcome.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Completion:
     # In flight.
 
     def encodable(self, batches: Sequence[ProducerBatch]) -> list[ProducerBatch]:
-        """The batches that can be encoded; the others fail, and hold up nothing."""
+        """Return the batches that can be encoded; the others fail, without blocking these."""
         encodable = []
         for batch in batches:
             try:
@@ -149,12 +149,12 @@ class Completion:
         return batch.created_at + self._limits.seconds
 
     def expiry_of_new(self, now: float) -> float:
-        """When a batch expires that is created now."""
+        """Return when a batch that is created now expires."""
         return now + self._limits.seconds
 
     @property
     def next_expiry(self) -> float:
-        """When a batch may expire; never too late, and at most once too early for each batch."""
+        """Return when a batch may expire; never too late, and too early at most once per batch."""
         return min(self._expires_at, self._queues.next_expiry)
 
     def expire(self, now: float) -> None:
@@ -188,7 +188,7 @@ class Completion:
     # Responses.
 
     def handle_response(self, response: ClientResponse, batches: Sequence[ProducerBatch]) -> None:
-        """Complete, retry or fail the batches of a request, with a response or without."""
+        """Complete, retry or fail the batches of a request, whether it got a response or not."""
         now = self._clock()
         leaders: dict[TopicPartition, tuple[int, int]] = {}
         for batch, partition in partition_responses(response, batches):
@@ -324,10 +324,10 @@ def _error(batch: ProducerBatch, response: PartitionResponse) -> TrionetError:
 
 
 def _record_errors(batch: ProducerBatch, response: PartitionResponse) -> dict[int, Exception]:
-    """The errors of single records (KIP-467).
+    """Build the errors of single records (KIP-467).
 
-    With several rejected records the error code may apply to only one of them; the message of each
-    record has to explain.
+    With several rejected records, the error code may apply to only one of them; the message of each
+    record explains its error.
     """
     refused = response.record_errors
     code = response.error_code if len(refused) == 1 else error_codes.INVALID_RECORD

@@ -1,6 +1,6 @@
 """Counters of what a producer has sent, for its metrics (Kafka: SenderMetricsRegistry).
 
-A batch or a request costs a few additions.
+Counting a batch or a request costs a few additions.
 """
 
 # Compiled by mypyc.
@@ -20,12 +20,12 @@ class TopicCounters:
     """Counters of one topic, which only grow.
 
     Attributes:
-        records_sent: counted again with each attempt.
-        batches_sent: likewise.
+        records_sent: the number of records sent, counted again with each attempt.
+        batches_sent: the number of batches sent, counted again with each attempt.
         bytes_gathered: the size of these batches before compression.
-        bytes_sent: their size on the wire.
-        records_retried: queued for another attempt.
-        records_failed: whose deliveries failed.
+        bytes_sent: the size of these batches on the wire.
+        records_retried: the number of records queued for another attempt.
+        records_failed: the number of records whose deliveries failed.
     """
 
     __slots__ = (
@@ -43,7 +43,7 @@ class TopicCounters:
 
     @classmethod
     def together(cls, topics: Iterable[TopicCounters]) -> TopicCounters:
-        """The sums of several."""
+        """Return the sums of several counters."""
         whole = cls()
         for each in topics:
             whole.records_sent += each.records_sent
@@ -60,16 +60,16 @@ class SenderCounters:
 
     Attributes:
         topics: the counters of each topic, by name.
-        largest_batch: in bytes on the wire, recently.
-        batches_split: batches that were too large.
-        queue_us: the total time from the creation of batches to sending them, in microseconds.
-        longest_queue_us: the longest of these times, recently.
-        requests_sent: Produce requests.
-        responses_received: their responses.
-        latency_us: the total time to these responses.
-        longest_latency_us: the longest of these times, recently.
-        throttle_ms: the total throttle time that responses requested.
-        longest_throttle_ms: the longest of these times, recently.
+        largest_batch: the largest recent batch, in bytes on the wire.
+        batches_split: the number of batches that were split because they were too large.
+        queue_us: the total time from creating to sending batches, in microseconds.
+        longest_queue_us: the longest recent such time, in microseconds.
+        requests_sent: the number of Produce requests sent.
+        responses_received: the number of responses to these requests.
+        latency_us: the total time to these responses, in microseconds.
+        longest_latency_us: the longest recent such time, in microseconds.
+        throttle_ms: the total throttle time of the responses, in milliseconds.
+        longest_throttle_ms: the longest recent throttle time, in milliseconds.
     """
 
     def __init__(self) -> None:

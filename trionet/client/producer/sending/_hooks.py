@@ -1,6 +1,6 @@
-"""Calls the user's functions that see each record and its result (Kafka: ProducerInterceptor).
+"""Calls the user's functions for each record and its result (Kafka: ProducerInterceptor).
 
-As in Kafka their errors are logged, and affect nothing else.
+As in Kafka, their errors are logged, and affect nothing else.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class ProducerRecord(NamedTuple):
     """A record before it is appended.
 
     Attributes:
-        topic: its topic.
-        partition: its number; None chooses by the key, or without a key by load.
-        timestamp: in milliseconds since 1970; None for now.
-        key: None for null.
-        value: None for null.
-        headers: names and values.
+        topic: the name of the topic.
+        partition: the number of the partition; None chooses by the key, or without a key by load.
+        timestamp: the timestamp, in milliseconds since 1970; None for now.
+        key: the key; None for null.
+        value: the value; None for null.
+        headers: the header names and values.
     """
 
     topic: str
@@ -43,12 +43,12 @@ class Acknowledgement:
     """The result of the records of one batch.
 
     Attributes:
-        topic: their topic.
-        partition: their partition.
+        topic: the name of the topic.
+        partition: the number of the partition.
         records: the number of records.
-        base_offset: of the first record; the others follow. -1 if it is not known, or with an
-            ``error``.
-        error: why they were not, or may not have been, written; None if they were.
+        base_offset: the offset of the first record, which the others follow; -1 if it is not known,
+            or with an ``error``.
+        error: why the records were not, or may not have been, written; None if they were.
     """
 
     topic: str
@@ -59,7 +59,7 @@ class Acknowledgement:
 
 
 OnSend: TypeAlias = Callable[[ProducerRecord], ProducerRecord]
-"""Called with each record; returns it, or another one for the same topic and partition."""
+"""Called with each record; returns it, or a replacement for the same topic and partition."""
 
 OnAcknowledgement: TypeAlias = Callable[[Acknowledgement], object]
 """Called with the result of each batch."""
@@ -80,7 +80,7 @@ class SendHook:
         self._on_send = on_send
 
     def apply(self, record: ProducerRecord) -> ProducerRecord:
-        """The record to send: what ``on_send`` returns, or the record itself if that fails."""
+        """Return the record to send: the result of ``on_send``, or the record if that fails."""
         try:
             changed = self._on_send(record)
             if changed[:2] != record[:2]:
@@ -99,7 +99,7 @@ class SendHook:
         headers: Sequence[Headers] | None,
         timestamps: int | Sequence[int],
     ) -> Columns:
-        """The columns to send: values, keys, headers, timestamps."""
+        """Apply the hook to columns; returns the values, keys, headers and timestamps to send."""
         count = len(values)
         times = [timestamps] * count if isinstance(timestamps, int) else timestamps
         rows = zip(
@@ -122,7 +122,7 @@ class SendHook:
 
 
 class AcknowledgementHook:
-    """Reports the result of batches to ``on_acknowledgement``, or counts failures without it.
+    """Reports the results of batches to ``on_acknowledgement``, or counts failures without it.
 
     Args:
         on_acknowledgement: the user's function, which sees all failures; None for none.

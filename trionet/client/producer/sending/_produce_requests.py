@@ -1,7 +1,7 @@
-"""Builds Produce requests from batches, and reads the responses per batch.
+"""Builds Produce requests from batches, and splits the responses by batch.
 
-Pure. Since version 13 requests and responses name topics by their ids; it is used only if all ids
-are known (KIP-516).
+Pure. From version 13 on, requests and responses identify topics by id; these versions are used
+only if all ids are known (KIP-516).
 """
 
 # Compiled by mypyc.
@@ -36,13 +36,14 @@ UNKNOWN: Final = -1
 
 
 class PartitionResponse:
-    """What a response, or the lack of one, says about one batch (Kafka: PartitionResponse).
+    """The response, or the lack of one, to one batch (Kafka: PartitionResponse).
 
     Args:
         error_code: 0 if the batch was written.
         message: the broker's error message, or why the connection was lost.
         base_offset: the offset of the first record; -1 if it is not known.
-        log_append_time_ms: -1 unless the topic uses ``LogAppendTime``.
+        log_append_time_ms: the timestamp of the records; -1 unless the topic uses
+            ``LogAppendTime``.
         log_start_offset: the first offset of the log; -1 if it is not known.
         record_errors: the errors of single records (KIP-467).
         error: why the connection was lost, if there was no response.
@@ -80,7 +81,7 @@ WRITTEN: Final = PartitionResponse()
 def produce_request(
     batches: Sequence[ProducerBatch], cluster: Cluster, *, acks: int, timeout_ms: int
 ) -> tuple[ProduceRequest, int | None]:
-    """Build a request of several batches, each of another partition.
+    """Build a request for several batches, each of a different partition.
 
     Returns:
         The request, and the newest version that can carry it; None for any.
@@ -136,7 +137,7 @@ def _records(batch: ProducerBatch) -> Records:
 def partition_responses(
     response: ClientResponse, batches: Sequence[ProducerBatch]
 ) -> list[tuple[ProducerBatch, PartitionResponse]]:
-    """The response to each batch of a request, in the order of the batches."""
+    """Return the response to each batch of a request, in the order of the batches."""
     body: ProduceResponse | None = response.body
     if response.error is not None:
         failure = _without_response(response.error)

@@ -1,7 +1,7 @@
 """The topics whose metadata a producer needs (Kafka: ProducerMetadata).
 
-Pure. A topic is added with its first record and dropped when it was not used for
-``metadata.max.idle.ms``; as in Kafka this is checked when metadata have arrived.
+Pure. A topic is added with its first record, and dropped when it has not been used for
+``metadata.max.idle.ms``. As in Kafka, this is checked when metadata arrives.
 """
 
 # Compiled by mypyc.
@@ -17,7 +17,7 @@ class ProducerMetadata:
     """Tracks the topics in use.
 
     Args:
-        metadata: of the producer's client.
+        metadata: the metadata of the producer's client.
         idle_seconds_max: ``metadata.max.idle.ms``.
     """
 
@@ -28,7 +28,7 @@ class ProducerMetadata:
         self._updates = 0
 
     def use(self, topic: str, now: float) -> None:
-        """Record that a topic is used; a new one is requested at once."""
+        """Record that a topic is used; the metadata of a new topic is requested at once."""
         is_new = topic not in self._used_at
         self._used_at[topic] = now
         if is_new:
@@ -41,7 +41,7 @@ class ProducerMetadata:
         self._metadata.request_update()
 
     def expire(self, now: float) -> None:
-        """If metadata have arrived since the last call, drop the topics that are not used."""
+        """Drop the topics that are not used, if metadata has arrived since the last call."""
         if self._metadata.updates == self._updates:
             return
         self._updates = self._metadata.updates

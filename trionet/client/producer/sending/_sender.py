@@ -1,13 +1,13 @@
-"""Sends what the accumulator has ready to the leaders of its partitions (Kafka: Sender).
+"""Sends the ready batches of the accumulator to the leaders of partitions (Kafka: Sender).
 
 One task runs :meth:`Sender.run`, which calls :meth:`Sender.run_once` as Kafka's does: settle the
 sequence numbers, find the nodes that are ready, drain, send, poll. Two shortcuts keep the latency
-of lone records low, where being woken by another task is what costs most:
+of lone records low, where being woken by another task is the main cost:
 
 * An append of a record that may be sent at once does not wait for that task:
   :meth:`Sender.send_now` does the first half of a run, which never waits, in the caller's task.
-* A task that waits for the response to one record runs the sender itself, if no other task does
-  just then (:meth:`Sender.wait_for`). The :class:`.Baton` decides whose turn it is.
+* A task that waits for the response to one record runs the sender itself, unless another task is
+  running it (:meth:`Sender.wait_for`). The :class:`.Baton` decides whose turn it is.
 
 Rejected: a sender in a thread of its own, as Kafka's, which would need locks around the accumulator
 and a wake-up across threads for each record; and only the sending task, which costs two passes of
@@ -55,13 +55,13 @@ class Sender:
         queues: the batches waiting to be sent.
         completion: handles responses and expiry.
         topics: the topics whose metadata the producer needs.
-        acks: ``acks``; -1 for all.
+        acks: the ``acks`` setting; -1 for all.
         request_bytes_max: ``max.request.size``.
         timeout_ms: ``request.timeout.ms``, for which a leader waits for the in-sync replicas.
 
     Attributes:
-        error: why nothing can be sent any more; None while it can.
-        counters: of requests and batches.
+        error: why nothing can be sent any more; None while sending is possible.
+        counters: counters of requests and batches.
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class Sender:
     def enable_idempotence(
         self, transaction_manager: TransactionManager, handler: InitProducerIdHandler
     ) -> None:
-        """Number batches, and hold them until there is a producer id."""
+        """Assign sequence numbers to batches, and hold them until there is a producer id."""
         self._transaction_manager = transaction_manager
         self._init_producer_id = handler
 
     async def run(self) -> None:
         """Run the sender, except while other tasks do, until cancelled.
 
-        An error ends the producer, and is raised by its next call.
+        An error ends the producer, and is raised by the next call of a user.
         """
         baton = self._baton
         await trio.lowlevel.checkpoint()
@@ -114,7 +114,7 @@ class Sender:
                 await trio.lowlevel.checkpoint()
 
     async def run_once(self) -> bool:
-        """Send what is ready, and poll. Returns whether responses were handled."""
+        """Send the ready batches, and poll. Returns whether responses were handled."""
         self._baton.is_held = True
         try:
             now = self._clock()
@@ -154,20 +154,20 @@ class Sender:
         return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
     def wake(self) -> None:
-        """Wake the sending task: there is something to send or to request."""
+        """Wake the sending task, since there are batches to send or requests to make."""
         self._baton.call()
 
     def send_now(self, now: float) -> None:
-        """Send what is ready, and have the rest checked in time."""
+        """Send the ready batches, and have the rest checked in time."""
         self._run_by(self._send_ready(now))
         self.wake()
 
     def batch_began(self, partition: TopicPartition, now: float) -> None:
-        """Send after a record began a batch: nothing has changed for other partitions.
+        """Send after a record began a batch, which changes nothing for other partitions.
 
-        They are checked only if something can be sent; otherwise each record that begins a batch
-        would cost as much as there are partitions waiting. A caller that does not continue with
-        :meth:`wait_for` calls :meth:`wake`.
+        Other partitions are checked only if something can be sent; otherwise the cost of a record
+        that begins a batch would grow with the number of waiting partitions. A caller that does
+        not continue with :meth:`wait_for` calls :meth:`wake`.
         """
         leader, at = self._queues.next_of(partition, now)
         node = self._client.metadata.cluster.nodes.get(leader)
@@ -199,7 +199,7 @@ class Sender:
         """Raise the error that has ended the producer, if any.
 
         Raises:
-            Exception: that error; any, if the sending task had a bug.
+            Exception: that error; of any type if the sending task had a bug.
         """
         if self.error is not None:
             self._was_raised = True
@@ -216,13 +216,13 @@ class Sender:
         return self.error if self._was_raised else None
 
     def fail(self, error: Exception) -> None:
-        """End the producer: everything buffered fails, and so does every later call."""
+        """End the producer: all buffered records fail, and so does every later call."""
         if self.error is None:
             self.error = error
             self._completion.aborted(self._queues.abort_incomplete(error))
 
     def producer_id_refused(self, error: TrionetError) -> None:
-        """Fail what waits for a producer id, which was denied; later records may get one."""
+        """Fail the records that wait for a producer id, which was denied; later ones may get it."""
         refused = self._queues.abort_undrained(error)
         self._completion.aborted(refused)
         for batch in refused:
@@ -230,7 +230,7 @@ class Sender:
                 self._transaction_manager.failed(batch)
 
     def end(self) -> None:
-        """Stop sending and waiting; everything without an outcome fails."""
+        """Stop sending and waiting; all records without an outcome fail."""
         aborted = self._queues.abort_incomplete(
             DeliveryAbortedError("the producer was closed before the record was sent"),
             DeliveryAbortedError("the producer was closed before the response arrived"),
@@ -250,7 +250,7 @@ class Sender:
     # The half of a run that does not wait.
 
     def _send_ready(self, now: float) -> float:
-        """Send everything that can be sent. Returns when to check again if nothing happens."""
+        """Send all batches that can be sent. Returns when to check again if nothing happens."""
         next_run_at = self._prepare(now)
         if self.error is not None:
             return math.inf
@@ -274,7 +274,7 @@ class Sender:
         return self._init_producer_id.send_if_due(now)
 
     def _ready_nodes(self, now: float) -> tuple[dict[int, Node], float]:
-        """The nodes that have batches and can accept them, and when that may change."""
+        """Return the nodes that have batches and can accept them, and when that may change."""
         cluster = self._client.metadata.cluster
         check = self._queues.ready(cluster, now)
         next_at = check.next_check_at

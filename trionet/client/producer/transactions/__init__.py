@@ -1,1 +1,1 @@
-"""TransactionManager: producer ids, epochs and sequence numbers."""
+"""TransactionManager: manages producer ids, epochs and sequence numbers."""

@@ -1,7 +1,7 @@
 """Requests the producer id of an idempotent producer (KIP-98).
 
-(Kafka: TransactionManager.InitProducerIdHandler.) Any broker assigns one; the least loaded node is
-asked. Nothing here waits.
+(Kafka: TransactionManager.InitProducerIdHandler.) Any broker can assign one; the request goes to
+the least loaded node. Nothing here waits.
 """
 
 # Compiled by mypyc.
@@ -41,7 +41,7 @@ class InitProducerIdHandler:
         transaction_manager: receives the id.
         retry: the backoff after a failure.
         rng: jitters the backoff.
-        on_refused: called if the producer is denied an id.
+        on_refused: called if the brokers refuse to assign an id.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class InitProducerIdHandler:
         """Send a request if an id is needed.
 
         Returns:
-            When to call this again, if nothing else happens before.
+            The time at which to call this again, if nothing else happens before.
         """
         if self._is_in_flight or not self._transaction_manager.needs_id:
             return math.inf

@@ -1,13 +1,14 @@
 """The sequence numbers of one partition's batches, by which leaders detect duplicates and gaps.
 
 (KIP-98; Kafka: TxnPartitionEntry.) Pure. A batch has the sequence of its first record; the next
-batch continues after its last. The batches of a partition that have numbers and no outcome are *in
-flight* here, in the order of their numbers, whether they are on the wire or queued for a retry.
+batch continues after that of its last record. The batches of a partition that have numbers but no
+outcome are *in flight* here, in the order of their numbers, whether they are on the wire or queued
+for a retry.
 
 The hard case is a batch whose response was lost and which is out of order when it is sent again. A
 leader remembers the last five batches of a producer, but only the last one after a clean restart
-(Kafka: ProducerStateManager, its snapshots). So that batch may be in the log, before those that
-follow it, or it may not. Kafka's producer begins a new epoch and sends everything again, which
+(Kafka: ProducerStateManager, its snapshots). So that batch may or may not be in the log,
+before those that follow it. Kafka's producer begins a new epoch and sends everything again, which
 writes it twice. Here the batches that follow are sent first, and their responses are used as
 evidence:
 
@@ -48,8 +49,8 @@ class ProducerIdentity(NamedTuple):
     """A producer id with its epoch.
 
     Attributes:
-        id: assigned by a broker; -1 for none.
-        epoch: leaders reject batches of older epochs.
+        id: the id assigned by a broker; -1 for none.
+        epoch: the epoch of the id; leaders reject batches of older epochs.
     """
 
     id: int = NONE
@@ -64,7 +65,7 @@ NO_IDENTITY: Final = ProducerIdentity()
 
 
 class SequencedBatch(Protocol):
-    """What is used here of a :class:`.ProducerBatch`."""
+    """The part of :class:`.ProducerBatch` that is used here."""
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -91,12 +92,12 @@ class SequencedBatch(Protocol):
 
 
 def after(sequence: int, records: int) -> int:
-    """The sequence that comes ``records`` later; the largest is followed by 0."""
+    """Return the sequence that comes ``records`` later; the largest one is followed by 0."""
     return (sequence + records) & SEQUENCE_MAX
 
 
 def last_sequence(batch: SequencedBatch) -> int:
-    """The sequence of a batch's last record."""
+    """Return the sequence of a batch's last record."""
     return after(batch.base_sequence, batch.record_count - 1)
 
 
@@ -145,7 +146,7 @@ class PartitionSequences:
 
     @property
     def first_in_flight(self) -> SequencedBatch | None:
-        """The first batch in flight that was not refused; the others depend on its outcome."""
+        """The first batch in flight that was not refused, on whose outcome the others depend."""
         for batch in self._in_flight:
             if batch not in self._refused:
                 return batch
@@ -154,12 +155,12 @@ class PartitionSequences:
     def may_pipeline(self, leader_epoch: int, now: float) -> bool:
         """Whether a new batch may be sent while others are in flight.
 
-        Only to a leader that knows this epoch of the producer: another one would accept a batch
-        without the one before it.
+        Only a leader that knows this epoch of the producer may be sent one: another leader would
+        accept a batch without the preceding one.
 
         Args:
-            leader_epoch: of the leader that it would be sent to.
-            now: on the loop's clock, in seconds.
+            leader_epoch: the epoch of the leader that the batch would be sent to.
+            now: the current time, in seconds of the loop's clock.
         """
         return (
             self.last_acked != NONE
@@ -173,14 +174,14 @@ class PartitionSequences:
 
     @property
     def are_all_refused(self) -> bool:
-        """Whether batches are in flight, and none is left whose response could decide."""
+        """Whether all batches in flight are refused, so that no response can resolve them."""
         return bool(self._in_flight) and len(self._refused) == len(self._in_flight)
 
     def is_refused(self, batch: SequencedBatch) -> bool:
         return batch in self._refused
 
     def refuse(self, batch: SequencedBatch) -> None:
-        """Record that a batch is out of order at its leader: those that follow it decide."""
+        """Record that the leader reported a batch as out of order: those that follow resolve it."""
         self._refused[batch] = None
 
     def take_written(self) -> list[SequencedBatch]:
@@ -214,7 +215,7 @@ class PartitionSequences:
         return True
 
     def replace(self, batch: SequencedBatch, pieces: Iterable[SequencedBatch]) -> None:
-        """Replace a batch that was split by its parts, which share its numbers."""
+        """Replace a batch that was split by its parts, which divide its numbers among them."""
         in_flight = list(self._in_flight)
         place = in_flight.index(batch)
         in_flight[place : place + 1] = pieces
@@ -225,8 +226,8 @@ class PartitionSequences:
 
         Args:
             batch: the batch; it may have failed before.
-            base_offset: the offset of its first record; -1 if the leader does not know it.
-            now: on the loop's clock, in seconds.
+            base_offset: the offset of the first record; -1 if the leader does not know it.
+            now: the current time, in seconds of the loop's clock.
         """
         self._acked_at = now
         self._leader_epoch = batch.leader_epoch
@@ -250,7 +251,7 @@ class PartitionSequences:
     def _has_room_before(self, batch: SequencedBatch, base_offset: int) -> bool:
         """Whether the log has space for the records between the last acknowledged and this batch.
 
-        More space than that is no contradiction: other producers append to the partition as well.
+        More space is no contradiction, since other producers append to the partition as well.
         """
         if self._end_offset == NONE:
             return False
@@ -264,7 +265,7 @@ class PartitionSequences:
     def start_again(self, identity: ProducerIdentity) -> None:
         """Number from 0 in a new epoch, batches in flight included (KIP-360).
 
-        None of these may be on the wire: the leader might have it with its old number.
+        None of these batches may be on the wire: the leader might have it with its old number.
         """
         self.identity = identity
         self.next = 0

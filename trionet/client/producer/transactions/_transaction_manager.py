@@ -52,11 +52,11 @@ _SEQUENCE_ERRORS: Final = frozenset(
 
 
 class TransactionManager:
-    """The sequence numbers of all partitions of one producer.
+    """Manages the sequence numbers of all partitions of one producer.
 
     Attributes:
-        identity: the producer id and epoch of new batches; not valid until a broker assigned one.
-        error: why nothing can be sent any more; None while it can.
+        identity: the producer id and epoch of new batches; invalid until a broker has assigned one.
+        error: why nothing can be sent any more; None while sending is possible.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class TransactionManager:
 
     @property
     def needs_id(self) -> bool:
-        """Whether a producer id has to be requested."""
+        """Whether a producer id must be requested."""
         return not self.identity.is_valid and self.error is None
 
     def take_id(self, producer_id: int, epoch: int) -> None:
@@ -91,16 +91,16 @@ class TransactionManager:
     def may_drain(self, batch: SequencedBatch, leader_epoch: int, now: float) -> bool:
         """Whether the first batch of a partition's queue may be sent now.
 
-        A retry waits until it is the first batch in flight: all before it then have their outcome,
-        so that retries cannot overtake each other. A new batch waits while the batches before it
+        A retry waits until it is the first batch in flight: all batches before it then have their
+        outcome, so that retries cannot overtake each other. A new batch waits while those before it
         are numbered in another epoch, or may have been written (Kafka:
         RecordAccumulator.shouldStopDrainBatchesForPartition), and while the leader may not know the
         producer (:meth:`.PartitionSequences.may_pipeline`).
 
         Args:
             batch: the batch.
-            leader_epoch: of the leader that it would be sent to.
-            now: on the loop's clock, in seconds.
+            leader_epoch: the epoch of the leader that the batch would be sent to.
+            now: the current time, in seconds of the loop's clock.
         """
         if not self.identity.is_valid:
             return False
@@ -126,9 +126,9 @@ class TransactionManager:
         return sequences is not None and sequences.is_refused(batch)
 
     def assign(self, batch: SequencedBatch) -> None:
-        """Number a batch that is about to be sent; one that was sent before keeps its number.
+        """Number a batch that is about to be sent; it keeps its number if it was sent before.
 
-        With another number, a leader that has the batch already would append it once more.
+        With another number, a leader that already has the batch would append it once more.
         """
         if batch.base_sequence != NONE:
             return
@@ -148,15 +148,15 @@ class TransactionManager:
     def completed(
         self, batch: SequencedBatch, base_offset: int, now: float
     ) -> Sequence[SequencedBatch]:
-        """Record that a batch was written, just now or by an earlier attempt.
+        """Record that a batch was written, by this attempt or by an earlier one.
 
         Args:
             batch: the batch.
-            base_offset: the offset of its first record; -1 if the leader does not know it.
-            now: on the loop's clock, in seconds.
+            base_offset: the offset of the first record; -1 if the leader does not know it.
+            now: the current time, in seconds of the loop's clock.
 
         Returns:
-            Batches that are queued for a retry they do not need: they were written before this one.
+            Batches whose queued retry is not needed, because they were written before this one.
         """
         partition = batch.topic_partition
         sequences = self._partitions.get(partition)
@@ -170,7 +170,7 @@ class TransactionManager:
         written = sequences.take_written()
         if sequences.are_all_refused:
             logger.warning(
-                "%s: the leader had lost the state of this producer and appended batches out of"
+                "%s: the leader lost the state of this producer and appended batches out of"
                 " order; the missing batches are sent again, and come after them",
                 partition,
             )
@@ -178,7 +178,7 @@ class TransactionManager:
         return written
 
     def is_written(self, batch: SequencedBatch, error_code: int) -> bool:
-        """Whether a batch that the leader reports as out of order is in its log nevertheless."""
+        """Whether a batch that the leader reports as out of order is nevertheless in its log."""
         sequences = self._partitions.get(batch.topic_partition)
         return (
             error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -191,7 +191,7 @@ class TransactionManager:
 
         Args:
             batch: the batch.
-            error_code: why it was rejected.
+            error_code: the error code with which the batch was rejected.
             log_start_offset: the first offset of the partition; -1 if it is not known.
         """
         sequences = self._partitions.get(batch.topic_partition)
@@ -231,7 +231,7 @@ class TransactionManager:
         return error_code in _FATAL
 
     def split(self, batch: SequencedBatch, pieces: Sequence[SequencedBatch]) -> None:
-        """Replace a batch that was too large by its parts, which share its numbers."""
+        """Replace a batch that was too large by its parts, which divide its numbers among them."""
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is not None and batch.base_sequence != NONE:
             sequences.replace(batch, pieces)
@@ -243,7 +243,7 @@ class TransactionManager:
         self._start_again[partition] = None
 
     def settle(self) -> None:
-        """Before batches are drained: resolve what is unresolved, and bump the epoch if due.
+        """Resolve unresolved sequences, and bump the epoch if due; called before each drain.
 
         (Kafka: maybeResolveSequences, bumpIdempotentEpochAndResetIdIfNeeded.)
         """
