@@ -201,11 +201,11 @@ def test_a_stream_has_no_end(options: dict[str, str], message: str) -> None:
         ),
         (
             {"subscribe": "t", "startingOffsets": '{"t":{"0":-1}}'},
-            "startingOffsets for t-0 can't be latest for batch queries on Kafka",
+            "starting offset for t-0 can't be latest for batch queries on Kafka",
         ),
         (
             {"subscribe": "t", "startingOffsets": '{"t":"latest"}'},
-            "startingOffsets for t can't be latest for batch queries on Kafka",
+            "starting offset for t can't be latest for batch queries on Kafka",
         ),
         (
             {"endingOffsets": "earliest"},

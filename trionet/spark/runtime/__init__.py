@@ -1,1 +1,1 @@
-"""What a Python process of Spark keeps open: the thread with the trio loop, and its clients."""
+"""What a Python process of Spark keeps open: a thread that runs a trio loop, and its clients."""
