@@ -76,7 +76,7 @@ def test_a_condition_may_not_wait_for_the_broker(
     ("body", "error", "text"),
     [
         (fail, ZeroDivisionError, "in the test"),
-        (lambda _: "text", TypeError, "invalid response 'text'; allowed"),
+        (lambda _: "text", TypeError, "invalid response 'text'; expected"),
         (lambda _: FetchResponse(), ValueError, "FetchResponse is not a response of Metadata"),
         (BROKEN_ANSWER, Exception, "int"),
     ],
