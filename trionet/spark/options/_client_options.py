@@ -76,7 +76,10 @@ def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[st
     client = _checked("source", CONSUMER_KEYS, _REJECTED_BY_SOURCE, given, quietly=quietly)
     unused = sorted(_NO_EFFECT_ON_SOURCE & client.keys())
     if unused and not quietly:
-        logger.info("these options have no effect on a source: %s", ", ".join(f"kafka.{key}" for key in unused))
+        logger.info(
+            "these options have no effect on a source: %s",
+            ", ".join(f"kafka.{key}" for key in unused),
+        )
     return {key: text for key, text in client.items() if key not in _NO_EFFECT_ON_SOURCE}
 
 

@@ -107,7 +107,9 @@ def _certificates() -> _Pem:
     try:
         import trustme
     except ImportError:
-        raise ConfigError("tls=True requires the package trustme: install trionet[testing]") from None
+        raise ConfigError(
+            "tls=True requires the package trustme: install trionet[testing]"
+        ) from None
     authority = trustme.CA()
     issued = authority.issue_cert("localhost", "127.0.0.1")
     return _Pem(

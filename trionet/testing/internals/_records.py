@@ -135,7 +135,9 @@ def assign_partitions(records: Iterable[NewRecord], partitions: int) -> dict[int
         elif index is None:
             index, turn = turn % partitions, turn + 1
         if index >= partitions:
-            raise ValueError(f"partition {index} does not exist; number of partitions: {partitions}")
+            raise ValueError(
+                f"partition {index} does not exist; number of partitions: {partitions}"
+            )
         by_partition.setdefault(index, []).append(record)
     return by_partition
 
