@@ -83,19 +83,19 @@ def _logged_with(node: pytest.Item, running: ThreadedBroker) -> Iterator[None]:
 
 @pytest.fixture
 def trionet_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """A new in-memory broker for the test, at ``.bootstrap_servers``."""
+    """A new in-memory broker for this test, at ``.bootstrap_servers``."""
     yield from _run_broker(request)
 
 
 @pytest.fixture
 def trionet_tls_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """Like ``trionet_broker``, with TLS; ``.client_config(...)`` returns the settings of a client."""
+    """Like ``trionet_broker``, with TLS; see ``.client_config(...)`` for the client's settings."""
     yield from _run_broker(request, tls=True)
 
 
 @pytest.fixture
 def trionet_sasl_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """Like ``trionet_broker``, with SASL; ``.client_config(...)`` returns the settings of a client."""
+    """Like ``trionet_broker``, with SASL; see ``.client_config(...)`` for the client's settings."""
     yield from _run_broker(request, sasl="PLAIN")
 
 
@@ -178,7 +178,7 @@ def pytest_runtest_makereport(
 
 
 def _brokers(item: pytest.Item) -> list[ThreadedBroker]:
-    """Return the brokers of a test, from these fixtures and from fixtures that return their broker."""
+    """Return the brokers that a test gets from these fixtures or from fixtures derived from them."""
     found: list[ThreadedBroker] = [*item.stash.get(_brokers_of, [])]
     values = getattr(item, "funcargs", {}).values()
     if any(type(value).__name__ == "ThreadedBroker" for value in values):

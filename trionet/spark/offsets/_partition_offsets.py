@@ -1,7 +1,7 @@
 """Offsets by partition, and their JSON in the connector's form: ``{"topic":{"0":23,"1":42}}``.
 
-An offset is that of the next record to read. Spark compares offsets by their JSON text, so equal offsets must
-have equal texts: topics and partitions are sorted, partitions by number.
+Each offset is that of the next record to read. Spark compares offsets by their JSON text, so equal
+offsets must have equal texts: topics and partitions are sorted, partitions by number.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ def rate_limited(
     end: Mapping[TopicPartition, int],
     earliest: Mapping[TopicPartition, int],
 ) -> Offsets:
-    """Return the end offsets of a micro-batch of about ``limit`` offsets (``maxOffsetsPerTrigger``).
+    """Return the end offsets of a micro-batch that ``maxOffsetsPerTrigger`` limits.
 
     Each partition gets a share in proportion to its lag. Shares below one offset are rounded up, so
     that no partition starves; all others are rounded down. (The connector:

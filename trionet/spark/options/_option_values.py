@@ -92,8 +92,8 @@ class OptionTexts:
         unit = _UNIT_SECONDS.get(found[2] or "ms") if found else None
         if found is None or unit is None or int(found[1]) < 0:
             raise ConfigError(
-                f"{name} = {text!r} is not a duration; expected a number with a unit, such as 15m, or"
-                f" without one, in milliseconds; units: {', '.join(_UNIT_SECONDS)}"
+                f"{name} = {text!r} is not a duration; expected a number with a unit, such as 15m,"
+                f" or without one, in milliseconds; units: {', '.join(_UNIT_SECONDS)}"
             )
         return int(found[1]) * unit
 

@@ -46,7 +46,7 @@ class SinkColumnsError(TrionetError):
 
 
 class NullTopicError(TrionetError):
-    """A row has no topic, and option ``topic`` is not set (the connector: KAFKA_NULL_TOPIC_IN_DATA)."""
+    """A row has no topic, and the option is not set (the connector: KAFKA_NULL_TOPIC_IN_DATA)."""
 
     condition: ClassVar[str] = "KAFKA_NULL_TOPIC_IN_DATA"
 
@@ -165,8 +165,8 @@ def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers |
     numbers = column.cast(pa.int64()).fill_null(-1).to_numpy()
     if (numbers < 0).sum() > column.null_count:
         raise SinkColumnsError(
-            f"partition {numbers[numbers < -1].min(initial=-1)} is not allowed; it must be 0 or more,"
-            " or null"
+            f"partition {numbers[numbers < -1].min(initial=-1)} is not allowed; it must be 0 or"
+            " more, or null"
         )
     if not column.null_count:
         different = np.unique(numbers)

@@ -137,7 +137,7 @@ class RangeFetcher:
         return start
 
     async def _next(self, position: int) -> tuple[FetchedRecords | None, int]:
-        """Fetch from a position, with retries; return the records, if any, and the next position."""
+        """Fetch once, with retries; return the records, if any, and the next position."""
         with trio.move_on_after(self._options.poll_timeout_seconds):
             while True:
                 response = await self._fetch(position)
@@ -197,7 +197,7 @@ class RangeFetcher:
     # One request.
 
     async def _fetch(self, position: int) -> PartitionData | None:
-        """Send one Fetch request; return the partition's response, or None to retry after a backoff."""
+        """Send a Fetch request; return the partition's response, or None to retry after a backoff."""
         topic = await self._topic()
         node = self._node()
         if topic is None or node is None:
@@ -298,7 +298,7 @@ class RangeFetcher:
     # The topic.
 
     async def _topic(self) -> TopicMetadata | None:
-        """Wait for the topic's metadata; None if the partition was deleted or the id is in doubt."""
+        """Wait for the topic's metadata; None if the partition is deleted or the topic id differs."""
         metadata = self._client.network.metadata
         known = metadata.topics or frozenset()
         await trio.lowlevel.checkpoint()
@@ -314,7 +314,7 @@ class RangeFetcher:
         return await self._recreated(topic)
 
     async def _recreated(self, topic: TopicMetadata) -> TopicMetadata | None:
-        """Handle a topic id other than the planned one, once the metadata were updated several times."""
+        """Report a topic as recreated if its id still differs after several metadata updates."""
         metadata = self._client.network.metadata
         await trio.lowlevel.checkpoint()
         if self._id_refreshes < ID_REFRESHES:

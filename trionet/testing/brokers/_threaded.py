@@ -48,7 +48,7 @@ T = TypeVar("T")
 WAIT_SECONDS = 10.0
 
 ENDED = (
-    "the broker was stopped at the end of its with block or of the test that uses its fixture;"
+    "the broker has stopped, at the end of its with block or of the test that uses its fixture;"
     " inspect it before that"
 )
 

@@ -302,7 +302,7 @@ class Cut:
 
 @attrs.frozen
 class Corrupt:
-    """Flip a bit of the records of a Produce request or a Fetch response, which is then processed."""
+    """Flip a bit of the records of a Produce request or a Fetch response."""
 
     def __str__(self) -> str:
         return "flip a bit of the records"

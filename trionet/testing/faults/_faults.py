@@ -328,7 +328,7 @@ class Faults:
         client_id: str | None = None,
         node: int | None = None,
     ) -> Fault:
-        """Stop reading from connections until the fault is removed; pending responses are still sent.
+        """Stop reading requests until the fault is removed; pending responses are still sent.
 
         On a connection with a request in progress, the next request is read and held.
 

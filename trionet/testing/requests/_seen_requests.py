@@ -108,7 +108,7 @@ def seen(node: NodeInternals, message: Message, call: Call) -> SeenRequest:
 
 
 def _session_partitions(node: NodeInternals, message: Message) -> Iterator[tuple[str, int | None]]:
-    """Yield the partitions of an incremental fetch session, which a request need not name (KIP-227)."""
+    """Yield the partitions of a fetch session, which an incremental fetch omits (KIP-227)."""
     session = node.state.fetch_sessions.get(message.session_id)  # type: ignore[attr-defined]
     for topic, partition in session.partitions if session is not None else ():
         name = topic if isinstance(topic, str) else node.topic_name(topic)
@@ -250,7 +250,7 @@ class Fault:
 
     @property
     def is_over(self) -> bool:
-        """Whether the fault matches no more requests: it was removed, failed, expired or is used up."""
+        """Whether the fault matches no more requests: removed, failed, expired or used up."""
         return (
             self.is_removed
             or self.error is not None

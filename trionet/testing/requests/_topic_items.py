@@ -73,7 +73,7 @@ def partitions_in(item: object) -> list[Any] | None:
 
 
 def topic_partitions(message: Message, name_of: TopicName) -> Iterator[tuple[str, int | None]]:
-    """Yield all topics and partitions in a message; the partition is None for a topic without any."""
+    """Yield all topics and partitions in a message; None for a topic without partitions."""
     for name in message.__slots__:
         found = getattr(message, name)
         if not isinstance(found, list):

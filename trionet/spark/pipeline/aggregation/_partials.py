@@ -138,7 +138,7 @@ def cell_numbers(of_row: Numbers, cells: Numbers) -> Numbers:
 
 
 def counted(cells: Numbers, counts: Numbers | None = None) -> tuple[Numbers, Numbers]:
-    """Return the distinct cells, ascending, and the total count of each (``counts`` is 1 if None)."""
+    """Return the distinct cells, ascending, and the total count of each; by default each counts 1."""
     if counts is None:
         found, times = np.unique(cells, return_counts=True)
         return found, times.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Stores the state of the job beside Spark's checkpoint, on any file system that Hadoop supports."""
+"""Stores the state of the job beside Spark's checkpoint, on any file system of Hadoop."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Storage:
 
 
 class StateStore:
-    """Stores the state of the job beside its checkpoint: rows of open minutes, and a state file each.
+    """Stores the state of the job beside its checkpoint, including the rows of open minutes.
 
     A micro-batch is repeated until Spark has recorded its completion. So its input is not deleted
     before the next micro-batch, and its output has its number in the name, replacing the output of

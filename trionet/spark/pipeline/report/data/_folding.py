@@ -39,7 +39,7 @@ _EMPTY: Final = np.empty(0, np.int64)
 
 @attrs.frozen(eq=False)
 class Cells:
-    """The histogram cells of all bins and APIs, as columns, with the number of requests per cell."""
+    """The histogram cells of all bins and APIs, as columns, each with its number of requests."""
 
     bin: NDArray[np.int64]
     api_key: NDArray[np.int64]

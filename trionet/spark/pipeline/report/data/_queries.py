@@ -166,7 +166,7 @@ class Queries:
         return {name: row[name] or 0 for name in counts}
 
     def _rows(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> DataFrame | None:
-        """Select the rows of a table that pass the filters; filters on other columns are ignored."""
+        """Select the rows of a table that pass the filters on its key columns."""
         found = self._results.table(table, list(dict.fromkeys((*keys, *columns))))
         filters = {
             "api_key": list(self._filters.apis),

@@ -89,8 +89,8 @@ class Results:
         missing = sorted({"window", "day", *columns} - set(found.columns))
         if missing:
             raise ConfigError(
-                f"--folder {self._folder}: table {name} was not written by the pipeline, or by"
-                f" another version of it; missing columns: {', '.join(missing)}"
+                f"--folder {self._folder}: table {name} was not written by this version of the"
+                f" pipeline; missing columns: {', '.join(missing)}"
             )
         start, end = self._requested.start, self._requested.end
         if start is not None:
@@ -116,7 +116,7 @@ class Results:
             raise
 
     def _days(self) -> str:
-        """Return a Hadoop path pattern for the days of the range; empty if there are too many days."""
+        """Return a Hadoop path pattern for the days of the range; empty if there are too many."""
         if self._requested.start is None:
             return ""
         first = self._requested.start.date()

@@ -86,7 +86,7 @@ def _whole(traffic: Traffic) -> Mapping[str, float]:
 
 def _no_results(available: Extent | None, folder: str, requested: TimeRange) -> str:
     if available is None:
-        return f"--folder {folder}: no results of a pipeline yet"
+        return f"--folder {folder}: the folder contains no results yet"
     return (
         f"--folder {folder}: no results {requested}; results are available from"
         f" {format_time(available.start)} to {format_time(available.end)}"

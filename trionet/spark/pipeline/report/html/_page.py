@@ -97,7 +97,7 @@ def _figures(report: Report) -> Iterator[Element]:
 
 
 def _series(values: Mapping[str, Sequence[float]]) -> Sequence[Series]:
-    """Return at most as many series as a chart has colours; the last may be the sum of the others."""
+    """Return at most as many series as a chart has colours; the rest is summed up as "others"."""
     series = list(_first_series(values))
     if rest := list(values)[len(series) :]:
         series.append(
