@@ -178,7 +178,7 @@ def pytest_runtest_makereport(
 
 
 def _brokers(item: pytest.Item) -> list[ThreadedBroker]:
-    """Return the brokers that a test gets from these fixtures or from fixtures derived from them."""
+    """Return the brokers of a test, from these fixtures and fixtures derived from them."""
     found: list[ThreadedBroker] = [*item.stash.get(_brokers_of, [])]
     values = getattr(item, "funcargs", {}).values()
     if any(type(value).__name__ == "ThreadedBroker" for value in values):

@@ -183,7 +183,7 @@ def check_order(
     is_resolved: bool = False,
     what: str = "offset",
 ) -> None:
-    """Check that a partition does not end before it starts. A negative end is unresolved, and valid.
+    """Check that a partition does not end before it starts. A negative end is unresolved and valid.
 
     Raises:
         OffsetsMismatchError: the start is greater than the end.

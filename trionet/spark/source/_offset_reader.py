@@ -197,7 +197,7 @@ class OffsetReader:
         return await self._retried(ask)
 
     async def _retried(self, ask: Callable[[SourceClient], Awaitable[T]]) -> T:
-        """Query the cluster, up to ``fetchOffset.numRetries`` times (the connector: withRetries)."""
+        """Query the cluster up to ``fetchOffset.numRetries`` times (the connector: withRetries)."""
         attempt = 1
         while True:
             try:

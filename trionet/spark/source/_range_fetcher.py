@@ -197,7 +197,7 @@ class RangeFetcher:
     # One request.
 
     async def _fetch(self, position: int) -> PartitionData | None:
-        """Send a Fetch request; return the partition's response, or None to retry after a backoff."""
+        """Send a Fetch request; return the response, or None to retry after a backoff."""
         topic = await self._topic()
         node = self._node()
         if topic is None or node is None:
@@ -298,7 +298,7 @@ class RangeFetcher:
     # The topic.
 
     async def _topic(self) -> TopicMetadata | None:
-        """Wait for the topic's metadata; None if the partition is deleted or the topic id differs."""
+        """Wait for the topic's metadata; None if the partition is deleted or its id differs."""
         metadata = self._client.network.metadata
         known = metadata.topics or frozenset()
         await trio.lowlevel.checkpoint()

@@ -138,7 +138,7 @@ def cell_numbers(of_row: Numbers, cells: Numbers) -> Numbers:
 
 
 def counted(cells: Numbers, counts: Numbers | None = None) -> tuple[Numbers, Numbers]:
-    """Return the distinct cells, ascending, and the total count of each; by default each counts 1."""
+    """Return the distinct cells, ascending, and the sum of the counts of each (1 by default)."""
     if counts is None:
         found, times = np.unique(cells, return_counts=True)
         return found, times.astype(np.int64)
