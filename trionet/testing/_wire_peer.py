@@ -122,7 +122,7 @@ class RawPeer:
         return await self.receive()
 
     async def send(self, request: Message, version: int) -> None:
-        """Send a request without waiting; :meth:`receive` returns the responses in order.
+        """Send a request. :meth:`receive` returns the responses, in order.
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
@@ -280,7 +280,7 @@ class BlockingRawPeer:
         return self.receive()
 
     def send(self, request: Message, version: int) -> None:
-        """Send a request without waiting; :meth:`receive` returns the responses in order.
+        """Send a request. :meth:`receive` returns the responses, in order.
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.

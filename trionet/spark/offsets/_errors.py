@@ -1,7 +1,7 @@
 """Errors of a query: lost data, and offsets that do not match.
 
-Each message says what was found, at which offsets, and what to do. ``condition`` holds the name of
-the connector's own error condition, so that existing log searches keep working.
+Each message contains the problem, the offsets and the remedy. ``condition`` holds the name of the
+connector's own error condition, so that existing log searches keep working.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class SpecificOffsets:
 
     Attributes:
         offsets: by partition; -1 is latest, -2 earliest.
-        topics: -1 or -2 for each topic given as a whole.
+        topics: -1 or -2 for all partitions of a topic, by topic.
     """
 
     offsets: Offsets

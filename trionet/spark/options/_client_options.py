@@ -67,7 +67,7 @@ def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[st
     """Check the settings of a source's client and return them, with ``bootstrap.servers``.
 
     Args:
-        given: the options with the prefix ``kafka.``, without it.
+        given: the options that have the prefix ``kafka.``, with the prefix removed.
         quietly: do not log the settings that have no effect.
 
     Raises:
@@ -87,7 +87,7 @@ def sink_client(given: Mapping[str, str]) -> dict[str, str]:
     """Check the settings of a sink's client and return them, with ``bootstrap.servers``.
 
     Args:
-        given: the options with the prefix ``kafka.``, without it.
+        given: the options that have the prefix ``kafka.``, with the prefix removed.
 
     Raises:
         ConfigError: a key is unknown or unsupported, or its value is not allowed.

@@ -80,7 +80,7 @@ class OptionTexts:
     def seconds(self, name: str, default: float) -> float:
         """Return the value of a duration option in seconds.
 
-        The option has a unit, as in ``15m``, or is in milliseconds.
+        The value has a unit, such as ``15m``, or is in milliseconds.
 
         Raises:
             ConfigError: the value is not a duration.
@@ -98,7 +98,7 @@ class OptionTexts:
         return int(found[1]) * unit
 
     def of_kafka(self) -> dict[str, str]:
-        """Return the options with the prefix ``kafka.``, without it."""
+        """Return the options that have the prefix ``kafka.``, with the prefix removed."""
         return {
             key.removeprefix(_KAFKA): text
             for key, text in self._texts.items()

@@ -56,14 +56,14 @@ class SourceOptions:
     Attributes:
         client: the options ``kafka.*`` without the prefix, including ``bootstrap.servers``.
         subscription: the partitions to read.
-        starting: where the query starts.
-        ending: where a batch ends; always latest for a stream, which has no end.
+        starting: the start of the query.
+        ending: the end of a batch query; always latest for a stream, which has no end.
         fail_on_data_loss: whether deleted records fail the query; if not, they are logged.
         min_partitions: the approximate minimum number of tasks; None: one per partition.
         max_records_per_partition: the maximum number of offsets per task; None: unlimited.
         max_offsets_per_trigger: the maximum number of offsets per micro-batch; None: unlimited.
         min_offsets_per_trigger: a micro-batch waits for this many offsets; None: it does not wait.
-        max_trigger_delay_seconds: the maximum time that a micro-batch waits for them.
+        max_trigger_delay_seconds: the maximum time that a micro-batch waits for these offsets.
         poll_timeout_seconds: how long a task waits for records that are known to exist.
         fetch_retries: how many times the driver tries to query offsets.
         fetch_retry_seconds: the delay between two attempts.

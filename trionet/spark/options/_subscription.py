@@ -92,7 +92,7 @@ Subscription: TypeAlias = Assign | Subscribe | SubscribePattern
 
 
 def parse_pattern(text: str) -> SubscribePattern:
-    """Parse a pattern that means the same in Python as in Java.
+    """Parse a pattern; the pattern must have the same meaning in Python as in Java.
 
     Raises:
         ConfigError: the pattern is not valid in Python, or has a different meaning there.

@@ -1,11 +1,12 @@
 """Plans the micro-batches of one run of a query: their start and end offsets, and their ranges.
 
-(The connector: KafkaMicroBatchStream.) Spark's checkpoint records where each micro-batch ends, but
-not where the first one starts. The connector therefore writes the initial offsets to a file of its
-own in the checkpoint; a Python source is not given the checkpoint's path. Instead the first
-micro-batch of a new query is empty: it ends where the query starts, which the checkpoint records.
-Recomputing the start after a failure is no alternative: "latest" would be later by then, and the
-records in between lost. When Spark passes the checkpoint's path to Python sources, this can go.
+(The connector: KafkaMicroBatchStream.) Spark's checkpoint records the end of each micro-batch, but
+not the start of the first. The connector therefore writes the initial offsets to a file of its own
+in the checkpoint, but a Python source does not know the path of the checkpoint. Instead the first
+micro-batch of a new query is empty: it ends at the start of the query, which the checkpoint then
+records. Recomputing the start after a failure is not an alternative: "latest" would have advanced,
+and the records in between would be lost. This can be removed when Spark passes the checkpoint's
+path to Python sources.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Fetches the offset range of one task from the partition's leader, and detects lost records.
 
-(The connector: KafkaDataConsumer.) A task must read its range completely or say what is missing.
+(The connector: KafkaDataConsumer.) A task must read its range completely or report missing records.
 Two situations look alike: offsets without a record because of compaction or transaction markers,
 which is normal, and records that retention has deleted. The log start offset distinguishes them: a
 gap is a loss only if the log starts after the offset that was requested. Hence Fetch v5 (KIP-107)
 is the minimum.
 
-The responses are passed on undecoded, to be decoded by column. A Consumer could also fetch
-them, but it resets positions by itself and does not expose the log start offset of a response, from
-which losses are detected here. If it ever exposes undecoded responses with their log start offset,
-most of this module is redundant.
+The responses are passed on undecoded, to be decoded by column. A Consumer could also fetch them,
+but it resets positions by itself and does not expose the log start offset of a response, from which
+losses are detected here. If it ever exposes undecoded responses with their log start offset, most
+of this module is redundant.
 
 A deleted and recreated topic has the same name but other records; it is recognized by its topic id
 (KIP-516), which the plan of the query contains.

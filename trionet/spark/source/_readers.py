@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class BatchReader(DataSourceReader):
-    """Plans a batch in the driver and, pickled, reads it in the tasks.
+    """Plans a batch in the driver; a pickled copy reads it in the tasks.
 
     Spark plans once per ``load()``. Each task resolves earliest and latest again, so that a table
     that is read a second time includes the records that have arrived since.
@@ -57,7 +57,7 @@ class BatchReader(DataSourceReader):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans the micro-batches in the driver and, pickled, reads them in the tasks.
+    """Plans micro-batches in the driver; a pickled copy reads them in the tasks.
 
     Args:
         options: the options of the source.

@@ -478,7 +478,7 @@ async def _prepare(running: Broker, topics: NewTopics, security: Security) -> No
 
 @contextmanager
 def _logged() -> Iterator[LogRing]:
-    """Collect the log records of this thread, which are only those of its broker."""
+    """Collect the log records of this thread, to which only its broker logs."""
     ring, root = LogRing(logging.NOTSET), logging.getLogger("trionet")
     thread = threading.get_ident()
     ring.addFilter(lambda record: record.thread == thread)

@@ -247,7 +247,7 @@ class Close:
 
 
 def close_with_reset(channel: Channel) -> None:
-    """Make the later close of a connection a reset (RST), whatever was sent and received."""
+    """Set a connection to be closed with a reset (RST), even if there are no unread bytes."""
     if not channel.is_open:
         return
     option = socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_WITH_RESET

@@ -205,7 +205,7 @@ def _batches(records: list[NewRecord]) -> Iterable[list[NewRecord]]:
 
 
 def records_in(log: Log) -> list[Record]:
-    """Return the records of a partition below its high watermark, whatever their transactions."""
+    """Return the records below the high watermark, including open and aborted transactions."""
     found = []
     offset = log.start_offset
     while offset < log.high_watermark:

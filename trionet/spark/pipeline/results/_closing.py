@@ -77,7 +77,7 @@ class WindowCloser:
         outputs: where to write the results.
         folders: the folders with the rows of sums of these minutes.
         before: the state after the previous micro-batch.
-        after: the state after this micro-batch, except for what :meth:`state` adds.
+        after: the state after this micro-batch, without the changes made by :meth:`state`.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ class Queries:
 
     Args:
         results: the result tables.
-        filters: which requests to include.
+        filters: selects the requests to include.
         bins: the bins of the timeline.
     """
 

@@ -33,7 +33,7 @@ def make_report(
         session: the Spark session that runs the queries.
         folder: the results folder of the pipeline, on any file system that Spark can read.
         requested: the time range of the report.
-        filters: which requests to include.
+        filters: selects the requests to include.
         top: the maximum number of talkers and of throttled clients.
         now: the current time, after which there are no results.
 
