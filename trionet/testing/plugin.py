@@ -105,7 +105,7 @@ def trionet_broker_factory(
 ) -> Iterator[Callable[..., ThreadedBroker]]:
     """Starts more brokers: call it with the arguments of ``trionet.testing.broker``.
 
-    They stop with the test. The marker ``trionet`` does not apply to them.
+    The brokers stop at the end of the test. The marker ``trionet`` does not apply to them.
     """
     from .brokers._threaded import broker
 

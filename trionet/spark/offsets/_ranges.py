@@ -40,7 +40,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """The number of offsets; compaction and transaction markers can make the records fewer."""
+        """The number of offsets; there are fewer records after compaction or transactions."""
         return self.until - self.start
 
 

@@ -392,7 +392,7 @@ class Faults:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Remove the faults added in the block at its end.
+        """Remove, at the end of the block, the faults that were added in it.
 
         Raises:
             Exception: see :meth:`clear`.

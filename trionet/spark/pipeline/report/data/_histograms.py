@@ -38,7 +38,7 @@ class Buckets:
         return cls(each, sums)
 
     def percentiles(self, largest: int | None = None) -> Percentiles:
-        """Compute the percentiles of ``SHARES``, capped to ``largest``."""
+        """Compute the percentiles of ``SHARES``, capped at ``largest``."""
         if not self.counts.sum():
             return dict.fromkeys(SHARES)
         values = {
