@@ -119,7 +119,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Log the records that cannot be undone; called in the driver when a task has failed."""
-        logger.warning("aborted; %s by other tasks, and not undone", _summary(messages))
+        logger.warning("aborted; %s by other tasks remain in the topics", _summary(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -147,7 +147,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     ) -> None:
         """Log the records that cannot be undone; called in the driver when a task has failed."""
         logger.warning(
-            "batch %d aborted; %s by other tasks, and will be written again",
+            "batch %d aborted; %s by other tasks remain in the topics, and will be written again",
             batchId,
             _summary(messages),
         )

@@ -61,7 +61,7 @@ class OffsetReader:
         """Return the current partitions of the query, sorted, except for internal topics.
 
         Raises:
-            ApiError: a subscribed topic does not exist, or the client is not authorized to describe it.
+            ApiError: a subscribed topic does not exist, or the client may not describe the topic.
             TrionetError: the cluster could not be queried; see :class:`.Admin`.
         """
         return await self._retried(self._partitions)

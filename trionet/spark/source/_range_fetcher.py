@@ -218,7 +218,8 @@ class RangeFetcher:
         except ResponseTooLargeError as error:
             raise FetchTooLargeError(
                 f"cannot read {self._name} at offset {position}: {error}, by option"
-                " kafka.receive.message.max.bytes, or skip it with startingOffsets in a new query",
+                " kafka.receive.message.max.bytes, or skip the batch with startingOffsets in a new"
+                " query",
                 *self._name,
                 position,
                 error.size,
@@ -324,7 +325,7 @@ class RangeFetcher:
         self._topic_id = topic.id
         self._report(
             OffsetChangedError(
-                f"the topic of {self._name} was recreated after its records were planned"
+                f"the topic of {self._name} was recreated after the query was planned"
             )
         )
         return topic

@@ -104,7 +104,7 @@ class MemorySocket:
 
     def setblocking(self, flag: bool) -> None:
         if flag:
-            raise ValueError("an in-memory socket cannot block: nothing runs beside the loop")
+            raise ValueError("an in-memory socket cannot block, because it would block the loop")
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
         self._check_open()

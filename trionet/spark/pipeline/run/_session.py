@@ -63,7 +63,7 @@ def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterato
     except (PySparkException, Py4JError, ConnectionError) as error:
         is_java_well = isinstance(error, (PySparkException, Py4JJavaError))
         if how := _end_of_jvm(0.0 if is_java_well else _REAP_SECONDS):
-            raise SparkError(f"the JVM of Spark {how}") from error
+            raise SparkError(f"Spark's JVM {how}") from error
         if isinstance(error, ConnectionError):
             raise  # not Spark's
         raise SparkError(f"Spark: {reason(error)}") from error

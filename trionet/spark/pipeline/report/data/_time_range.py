@@ -18,7 +18,7 @@ _RELATIVE: Final = re.compile(r"-(?P<count>\d+)(?P<unit>[smhdw])")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 _FORMS: Final = (
-    "give a day (2026-03-01), a time in UTC (2026-03-01T12:30), a time with its zone"
+    "not a time; give a day (2026-03-01), a time in UTC (2026-03-01T12:30), a time with its zone"
     " (2026-03-01T12:30+01:00), or how long ago (-30s, -90m, -1h, -2d, -1w)"
 )
 
