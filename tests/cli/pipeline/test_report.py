@@ -50,7 +50,7 @@ def test_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixtur
 
     said = refused("--folder", f"file://{tmp_path}", capsys=capsys)
 
-    assert "no results of a pipeline (no windows in it)" in said
+    assert "no results of a pipeline (no folder windows)" in said
 
 
 @pytest.mark.parametrize(
