@@ -275,7 +275,7 @@ def test_a_user_gives_no_columns(
     reader = spark.read.format("trionet").schema("value string")
     reader = reader.option("kafka.bootstrap.servers", kafka.bootstrap_servers)
 
-    with pytest.raises(PySparkException, match="columns of a source of topics are fixed"):
+    with pytest.raises(PySparkException, match="columns of this source are fixed"):
         reader.option("subscribe", twenty_one).load().collect()
 
 

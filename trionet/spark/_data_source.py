@@ -45,11 +45,11 @@ class TrionetDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name for ``format``."""
+        """Return the name to give to ``format``."""
         return "trionet"
 
     def schema(self) -> StructType:
-        """Return the columns; called at each ``load()``, so it also checks the options.
+        """Check the options, and return the columns. Spark calls this at each ``load()``.
 
         Raises:
             ConfigError: the options are valid neither for a batch nor for a stream.
@@ -84,7 +84,7 @@ class TrionetDataSource(DataSource):
         """Return the writer of a batch.
 
         Raises:
-            ConfigError, SinkColumnsError: as :func:`._writers.batch_writer`.
+            ConfigError, SinkColumnsError: see :func:`._writers.batch_writer`.
         """
         from .sink._writers import batch_writer
 
@@ -98,7 +98,7 @@ class TrionetDataSource(DataSource):
         """Return the writer of a stream.
 
         Raises:
-            ConfigError, SinkColumnsError: as :func:`._writers.stream_writer`.
+            ConfigError, SinkColumnsError: see :func:`._writers.stream_writer`.
         """
         from .sink._writers import stream_writer
 
@@ -123,7 +123,7 @@ class TrionetDataSource(DataSource):
 def _check_no_user_schema(schema: StructType, options: SourceOptions) -> None:
     if schema != row_type(include_headers=options.include_headers):
         raise ConfigError(
-            "the columns of a source of topics are fixed; remove schema(...), and convert key and"
+            "the columns of this source are fixed; remove schema(...), and convert key and"
             " value with from_json, from_avro or cast"
         )
 

@@ -1,9 +1,9 @@
-"""For tests of programs that use Kafka: a real broker, started in milliseconds.
+"""Tests programs that use Kafka against a real broker, started in milliseconds.
 
-``with trionet.testing.broker() as broker:`` serves any synchronous program; pytest has the fixture
-``trionet_broker``. Trio programs use :func:`trionet.open_broker`, with :func:`control` for
-inspection and faults; :func:`run_virtual` and :func:`virtual` add an in-memory network and a clock
-that jumps.
+``with trionet.testing.broker() as broker:`` starts a broker for any synchronous program; for pytest
+there is the fixture ``trionet_broker``. Trio programs use :func:`trionet.open_broker`, with
+:func:`control` for inspection and faults; :func:`run_virtual` and :func:`virtual` add an in-memory
+network and a clock that jumps.
 """
 
 from __future__ import annotations

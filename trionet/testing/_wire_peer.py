@@ -1,8 +1,8 @@
-"""Peers that speak Kafka's protocol by hand: a stream and the generated codecs, nothing else.
+"""Low-level peers for Kafka's protocol: a connection and the generated codecs, nothing else.
 
-One uses a trio stream, the other a blocking socket. They have no retries, no metadata and no rules:
-what a test sends is what is transmitted. The class of a request determines its API; the test
-chooses the version.
+One peer uses a trio stream, the other a blocking socket. They have no retries, no metadata and no
+checks: requests are transmitted exactly as the test sends them. The class of a request determines
+its API; the test chooses the version.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SIZE_BYTES: Final = 4
 
 
 def codec_for(request: Message, version: int) -> ApiVersionCodec:
-    """The codec of a request and its response.
+    """Return the codec of a request and its response.
 
     Raises:
-        ValueError: it is not a request, or does not have this version.
+        ValueError: the message is not a request, or does not have this version.
     """
     key = api_key_of(request)
     codec = lookup(key, version)
@@ -48,7 +48,7 @@ def encode_request(
     """Encode a request as a frame, with its size prefix.
 
     Raises:
-        ValueError: it is not a request, or does not have this version.
+        ValueError: the message is not a request, or does not have this version.
         LocalProtocolError: a value does not fit into its field.
     """
     codec = codec_for(request, version)
@@ -58,13 +58,13 @@ def encode_request(
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Split ``127.0.0.1:9092`` or ``[::1]:9092``."""
+    """Split an address, such as ``127.0.0.1:9092`` or ``[::1]:9092``, into host and port."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
 
 class _Pipeline:
-    """The requests that were sent and have no response yet, the oldest first."""
+    """Encodes requests, and matches responses to the pending requests, oldest first."""
 
     def __init__(self, client_id: str | None) -> None:
         self._client_id = client_id
@@ -86,16 +86,16 @@ class _Pipeline:
 
 
 class RawPeer:
-    """A Kafka connection in trio, by hand.
+    """A low-level Kafka connection over a trio stream.
 
     Methods that wait for a response raise EOFError when the peer closes the connection.
 
     Args:
         stream: the stream to use: TCP, TLS or in memory; the caller closes it.
-        client_id: of its requests.
+        client_id: the client id of the requests.
 
     Attributes:
-        stream: that stream.
+        stream: the stream of the connection.
     """
 
     def __init__(self, stream: trio.abc.Stream, client_id: str | None = CLIENT_ID) -> None:
@@ -108,13 +108,13 @@ class RawPeer:
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version to encode it in.
+            version: the API version of the encoding.
 
         Raises:
-            ValueError: it is not a request, or does not have this version.
+            ValueError: the message is not a request, or does not have this version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer closed the connection before the end of the response.
-            WireFormatError: the response does not decode.
+            WireFormatError: the response is malformed.
 
         Cancellation: the request may have been sent; close the connection.
         """
@@ -122,18 +122,18 @@ class RawPeer:
         return await self.receive()
 
     async def send(self, request: Message, version: int) -> None:
-        """Send a request; :meth:`receive` returns the responses in order.
+        """Send a request. :meth:`receive` returns the responses, in order.
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version to encode it in.
+            version: the API version of the encoding.
 
         Raises:
-            ValueError: it is not a request, or does not have this version.
+            ValueError: the message is not a request, or does not have this version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer has closed the connection.
 
-        Cancellation: a part may have been sent; close the connection.
+        Cancellation: part of the request may have been sent; close the connection.
         """
         await self.send_bytes(self._pipeline.encode(request, version))
 
@@ -142,14 +142,14 @@ class RawPeer:
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version to encode it in.
+            version: the API version of the encoding.
 
         Raises:
-            ValueError: it is not a request, or does not have this version.
+            ValueError: the message is not a request, or does not have this version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer has closed the connection.
 
-        Cancellation: a part may have been sent; close the connection.
+        Cancellation: part of the data may have been sent; close the connection.
         """
         await self.send_bytes(self._pipeline.encode(request, version, has_response=False))
 
@@ -157,12 +157,12 @@ class RawPeer:
         """Send raw bytes.
 
         Args:
-            data: need not be a whole frame.
+            data: the bytes, which need not be a complete frame.
 
         Raises:
             EOFError: the peer has closed the connection.
 
-        Cancellation: a part may have been sent; close the connection.
+        Cancellation: part of the data may have been sent; close the connection.
         """
         try:
             await self.stream.send_all(data)
@@ -173,39 +173,39 @@ class RawPeer:
         """Send a payload with its size prefix.
 
         Args:
-            payload: header and body.
+            payload: the header and body of a request.
 
         Raises:
             EOFError: the peer has closed the connection.
 
-        Cancellation: a part may have been sent; close the connection.
+        Cancellation: part of the data may have been sent; close the connection.
         """
         await self.send_bytes(len(payload).to_bytes(_SIZE_BYTES, "big") + payload)
 
     async def receive(self) -> Any:
-        """The decoded response to the oldest pending request.
+        """Receive the response to the oldest pending request, decoded.
 
         Raises:
             EOFError: the peer closed the connection before the end of the response.
-            WireFormatError: the response does not decode.
+            WireFormatError: the response is malformed.
 
-        Cancellation: what was read of the response is lost; close the connection.
+        Cancellation: the part of the response already read is lost; close the connection.
         """
         return self._pipeline.decode(await self.receive_frame())
 
     async def receive_frame(self) -> bytes:
-        """The next frame without its size prefix.
+        """Receive the next frame, without its size prefix.
 
         Raises:
             EOFError: the peer closed the connection before the end of the response.
 
-        Cancellation: what was read of the response is lost; close the connection.
+        Cancellation: the part of the response already read is lost; close the connection.
         """
         size = int.from_bytes(await self._receive(_SIZE_BYTES), "big")
         return await self._receive(size)
 
     async def receive_to_end(self) -> bytes:
-        """Everything until the connection ends, in order or by a reset."""
+        """Receive all remaining bytes until the peer closes or resets the connection."""
         while await self._receive_some():
             pass
         return bytes(self._received)
@@ -231,16 +231,16 @@ class RawPeer:
 
 @asynccontextmanager
 async def open_raw_peer(address: str, client_id: str | None = CLIENT_ID) -> AsyncIterator[RawPeer]:
-    """Connect to ``host:port`` without TLS; closed at the end of the block.
+    """Connect to a broker without TLS; the connection is closed at the end of the block.
 
     Args:
-        address: ``host:port``; an IPv6 host stands in brackets.
-        client_id: of its requests; None for null.
+        address: ``host:port``; an IPv6 host must be in brackets.
+        client_id: the client id of the requests; None for null.
 
     Raises:
         OSError: the connection could not be made.
 
-    Cancellation: the connection is closed at once.
+    Cancellation: the connection is closed immediately.
     """
     stream = await trio.open_tcp_stream(*host_and_port(address))
     async with stream:
@@ -248,14 +248,14 @@ async def open_raw_peer(address: str, client_id: str | None = CLIENT_ID) -> Asyn
 
 
 class BlockingRawPeer:
-    """A Kafka connection of a synchronous program, by hand; see :class:`RawPeer`.
+    """A low-level Kafka connection over a blocking socket; see :class:`RawPeer`.
 
     Args:
         sock: the connected socket to use, with or without TLS; the caller closes it.
-        client_id: of its requests.
+        client_id: the client id of the requests.
 
     Attributes:
-        socket: that socket.
+        socket: the socket of the connection.
     """
 
     def __init__(self, sock: socket.socket, client_id: str | None = CLIENT_ID) -> None:
@@ -267,27 +267,27 @@ class BlockingRawPeer:
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version to encode it in.
+            version: the API version of the encoding.
 
         Raises:
-            ValueError: it is not a request, or does not have this version.
+            ValueError: the message is not a request, or does not have this version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer closed the connection before the end of the response.
-            WireFormatError: the response does not decode.
+            WireFormatError: the response is malformed.
             TimeoutError: nothing arrived within the socket's timeout, 30 s for :func:`raw_peer`.
         """
         self.send(request, version)
         return self.receive()
 
     def send(self, request: Message, version: int) -> None:
-        """Send a request; :meth:`receive` returns the responses in order.
+        """Send a request. :meth:`receive` returns the responses, in order.
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version to encode it in.
+            version: the API version of the encoding.
 
         Raises:
-            ValueError: it is not a request, or does not have this version.
+            ValueError: the message is not a request, or does not have this version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer has closed the connection.
             TimeoutError: nothing was sent within the socket's timeout, 30 s for :func:`raw_peer`.
@@ -299,10 +299,10 @@ class BlockingRawPeer:
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version to encode it in.
+            version: the API version of the encoding.
 
         Raises:
-            ValueError: it is not a request, or does not have this version.
+            ValueError: the message is not a request, or does not have this version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer has closed the connection.
             TimeoutError: nothing was sent within the socket's timeout, 30 s for :func:`raw_peer`.
@@ -313,7 +313,7 @@ class BlockingRawPeer:
         """Send raw bytes.
 
         Args:
-            data: need not be a whole frame.
+            data: the bytes, which need not be a complete frame.
 
         Raises:
             EOFError: the peer has closed the connection.
@@ -328,7 +328,7 @@ class BlockingRawPeer:
         """Send a payload with its size prefix.
 
         Args:
-            payload: header and body.
+            payload: the header and body of a request.
 
         Raises:
             EOFError: the peer has closed the connection.
@@ -337,17 +337,17 @@ class BlockingRawPeer:
         self.send_bytes(len(payload).to_bytes(_SIZE_BYTES, "big") + payload)
 
     def receive(self) -> Any:
-        """The decoded response to the oldest pending request.
+        """Receive the response to the oldest pending request, decoded.
 
         Raises:
             EOFError: the peer closed the connection before the end of the response.
-            WireFormatError: the response does not decode.
+            WireFormatError: the response is malformed.
             TimeoutError: nothing arrived within the socket's timeout, 30 s for :func:`raw_peer`.
         """
         return self._pipeline.decode(self.receive_frame())
 
     def receive_frame(self) -> bytes:
-        """The next frame without its size prefix.
+        """Receive the next frame, without its size prefix.
 
         Raises:
             EOFError: the peer closed the connection before the end of the response.
@@ -357,7 +357,7 @@ class BlockingRawPeer:
         return self._receive(size)
 
     def receive_to_end(self) -> bytes:
-        """Everything until the connection ends, in order or by a reset."""
+        """Receive all remaining bytes until the peer closes or resets the connection."""
         received = bytearray()
         while data := self._receive_some(_READ_BYTES):
             received += data
@@ -381,13 +381,13 @@ class BlockingRawPeer:
 
 @contextmanager
 def raw_peer(address: str, client_id: str | None = CLIENT_ID) -> Iterator[BlockingRawPeer]:
-    """Connect to ``host:port`` without TLS; closed at the end of the block.
+    """Connect to a broker without TLS; the connection is closed at the end of the block.
 
     A read or write times out after 30 s.
 
     Args:
-        address: ``host:port``; an IPv6 host stands in brackets.
-        client_id: of its requests; None for null.
+        address: ``host:port``; an IPv6 host must be in brackets.
+        client_id: the client id of the requests; None for null.
 
     Raises:
         OSError: the connection could not be made.

@@ -1,7 +1,7 @@
 """The pytest plugin: broker fixtures, the marker ``trionet``, and broker logs of failed tests.
 
-pytest loads it in every run where trionet is installed, so it imports only pytest until a test uses
-a broker.
+pytest loads the plugin in every run where trionet is installed, so it imports only pytest until a
+test uses a broker.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _was_read = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the marker ``trionet``."""
     config.addinivalue_line(
         "markers",
         'trionet(topics={"orders": 3}, tls=False, sasl=None, **settings): arguments of'
@@ -37,13 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _arguments(node: pytest.Item, **defaults: object) -> dict[str, Any]:
-    """The arguments that the markers of a test give; closer markers win."""
+    """Return the arguments from the markers of a test; closer markers win."""
     arguments = dict(defaults)
     node.stash[_was_read] = True
     for marker in reversed(list(node.iter_markers("trionet"))):
         if marker.args:
             raise pytest.UsageError(
-                f"{node.nodeid}: pytest.mark.trionet takes only keyword arguments, as in"
+                f"{node.nodeid}: pytest.mark.trionet takes only keyword arguments, such as"
                 f' @pytest.mark.trionet(topics={{"orders": 3}}, num_partitions=3),'
                 f" not {', '.join(map(repr, marker.args))}"
             )
@@ -72,7 +72,7 @@ def _run_broker(
 
 @contextmanager
 def _logged_with(node: pytest.Item, running: ThreadedBroker) -> Iterator[None]:
-    """Show the broker's log if the test fails within the block; its item lives much longer."""
+    """Show the broker's log if the test fails in the block; the test's item lives longer."""
     brokers = node.stash.setdefault(_brokers_of, [])
     brokers.append(running)
     try:
@@ -89,13 +89,13 @@ def trionet_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
 
 @pytest.fixture
 def trionet_tls_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """Like ``trionet_broker``, with TLS; ``.client_config(...)`` returns clients' settings."""
+    """Like ``trionet_broker``, with TLS; see ``.client_config(...)`` for the client's settings."""
     yield from _run_broker(request, tls=True)
 
 
 @pytest.fixture
 def trionet_sasl_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """Like ``trionet_broker``, with SASL; ``.client_config(...)`` returns clients' settings."""
+    """Like ``trionet_broker``, with SASL; see ``.client_config(...)`` for the client's settings."""
     yield from _run_broker(request, sasl="PLAIN")
 
 
@@ -105,7 +105,7 @@ def trionet_broker_factory(
 ) -> Iterator[Callable[..., ThreadedBroker]]:
     """Starts more brokers: call it with the arguments of ``trionet.testing.broker``.
 
-    They stop with the test. The marker ``trionet`` does not apply to them.
+    The brokers stop at the end of the test. The marker ``trionet`` does not apply to them.
     """
     from .brokers._threaded import broker
 
@@ -121,7 +121,7 @@ def trionet_broker_factory(
 
 @pytest.fixture(scope="session")
 def trionet_session_settings() -> dict[str, Any]:
-    """The arguments of the broker of ``trionet_session_broker``; override it in conftest.py."""
+    """The arguments of ``trionet_session_broker``; override this fixture in conftest.py."""
     return {}
 
 
@@ -148,14 +148,14 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
         raise pytest.UsageError(
             f"{item.nodeid}: pytest.mark.trionet has no effect here: it applies to the fixtures"
             " trionet_broker, trionet_tls_broker and trionet_sasl_broker, and this test uses none"
-            " of them; use trionet_session_settings or the arguments of trionet_broker_factory for"
-            " the others"
+            " of them; for other fixtures, use trionet_session_settings or the arguments of"
+            " trionet_broker_factory"
         )
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Remove with a test the faults that it added to brokers shared with other tests."""
+    """Remove the faults that a test added to brokers shared with other tests."""
     own = item.stash.get(_brokers_of, [])
     with ExitStack() as stack:
         for running in _brokers(item):
@@ -168,7 +168,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the requests and responses of its brokers to the report of a failed test."""
+    """Add the requests and logs of a test's brokers to the report if the test failed."""
     report = yield
     if report.failed:
         for running in _brokers(item):
@@ -178,7 +178,7 @@ def pytest_runtest_makereport(
 
 
 def _brokers(item: pytest.Item) -> list[ThreadedBroker]:
-    """The brokers of a test: of its fixtures, and of fixtures derived from them."""
+    """Return the brokers of a test, from these fixtures and fixtures derived from them."""
     found: list[ThreadedBroker] = [*item.stash.get(_brokers_of, [])]
     values = getattr(item, "funcargs", {}).values()
     if any(type(value).__name__ == "ThreadedBroker" for value in values):

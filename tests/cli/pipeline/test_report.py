@@ -50,13 +50,13 @@ def test_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixtur
 
     said = refused("--folder", f"file://{tmp_path}", capsys=capsys)
 
-    assert "no results of a pipeline (no windows in it)" in said
+    assert "no results of a pipeline (no folder windows)" in said
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--from", "tomorrow"], "--from 'tomorrow': give a day (2026-03-01)"),
+        (["--from", "tomorrow"], "--from 'tomorrow': not a time; give a day (2026-03-01)"),
         (["--from", "-1h", "--to", "-2h"], "--from -1h --to -2h: the range is empty"),
         (["--api", "Produse"], "Produse: unknown API; did you mean Produce?"),
         (["--api", "999"], "`trionet decode --list` shows the known ones"),

@@ -184,5 +184,5 @@ def test_what_only_groups_need_has_no_meaning_and_that_is_reported(
 
     assert {"bootstrap.servers": "host:9092"} == actual
     assert [
-        "no effect on a source: kafka.max.poll.records, kafka.session.timeout.ms"
+        "these options have no effect on a source: kafka.max.poll.records, kafka.session.timeout.ms"
     ] == caplog.messages

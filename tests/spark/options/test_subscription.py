@@ -68,7 +68,7 @@ def test_a_pattern_that_means_something_else_in_java_is_refused(text: str) -> No
     """Neither an error at the first batch nor topics that were not meant."""
     with (
         warnings.catch_warnings(action="ignore"),
-        pytest.raises(ConfigError, match=r"subscribePattern = .*Python's module re"),
+        pytest.raises(ConfigError, match=r"subscribePattern = .*Python's re module"),
     ):
         parse_pattern(text)
 

@@ -252,5 +252,5 @@ def test_what_was_written_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
     assert [
         "batch 3: 6 records written (t-0: 4 at offsets 5 to 8, t-1: 2)",
-        "aborted; 0 records written by other tasks, and not undone",
+        "aborted; 0 records written by other tasks remain in the topics",
     ] == caplog.messages

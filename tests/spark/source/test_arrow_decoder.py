@@ -155,7 +155,7 @@ def test_a_wrong_checksum_is_an_error_unless_it_is_not_checked() -> None:
     data = bytearray(sent(5, 2))
     data[-2] ^= 1
 
-    with pytest.raises(CorruptRecordError, match=r"orders-7 from offset 5 on: checksum"):
+    with pytest.raises(CorruptRecordError, match=r"orders-7 from offset 5: checksum"):
         decoded(bytes(data), start=5)
     assert [5, 6] == offsets(decoded(bytes(data), checks_crcs=False))
 

@@ -109,7 +109,7 @@ async def test_a_broker_is_taken_under_test_once() -> None:
     async with trionet.open_broker() as broker:
         control(broker)
 
-        with pytest.raises(LocalProtocolError, match="already under test"):
+        with pytest.raises(LocalProtocolError, match="already under control"):
             control(broker)
 
 

@@ -76,7 +76,7 @@ def test_a_condition_may_not_wait_for_the_broker(
     ("body", "error", "text"),
     [
         (fail, ZeroDivisionError, "in the test"),
-        (lambda _: "text", TypeError, "invalid response 'text'; allowed"),
+        (lambda _: "text", TypeError, "invalid response 'text'; expected"),
         (lambda _: FetchResponse(), ValueError, "FetchResponse is not a response of Metadata"),
         (BROKEN_ANSWER, Exception, "int"),
     ],
@@ -135,7 +135,7 @@ def test_an_error_of_the_test_mentions_a_condition_that_failed_before() -> None:
         use_one()
 
     [note] = raised.value.__notes__
-    assert "failed before: ZeroDivisionError('in the test')" in note
+    assert "failed earlier: ZeroDivisionError('in the test')" in note
 
 
 async def test_in_trio_it_is_reported_when_faults_are_removed() -> None:

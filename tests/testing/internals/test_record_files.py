@@ -48,7 +48,7 @@ def test_a_line_is_a_record(tmp_path: Path, line: str, record: NewRecord) -> Non
         ("[1]", "not a JSON object"),
         ('{"topic": "t", "valu": "a"}', "valu.*allowed: partition, key, value"),
         ('{"topic": "t", "value": {"base64": "?"}}', "base64|Non-base64|Only base64"),
-        ('{"topic": "t", "partition": "one"}', "allowed: 0 or more"),
+        ('{"topic": "t", "partition": "one"}', "expected an integer of 0 or more"),
         ('{"topic": "t", "headers": ["a"]}', "shorter"),
         ('{"topic": "t"', "delimiter"),
     ],

@@ -1,7 +1,7 @@
 """Errors of a query: lost data, and offsets that do not match.
 
-Each message says what was found, at which offsets, and what to do. ``condition`` holds the name of
-the connector's own error condition, so that existing log searches keep working.
+Each message contains the problem, the offsets and the remedy. ``condition`` holds the name of the
+connector's own error condition, so that existing log searches keep working.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _CURE: Final = (
 
 
 class DataLossError(TrionetError):
-    """Records that a query has to read are no longer available (the connector: KAFKA_DATA_LOSS).
+    """Records that a query must read are no longer available (the connector: KAFKA_DATA_LOSS).
 
-    With ``failOnDataLoss`` the query fails; without, the error is logged.
+    If ``failOnDataLoss`` is set, the query fails; otherwise the error is logged.
 
     Args:
         what: a description of the loss.
@@ -72,7 +72,7 @@ class OffsetsMismatchError(TrionetError):
     """Given or planned offsets do not match each other, the query or the cluster.
 
     Args:
-        condition: the connector's name of the error condition.
+        condition: the connector's name for the error condition.
         what: what does not match, and what to do.
     """
 

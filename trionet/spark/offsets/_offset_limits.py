@@ -1,4 +1,4 @@
-"""The start or the end of a query as the user gives it (the connector: KafkaOffsetRangeLimit)."""
+"""The start or the end of a query, as set by the user (the connector: KafkaOffsetRangeLimit)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SpecificOffsets:
 
     Attributes:
         offsets: by partition; -1 is latest, -2 earliest.
-        topics: -1 or -2 for each topic given as a whole.
+        topics: -1 or -2 for all partitions of a topic, by topic.
     """
 
     offsets: Offsets
@@ -61,7 +61,7 @@ class SpecificOffsets:
             partitions: all partitions that the query reads.
 
         Raises:
-            OffsetsMismatchError: a partition has no offset, or an offset no partition.
+            OffsetsMismatchError: the offsets are not given for exactly these partitions.
         """
         if missing := self.topics.keys() - {each.topic for each in partitions}:
             raise OffsetsMismatchError(
@@ -87,7 +87,7 @@ class SpecificTimestamps:
 
     Attributes:
         timestamps: milliseconds since 1970, by partition.
-        no_match: what to do at the start of a query without such a record.
+        no_match: what to do if this is the start of a query and a partition has no such record.
     """
 
     timestamps: Offsets
@@ -103,7 +103,7 @@ class SpecificTimestamps:
             is_start: whether this limit is the start of the query, for the error message.
 
         Raises:
-            OffsetsMismatchError: a partition has no timestamp, or a timestamp no partition.
+            OffsetsMismatchError: the timestamps are not given for exactly these partitions.
         """
         if self.timestamps.keys() != set(partitions):
             position = "starting" if is_start else "ending"
@@ -118,11 +118,11 @@ class SpecificTimestamps:
 
 @attrs.frozen
 class GlobalTimestamp:
-    """The first record of each partition at or after one timestamp for all.
+    """The first record of each partition at or after a timestamp that applies to all partitions.
 
     Attributes:
         timestamp: milliseconds since 1970.
-        no_match: what to do at the start of a query without such a record.
+        no_match: what to do if this is the start of a query and a partition has no such record.
     """
 
     timestamp: int
@@ -147,16 +147,16 @@ def offsets_of_times(
     *,
     is_start: bool,
 ) -> Offsets:
-    """Turn the offsets found for timestamps into the start or end of a query.
+    """Convert the offsets found for timestamps to the start or end of a query.
 
     Args:
-        limit: says what to do at the start without a match; at the end, that means latest.
+        limit: specifies what to do for a start without a match; an end without one is latest.
         times: the timestamps, in milliseconds.
-        found: the offsets; Kafka's -1, for no record at or after the timestamp, means latest.
+        found: the offsets; Kafka's -1 (no record at or after the timestamp) means latest.
         is_start: whether this is the start of the query.
 
     Raises:
-        OffsetsMismatchError: there is no match, and the strategy is ``error``.
+        OffsetsMismatchError: a start has no match, and the strategy is ``error``.
     """
     offsets: Offsets = {}
     for partition, time in sorted(times.items()):
@@ -176,7 +176,7 @@ def parse_offsets(text: str) -> SpecificOffsets:
     """Parse ``{"topicA":{"0":23,"1":-1},"topicB":"earliest"}``.
 
     Raises:
-        ConfigError: the text has another form.
+        ConfigError: the text does not have this form.
     """
     wrong = f'expected e.g. {EXAMPLE} or {{"topicA":"earliest","topicB":"latest"}}, got {text}'
     offsets: Offsets = {}
@@ -195,7 +195,7 @@ def parse_timestamps(text: str, no_match: NoMatch) -> SpecificTimestamps:
     """Parse ``{"topicA":{"0":1000}}``.
 
     Raises:
-        ConfigError: the text has another form.
+        ConfigError: the text does not have this form.
     """
     wrong = f"expected e.g. {_TIMESTAMPS_EXAMPLE}, got {text}"
     timestamps: Offsets = {}

@@ -1,7 +1,7 @@
 """Offsets by partition, and their JSON in the connector's form: ``{"topic":{"0":23,"1":42}}``.
 
-An offset is the next one to read. Spark compares offsets by their JSON text, so equal offsets must
-have equal texts: topics and partitions are sorted, partitions by number.
+Each offset is that of the next record to read. Spark compares offsets by their JSON text, so equal
+offsets must have equal texts: topics and partitions are sorted, partitions by number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def sorted_offsets(offsets: Mapping[TopicPartition, int]) -> Offsets:
 
 
 def to_plain(offsets: Mapping[TopicPartition, int]) -> PlainOffsets:
-    """Convert offsets for Spark, sorted."""
+    """Convert offsets to Spark's form, sorted."""
     plain: PlainOffsets = {}
     for (topic, partition), offset in sorted(offsets.items()):
         plain.setdefault(topic, {})[str(partition)] = offset
@@ -40,16 +40,16 @@ def to_plain(offsets: Mapping[TopicPartition, int]) -> PlainOffsets:
 
 
 def from_plain(plain: object) -> Offsets:
-    """Convert offsets from Spark, including those of checkpoints that the connector has written.
+    """Convert offsets from Spark's form, including those in checkpoints written by the connector.
 
     Raises:
-        ConfigError: the value has another form.
+        ConfigError: the value does not have this form.
     """
     return _offsets(plain, f"expected e.g. {EXAMPLE}, got {plain!r}")
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> str:
-    """Format offsets as the connector does, without spaces."""
+    """Format offsets as JSON without spaces, as the connector does."""
     return json.dumps(to_plain(offsets), separators=(",", ":"), ensure_ascii=False)
 
 
@@ -61,7 +61,7 @@ def from_json(text: str, example: str = EXAMPLE) -> Offsets:
         example: an example for the error message.
 
     Raises:
-        ConfigError: the text has another form.
+        ConfigError: the text does not have this form.
     """
     wrong = f"expected e.g. {example}, got {text}"
     return _offsets(parse_object(text, wrong), wrong)
@@ -71,7 +71,7 @@ def partitions_from_json(text: str) -> tuple[TopicPartition, ...]:
     """Parse partitions from ``{"topicA":[0,1]}``, keeping their order.
 
     Raises:
-        ConfigError: the text has another form.
+        ConfigError: the text does not have this form.
     """
     wrong = f'expected e.g. {{"topicA":[0,1],"topicB":[0,1]}}, got {text}'
     found: dict[TopicPartition, None] = {}
@@ -95,7 +95,7 @@ def parse_object(text: str, wrong: str) -> dict[str, object]:
     """Parse a JSON object without duplicate keys.
 
     Raises:
-        ConfigError: the text is something else; its message is ``wrong``.
+        ConfigError: the text is not such an object; the message contains ``wrong``.
     """
     try:
         value = json.loads(text, object_pairs_hook=lambda pairs: _unique_keys(pairs, wrong))
@@ -110,7 +110,7 @@ def offsets_of_topic(topic: str, numbers: object, wrong: str, lowest: int = EARL
     """Convert the offsets or timestamps of one topic from ``{"0":23}``.
 
     Raises:
-        ConfigError: the value has another form; its message is ``wrong``.
+        ConfigError: the value does not have this form; the message is ``wrong``.
     """
     if not isinstance(numbers, dict):
         raise ConfigError(wrong)
@@ -123,10 +123,10 @@ def offsets_of_topic(topic: str, numbers: object, wrong: str, lowest: int = EARL
 
 
 def integer(value: object, lowest: int, highest: int, wrong: str) -> int:
-    """Return a JSON integer that is within the bounds.
+    """Check that a JSON value is an integer within the bounds, and return it.
 
     Raises:
-        ConfigError: the value is something else; its message is ``wrong``.
+        ConfigError: the value is not such an integer; the message is ``wrong``.
     """
     if isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest:
         return value

@@ -30,8 +30,8 @@ class Plan(NamedTuple):
     """The ranges of a micro-batch.
 
     Attributes:
-        ranges: one per task.
-        losses: lost data; with ``failOnDataLoss`` raise the first, otherwise log all.
+        ranges: the ranges, one per task.
+        losses: the data losses; with ``failOnDataLoss`` raise the first, otherwise log all.
     """
 
     ranges: list[OffsetRange]
@@ -50,10 +50,10 @@ def stream_plan(
     """Plan the ranges of a micro-batch.
 
     Args:
-        start: where it starts.
-        end: where it ends.
+        start: the start offsets of the micro-batch.
+        end: the end offsets of the micro-batch.
         earliest: the first offsets of the partitions that are only in ``end``; a partition that is
-            missing here has been deleted since.
+            missing here has since been deleted.
         min_partitions: see :func:`.split`.
         max_records: see :func:`.split`.
         topic_ids: the topic ids, as far as they are known.
@@ -68,7 +68,7 @@ def stream_plan(
             losses.append(
                 OffsetChangedError(
                     f"the end of {each} decreased from {begin} to {end[each]}: its topic was"
-                    " recreated, or the query was started after its end"
+                    " recreated, or the query started past the end of the partition"
                 )
             )
         ranges.append(
@@ -110,7 +110,7 @@ def batch_plan(
     A table that is read a second time then includes the records that have arrived since.
 
     Raises:
-        OffsetsMismatchError: the partitions differ, or one ends before it starts.
+        OffsetsMismatchError: the partitions differ, or a partition ends before it starts.
     """
     check_same_partitions(start, end)
     ids = topic_ids or {}
@@ -165,7 +165,7 @@ def check_same_partitions(
     """Check that the start and the end of a query are given for the same partitions.
 
     Raises:
-        OffsetsMismatchError: they are not.
+        OffsetsMismatchError: the partitions differ.
     """
     if start.keys() != end.keys():
         raise OffsetsMismatchError(
@@ -183,10 +183,10 @@ def check_order(
     is_resolved: bool = False,
     what: str = "offset",
 ) -> None:
-    """Check that a partition does not end before it starts; a negative end is not yet known.
+    """Check that a partition does not end before it starts. A negative end is unresolved and valid.
 
     Raises:
-        OffsetsMismatchError: it does.
+        OffsetsMismatchError: the start is greater than the end.
     """
     if start > end >= 0:
         known = "resolved" if is_resolved else "specified"
@@ -206,13 +206,13 @@ def verify_available_now(
     """Check a micro-batch of ``Trigger.AvailableNow`` against the end of its run.
 
     Args:
-        end: where the micro-batch ends.
-        prefetched: where the run ends, determined when it started.
+        end: the end offsets of the micro-batch.
+        prefetched: the end offsets of the run, determined when it started.
         latest: the current ends of the partitions.
 
     Raises:
-        OffsetsMismatchError: partitions were added or deleted, or an end is beyond that of the run
-            or of the partition.
+        OffsetsMismatchError: partitions were added or deleted, or an end offset is greater than
+            that of the run or of the partition.
     """
     of_run, of_batch = _text(prefetched), _text(end)
     again = "this may be transient: restart the query"

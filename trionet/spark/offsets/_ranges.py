@@ -1,4 +1,4 @@
-"""Offset ranges, one per task, and splitting them by ``minPartitions`` and its kin.
+"""Offset ranges, one per task, split by ``minPartitions`` and ``maxRecordsPerPartition``.
 
 The arithmetic is the connector's (KafkaOffsetRangeCalculator), so that a query has the same tasks.
 """
@@ -19,8 +19,8 @@ class OffsetRange:
     """The offsets of one partition from ``start``, inclusive, to ``until``, exclusive.
 
     Attributes:
-        topic: the topic's name.
-        partition: the partition's number.
+        topic: the name of the topic.
+        partition: the number of the partition.
         start: the first offset; -2 is resolved to the earliest when the range is read.
         until: the offset after the last one; -1 is resolved to the latest when the range is read.
         topic_id: the topic id when the range was planned, zeros if unknown; it shows whether the
@@ -40,7 +40,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """The number of offsets; compaction and transaction markers leave fewer records."""
+        """The number of offsets; there are fewer records after compaction or transactions."""
         return self.until - self.start
 
 
@@ -51,9 +51,10 @@ def split(
 
     Args:
         ranges: one per partition, with resolved offsets.
-        min_partitions: the number of tasks there should be at least, or None. Small ranges stay
+        min_partitions: the desired minimum number of tasks, or None. Small ranges stay
             whole and large ones are split in proportion; rounding may give a few more or fewer.
-        max_records: offsets per task at most, or None. Applied before ``min_partitions``.
+        max_records: the maximum number of offsets per task, or None. Applied before
+            ``min_partitions``.
     """
     splits = [each for each in ranges if each.size > 0]
     if max_records is not None:
@@ -66,7 +67,7 @@ def split(
 
 
 def needs_split(count: int, min_partitions: int | None, max_records: int | None) -> bool:
-    """Whether ranges have to be split, so that their offsets must be resolved for the plan.
+    """Whether ranges must be split, which requires resolved offsets.
 
     Args:
         count: the number of ranges.

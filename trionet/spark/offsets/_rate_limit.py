@@ -15,14 +15,15 @@ def rate_limited(
     end: Mapping[TopicPartition, int],
     earliest: Mapping[TopicPartition, int],
 ) -> Offsets:
-    """Return where a micro-batch of about ``limit`` offsets ends (``maxOffsetsPerTrigger``).
+    """Return the end offsets of a micro-batch that ``maxOffsetsPerTrigger`` limits.
 
     Each partition gets a share in proportion to its lag. Shares below one offset are rounded up, so
-    that no partition starves, all others down. (The connector: KafkaMicroBatchStream.rateLimit.)
+    that no partition starves; all others are rounded down. (The connector:
+    KafkaMicroBatchStream.rateLimit.)
 
     Args:
-        limit: offsets in the micro-batch.
-        start: where it starts.
+        limit: the approximate number of offsets in the micro-batch.
+        start: the start offsets of the micro-batch.
         end: the current ends of the partitions.
         earliest: the first offsets of new partitions; a new partition that is missing here is
             not limited.
@@ -52,7 +53,7 @@ class TriggerDelay:
 
     Args:
         min_offsets: a micro-batch with this many offsets does not wait.
-        max_seconds: the longest wait since the previous micro-batch (``maxTriggerDelay``).
+        max_seconds: the maximum delay since the previous micro-batch (``maxTriggerDelay``).
     """
 
     def __init__(self, min_offsets: int, max_seconds: float) -> None:
@@ -67,10 +68,10 @@ class TriggerDelay:
         earliest: Mapping[TopicPartition, int],
         now: float,
     ) -> bool:
-        """Whether there should be no micro-batch now; if False, the delay restarts.
+        """Return whether the micro-batch should wait; if not, restart the delay.
 
         Args:
-            start: where the micro-batch would start.
+            start: the start offsets of the micro-batch.
             end: the current ends of the partitions.
             earliest: the first offsets of new partitions.
             now: seconds on a monotonic clock.

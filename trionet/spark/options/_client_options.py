@@ -64,10 +64,10 @@ _SECRETS: Final = frozenset(
 
 
 def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[str, str]:
-    """Return the checked settings of a source's client, including ``bootstrap.servers``.
+    """Check the settings of a source's client and return them, with ``bootstrap.servers``.
 
     Args:
-        given: the options with the prefix ``kafka.``, without it.
+        given: the options that have the prefix ``kafka.``, with the prefix removed.
         quietly: do not log the settings that have no effect.
 
     Raises:
@@ -76,15 +76,18 @@ def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[st
     client = _checked("source", CONSUMER_KEYS, _REJECTED_BY_SOURCE, given, quietly=quietly)
     unused = sorted(_NO_EFFECT_ON_SOURCE & client.keys())
     if unused and not quietly:
-        logger.info("no effect on a source: %s", ", ".join(f"kafka.{key}" for key in unused))
+        logger.info(
+            "these options have no effect on a source: %s",
+            ", ".join(f"kafka.{key}" for key in unused),
+        )
     return {key: text for key, text in client.items() if key not in _NO_EFFECT_ON_SOURCE}
 
 
 def sink_client(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the checked settings of a sink's client, including ``bootstrap.servers``.
+    """Check the settings of a sink's client and return them, with ``bootstrap.servers``.
 
     Args:
-        given: the options with the prefix ``kafka.``, without it.
+        given: the options that have the prefix ``kafka.``, with the prefix removed.
 
     Raises:
         ConfigError: a key is unknown or unsupported, or its value is not allowed.

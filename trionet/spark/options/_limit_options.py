@@ -35,14 +35,14 @@ _Read = TypeVar("_Read")
 
 
 def read_limits(texts: OptionTexts, *, is_stream: bool) -> tuple[OffsetLimit, OffsetLimit]:
-    """Return the start and the end of a query.
+    """Read the start and the end of a query.
 
     Args:
         texts: all options of the source.
         is_stream: whether this is a stream, which starts at latest by default and has no end.
 
     Raises:
-        ConfigError: a value is not allowed, or not for this kind of query.
+        ConfigError: a value is not allowed, or an option does not apply to this kind of query.
     """
     if is_stream:
         for name in ENDING_OPTIONS:
@@ -63,7 +63,7 @@ def check_limits(starting: OffsetLimit, ending: OffsetLimit) -> None:
     """Check explicit starts and ends against each other.
 
     Raises:
-        OffsetsMismatchError: they are for different partitions, or a start is after its end.
+        OffsetsMismatchError: the partitions differ, or a partition ends before it starts.
     """
     match starting, ending:
         case SpecificOffsets(), SpecificOffsets():
@@ -80,7 +80,7 @@ def check_limits(starting: OffsetLimit, ending: OffsetLimit) -> None:
 
 
 def _limit(texts: OptionTexts, side: str, default: OffsetLimit) -> OffsetLimit:
-    """Read one side: a global timestamp wins, then timestamps per partition, then offsets."""
+    """Read one side; precedence: a global timestamp, timestamps per partition, offsets."""
     strategy = _strategy(texts)
     time = texts.integer(f"{side}Timestamp", FROM_0)
     if time is not None:
@@ -116,7 +116,7 @@ def _check_start(limit: OffsetLimit) -> None:
     if isinstance(limit, Latest):
         raise ConfigError(f"starting offset {why}; set startingOffsets to earliest or to offsets")
     if isinstance(limit, SpecificOffsets) and (name := _with(limit, LATEST)):
-        raise ConfigError(f"startingOffsets for {name} {why}; give an offset, or -2 for earliest")
+        raise ConfigError(f"starting offset for {name} {why}; give an offset, or -2 for earliest")
 
 
 def _check_end(limit: OffsetLimit) -> None:

@@ -28,13 +28,13 @@ _UNIT_SECONDS: Final = {
 
 
 class OptionTexts:
-    """The texts of the options of one reader or writer.
+    """The options of one reader or writer, as text.
 
     Args:
-        options: the options from Spark; names in any case.
+        options: the options from Spark; their names are case-insensitive.
 
     Raises:
-        ConfigError: two names differ only in case, but have different values.
+        ConfigError: two options whose names differ only in case have different values.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -48,12 +48,12 @@ class OptionTexts:
         return name.lower() in self._texts
 
     def text(self, name: str) -> str | None:
-        """Return a value without surrounding spaces, or None if it is not set."""
+        """Return the value of an option without surrounding spaces, or None if it is not set."""
         text = self._texts.get(name.lower())
         return None if text is None else text.strip()
 
     def flag(self, name: str, default: bool) -> bool:
-        """Return a boolean.
+        """Return the value of a boolean option.
 
         Raises:
             ConfigError: the value is neither true nor false.
@@ -62,12 +62,12 @@ class OptionTexts:
         return default if value is None else bool(value)
 
     def integer(self, name: str, rule: Rule, kind: int = LONG) -> int | None:
-        """Return an integer in the range of Java's ``long`` or ``int``, or None if not set.
+        """Return the value of an integer option, or None if it is not set.
 
         Args:
             name: the name of the option.
             rule: the allowed values.
-            kind: ``LONG`` or ``INT``.
+            kind: the range of the integer: ``LONG`` or ``INT``.
 
         Raises:
             ConfigError: the value is not an integer, or not allowed.
@@ -78,7 +78,9 @@ class OptionTexts:
         return value
 
     def seconds(self, name: str, default: float) -> float:
-        """Return a duration such as ``15m``, in seconds; without a unit it is in milliseconds.
+        """Return the value of a duration option in seconds.
+
+        The value has a unit, such as ``15m``, or is in milliseconds.
 
         Raises:
             ConfigError: the value is not a duration.
@@ -90,13 +92,13 @@ class OptionTexts:
         unit = _UNIT_SECONDS.get(found[2] or "ms") if found else None
         if found is None or unit is None or int(found[1]) < 0:
             raise ConfigError(
-                f"{name} = {text!r} is not allowed; allowed: a number with a unit, such as 15m, or"
-                f" without one, in milliseconds; units: {', '.join(_UNIT_SECONDS)}"
+                f"{name} = {text!r} is not a duration; expected a number with a unit, such as 15m,"
+                f" or without one, in milliseconds; units: {', '.join(_UNIT_SECONDS)}"
             )
         return int(found[1]) * unit
 
     def of_kafka(self) -> dict[str, str]:
-        """Return the options with the prefix ``kafka.``, without it."""
+        """Return the options that have the prefix ``kafka.``, with the prefix removed."""
         return {
             key.removeprefix(_KAFKA): text
             for key, text in self._texts.items()
@@ -107,12 +109,12 @@ class OptionTexts:
         """Check that every option is known.
 
         Args:
-            kind: what the options belong to, such as "a source".
-            known: its options, besides ``kafka.*``.
-            of_others: options of other kinds only, with the kind of each.
+            kind: the owner of the options, such as "a source".
+            known: the names of the options that it has besides ``kafka.*``.
+            of_others: the options that only other owners have, with the owner of each.
 
         Raises:
-            ConfigError: an option is unknown; names the nearest and lists all.
+            ConfigError: an option is unknown; the message lists the known options.
         """
         names = {name.lower(): name for name in known}
         others = {name.lower(): owner for name, owner in of_others.items()}

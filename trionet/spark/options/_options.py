@@ -51,22 +51,22 @@ BATCH_GROUP_ID_PREFIX: Final = "spark-kafka-relation"
 
 @attrs.frozen(kw_only=True)
 class SourceOptions:
-    """The checked options of a source; can be pickled.
+    """The validated options of a source; can be pickled.
 
     Attributes:
         client: the options ``kafka.*`` without the prefix, including ``bootstrap.servers``.
         subscription: the partitions to read.
-        starting: where the query starts.
-        ending: where a batch ends; always latest for a stream, which has no end.
+        starting: the start of the query.
+        ending: the end of a batch query; always latest for a stream, which has no end.
         fail_on_data_loss: whether deleted records fail the query; if not, they are logged.
-        min_partitions: the approximate minimum of tasks; None: one per partition.
-        max_records_per_partition: offsets per task at most; None: unlimited.
-        max_offsets_per_trigger: offsets per micro-batch at most; None: unlimited.
+        min_partitions: the approximate minimum number of tasks; None: one per partition.
+        max_records_per_partition: the maximum number of offsets per task; None: unlimited.
+        max_offsets_per_trigger: the maximum number of offsets per micro-batch; None: unlimited.
         min_offsets_per_trigger: a micro-batch waits for this many offsets; None: it does not wait.
-        max_trigger_delay_seconds: how long it waits for them at most.
-        poll_timeout_seconds: how long a task waits for records known to exist.
-        fetch_retries: attempts of the driver to query offsets.
-        fetch_retry_seconds: the wait between two attempts.
+        max_trigger_delay_seconds: the maximum time that a micro-batch waits for these offsets.
+        poll_timeout_seconds: how long a task waits for records that are known to exist.
+        fetch_retries: how many times the driver tries to query offsets.
+        fetch_retry_seconds: the delay between two attempts.
         group_label: the connector's consumer group id. There is no group here, so it only names
             the client in logs, as ``client.id``.
         include_headers: whether to add the column ``headers``.
@@ -100,8 +100,8 @@ class SourceOptions:
         """Parse and check the options of a source.
 
         Args:
-            options: the options from Spark; names in any case.
-            is_stream: whether this is ``readStream``, not ``read``.
+            options: the options from Spark; their names are case-insensitive.
+            is_stream: whether the source is used by ``readStream`` rather than ``read``.
             quietly: do not log options without effect; for callers that only check whether the
                 options are valid for a batch or a stream.
 
@@ -145,11 +145,11 @@ class SourceOptions:
 
 @attrs.frozen(kw_only=True)
 class SinkOptions:
-    """The checked options of a sink; can be pickled.
+    """The validated options of a sink; can be pickled.
 
     Attributes:
         client: the options ``kafka.*`` without the prefix, including ``bootstrap.servers``.
-        topic: the topic of all rows; None: each row's column ``topic``.
+        topic: the topic to write all rows to; None: the topic in each row's column ``topic``.
     """
 
     client: dict[str, str] = attrs.field(repr=without_secrets)
@@ -165,7 +165,7 @@ class SinkOptions:
         """Parse and check the options of a sink.
 
         Args:
-            options: the options from Spark; names in any case.
+            options: the options from Spark; their names are case-insensitive.
 
         Raises:
             ConfigError: an option is missing, unknown or not allowed.
@@ -173,8 +173,8 @@ class SinkOptions:
         texts = OptionTexts(options)
         if "exactlyOnce" in texts:
             raise ConfigError(
-                "exactlyOnce is not supported: a sink writes each row at least once, and again only"
-                " when Spark reruns a task or a micro-batch; remove the option"
+                "exactlyOnce is not supported: a sink writes each row at least once, and writes it"
+                " again when Spark reruns a task or a micro-batch; remove the option"
             )
         texts.check_names("a sink", _OF_SINK, _SOURCE_ONLY)
         topic = texts.text("topic")

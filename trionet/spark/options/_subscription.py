@@ -92,10 +92,10 @@ Subscription: TypeAlias = Assign | Subscribe | SubscribePattern
 
 
 def parse_pattern(text: str) -> SubscribePattern:
-    """Parse a pattern that means the same in Python as in Java.
+    """Parse a pattern; the pattern must have the same meaning in Python as in Java.
 
     Raises:
-        ConfigError: it is not valid in Python, or means something else there.
+        ConfigError: the pattern is not valid in Python, or has a different meaning there.
     """
     try:
         with warnings.catch_warnings():
@@ -104,7 +104,7 @@ def parse_pattern(text: str) -> SubscribePattern:
             re.compile(text)
     except (re.error, FutureWarning, RecursionError, OverflowError) as error:
         raise ConfigError(
-            f"subscribePattern = {text!r} is not allowed: {error}; give a regular expression of"
-            " Python's module re; it may match anywhere in a topic's name"
+            f"subscribePattern = {text!r} is not allowed: {error}; give a regular expression in"
+            " the syntax of Python's re module; it may match anywhere in the name of a topic"
         ) from None
     return SubscribePattern(text)

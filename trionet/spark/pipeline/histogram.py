@@ -1,7 +1,7 @@
 """Latency histograms with logarithmic buckets of whole microseconds, and their percentiles.
 
-Up to 127 each value has its own bucket; above, there are 64 buckets per doubling. A bucket is
-represented by its middle, so that a percentile is at most 1/128 (0.79 %) from the true value.
+Each value up to 127 has its own bucket; above that there are 64 buckets per doubling. A bucket is
+represented by its middle, so that the error of a percentile is at most 1/128 (0.79 %).
 Counts are integers, so that histograms can be added in any order with the same result.
 """
 
@@ -53,7 +53,7 @@ def percentile(buckets: Numbers, counts: Numbers, per_mille: int) -> int:
 
     Args:
         buckets: the non-empty buckets, ascending.
-        counts: the count of each.
+        counts: the count of each bucket.
         per_mille: the percentile in thousandths: 500 is the median, 999 is p99.9.
     """
     bounds = np.array([0, len(buckets)])
@@ -61,12 +61,12 @@ def percentile(buckets: Numbers, counts: Numbers, per_mille: int) -> int:
 
 
 def percentiles(buckets: Numbers, counts: Numbers, bounds: Numbers, per_mille: int) -> Numbers:
-    """Return a percentile of each of many concatenated histograms.
+    """Return a percentile of each of several concatenated histograms.
 
     Args:
-        buckets: the non-empty buckets of all, ascending in each histogram.
+        buckets: the non-empty buckets of all histograms, ascending in each histogram.
         counts: the count of each bucket.
-        bounds: where each histogram begins, and where the last one ends.
+        bounds: the index of the first bucket of each histogram, and the end of the last histogram.
         per_mille: the percentile in thousandths: 500 is the median, 999 is p99.9.
     """
     found = np.zeros(len(bounds) - 1, np.int64)

@@ -1,1 +1,1 @@
-"""What a Python process of Spark keeps open: the thread with the trio loop, and its clients."""
+"""The resources that a Spark Python process keeps open: a thread with a trio loop, and clients."""

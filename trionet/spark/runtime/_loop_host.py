@@ -52,7 +52,7 @@ class LoopHost:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the loop runs; False in a process forked from the one that started it."""
+        """Whether the loop is running; False in a process forked from the one that started it."""
         return self._thread.is_alive()
 
     def _run(self) -> None:
@@ -74,16 +74,16 @@ class LoopHost:
 
         Args:
             afn: the function; calls from several threads run concurrently.
-            args: its arguments.
+            args: the arguments of the function.
 
         Raises:
             trio.RunFinishedError: the loop was closed.
-            Exception: the error of the function.
+            Exception: any error raised by the function.
         """
         return trio.from_thread.run(afn, *args, trio_token=self._token)
 
     def close(self) -> None:
-        """Close all resources and end the loop; :func:`host` then starts another one."""
+        """Close all resources and end the loop; :func:`host` then starts a new one."""
         if self.is_alive:
             self._token.run_sync_soon(self._nursery.cancel_scope.cancel)
         self._thread.join()
@@ -91,11 +91,11 @@ class LoopHost:
     # Called in the loop's thread.
 
     def start_soon(self, afn: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
-        """Start a background task.
+        """Start a background task in the loop.
 
         Args:
-            afn: the function; it must not raise, which would end the loop.
-            args: its arguments.
+            afn: the function; it must not raise, because an error ends the loop.
+            args: the arguments of the function.
         """
         self._nursery.start_soon(afn, *args)
 
@@ -106,13 +106,13 @@ class LoopHost:
         """Lease the shared resource with this key, such as a client, opening it if needed.
 
         Args:
-            key: identifies the resource: everything that it was opened with.
+            key: identifies the resource; must cover everything that affects how it is opened.
             opens: opens the resource. It is closed after ``IDLE_SECONDS`` without a lease.
 
         Raises:
-            Exception: the error of ``opens``.
+            Exception: any error raised by ``opens``.
 
-        Cancellation: a resource that was opened meanwhile stays open for the next lease.
+        Cancellation: a resource that has already been opened stays open for the next lease.
         """
         resource: _Resource[T]
         async with self._opening:
@@ -128,7 +128,7 @@ class LoopHost:
             resource.changed.unpark_all()
 
     def drop(self, key: Hashable) -> None:
-        """Close a resource when its current leases end; the next lease opens another."""
+        """Close a resource when its current leases end; the next lease opens a new one."""
         resource = self._resources.pop(key, None)
         if resource is not None:
             resource.is_dropped = True
@@ -154,7 +154,7 @@ class LoopHost:
             self._forget(key, resource)
             if not is_open:
                 raise
-            logger.exception("a shared client has failed; the next task opens another one")
+            logger.exception("a shared client failed; the next task opens a new one")
 
     def _forget(self, key: Hashable, resource: _Resource[Any]) -> None:
         if self._resources.get(key) is resource:
@@ -162,7 +162,7 @@ class LoopHost:
 
 
 class _Resource(Generic[T]):
-    """A shared resource that is kept open, and how many leases it has."""
+    """An open shared resource, with the number of its leases."""
 
     def __init__(self) -> None:
         self.value: T | None = None
@@ -171,7 +171,7 @@ class _Resource(Generic[T]):
         self.changed = trio.lowlevel.ParkingLot()
 
     async def until_unused(self) -> None:
-        """Wait until it has no leases and was dropped, or has been idle for ``IDLE_SECONDS``."""
+        """Wait until there are no leases, and the resource was dropped or its idle time is over."""
         await trio.lowlevel.checkpoint()
         while self.users or not self.is_dropped:
             seconds = float("inf") if self.users else IDLE_SECONDS

@@ -60,7 +60,7 @@ def leased_client(options: SourceOptions) -> AbstractAsyncContextManager[SourceC
 
 
 def drop_client(options: SourceOptions) -> None:
-    """Let the next task open a new client, as the connector does for a retried task."""
+    """Drop the shared client, so that the next task opens a new one (as in the connector)."""
     host().drop(_key(_settings(options)))
 
 
@@ -82,7 +82,7 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
     Raises:
         ConfigError: the settings contradict each other.
 
-    Cancellation: at the end of the block every connection is closed at once.
+    Cancellation: at the end of the block, all connections are closed immediately.
     """
     servers = settings[BOOTSTRAP_SERVERS]
     settings_of_consumer = consumer_settings(

@@ -1,8 +1,8 @@
 """Converts the Arrow batches of a sink into columns for the producer. Imports pyarrow and numpy.
 
 Nothing is done row by row: each column is converted to a list in one call, or in one per topic and
-partition. Keys are hashed here, too, all at once: when the producer has to find the partition of
-each record, everything takes several times as long.
+partition. Keys are also hashed here, all at once: if the producer has to find the partition of each
+record, writing takes several times as long.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class SinkColumnsError(TrionetError):
-    """The DataFrame or its options cannot be written by the sink, such as for missing columns."""
+    """The sink cannot write the DataFrame, for example because a column is missing."""
 
 
 class NullTopicError(TrionetError):
-    """A row has no topic, nor is the option set (the connector: KAFKA_NULL_TOPIC_IN_DATA)."""
+    """A row has no topic, and the option is not set (the connector: KAFKA_NULL_TOPIC_IN_DATA)."""
 
     condition: ClassVar[str] = "KAFKA_NULL_TOPIC_IN_DATA"
 
     def __str__(self) -> str:
         return (
             f"[{self.condition}] null topic present in the data; set the option topic, or filter"
-            " such rows out"
+            " out the rows without a topic"
         )
 
 
 @attrs.frozen
 class Rows:
-    """Rows of one topic, in order: the arguments of :meth:`.Producer.enqueue_batch`.
+    """Rows of one topic, in order, as arguments for :meth:`.Producer.enqueue_batch`.
 
     Attributes:
         topic: the topic of the rows.
-        partition: the partition, or None to choose it by the key, or by load for null keys.
-        values: the values; None is a null value.
+        partition: the partition; None to choose it by the key, or by load for null keys.
+        values: the values; None for a null value.
         keys: the keys; None for the whole column if all are null.
-        headers: names and values per row; None for the whole column if no row has any.
+        headers: the headers of each row; None for the whole column if no row has headers.
     """
 
     topic: str
@@ -77,11 +77,11 @@ class Rows:
 
 
 def check_columns(types: Mapping[str, str], topic: str | None) -> None:
-    """Check the columns before anything is written.
+    """Check the columns of a DataFrame before any of its rows is written.
 
     Args:
-        types: all columns, with their types as Spark's simple strings.
-        topic: the option ``topic``.
+        types: the columns, each with its type as Spark's simple string.
+        topic: the value of the option ``topic``.
 
     Raises:
         SinkColumnsError: a column is missing or has the wrong type.
@@ -155,8 +155,9 @@ def _by_topic(
 def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers | None]]:
     """Yield each partition of a topic with the indices of its rows; None stands for all rows.
 
-    A row without a partition may end up in any. If a batch has rows with and without, it is split
-    into runs in the order of the rows: otherwise a row could overtake one of the same partition.
+    A row without a partition may be written to any partition. A batch that has rows with and
+    without a partition is split into runs in the order of the rows: otherwise a row could overtake
+    another row of the same partition.
     """
     if column is None or column.null_count == len(column):
         yield None, None
@@ -164,8 +165,8 @@ def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers |
     numbers = column.cast(pa.int64()).fill_null(-1).to_numpy()
     if (numbers < 0).sum() > column.null_count:
         raise SinkColumnsError(
-            f"partition {numbers[numbers < -1].min(initial=-1)} is not allowed; allowed: 0 or more,"
-            " or null"
+            f"partition {numbers[numbers < -1].min(initial=-1)} is not allowed; it must be 0 or"
+            " more, or null"
         )
     if not column.null_count:
         different = np.unique(numbers)
@@ -230,7 +231,7 @@ def _is_all_null(column: Column | None) -> bool:
 
 
 def _bytes(column: Column) -> list[bytes | None]:
-    """Convert a column to bytes; strings are UTF-8 already, so only their type changes."""
+    """Convert a column to bytes; strings are already UTF-8, so only their type changes."""
     if pa.types.is_large_string(column.type):
         column = column.cast(pa.large_binary())
     elif pa.types.is_string(column.type):
@@ -240,7 +241,7 @@ def _bytes(column: Column) -> list[bytes | None]:
 
 
 def _headers(column: Column) -> list[Headers]:
-    """Return the headers of each row; an empty list for null."""
+    """Return the headers of each row; an empty list if they are null."""
     structs = column.flatten()  # without the elements under nulls
     names, contents = structs.flatten()
     if names.null_count:

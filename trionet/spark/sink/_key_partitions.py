@@ -1,4 +1,4 @@
-"""The partitions of a column of keys: murmur2 over all keys at once. Imports pyarrow and numpy.
+"""Finds the partitions of a column of keys: murmur2 of all keys at once. Imports pyarrow and numpy.
 
 The result is the same as that of :mod:`trionet.client.producer.batching._partitioner` for each key.
 Each step mixes in the next four bytes of all keys that are long enough.

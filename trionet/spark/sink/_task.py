@@ -1,8 +1,8 @@
-"""The sink's side of one Spark task: passes Arrow batches to a producer shared by tasks.
+"""Writes the rows of one Spark task: passes Arrow batches to a producer shared by tasks.
 
 One producer per configuration and process is kept open in the loop's thread from one task to the
-next (the connector: InternalKafkaProducerPool). Batches are enqueued one after the other, so that
-rows keep their order; the task waits for acknowledgements only after the last batch.
+next (the connector: InternalKafkaProducerPool). Batches are enqueued in order, so that rows keep
+their order; the task waits for acknowledgements only after the last batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType({"batch.size": str(128 * 1
 
 @attrs.frozen
 class Span:
-    """The records written to one partition; those of other producers may lie in between.
+    """The records written to one partition; records of other producers may lie in between.
 
     Attributes:
         first: the lowest offset; -1 with ``acks=0``, which returns no offsets.
@@ -62,20 +62,20 @@ Written = dict[TopicPartition, Span]
 
 @attrs.frozen
 class SharedProducer:
-    """A producer shared by tasks, and the scope that ends it without waiting."""
+    """A producer shared by tasks, and the cancel scope that closes it without waiting."""
 
     producer: Producer
     scope: trio.CancelScope
 
 
 class SinkTask:
-    """Writes the rows of one task; used by one thread, not the loop's.
+    """Writes the rows of one task; used by a single thread other than the loop's.
 
     Args:
         options: the options of the sink.
 
     Attributes:
-        shared: the producer that was used last; None before the first row.
+        shared: the most recently used producer; None before the first row.
     """
 
     def __init__(self, options: SinkOptions) -> None:
@@ -89,16 +89,15 @@ class SinkTask:
         """Enqueue the rows of a batch, waiting while the producer's buffer is full.
 
         Raises:
-            NullTopicError, SinkColumnsError: a row is invalid. Rows of other topics and partitions
-                in this batch may have been enqueued.
+            NullTopicError, SinkColumnsError: a row is invalid; no row of this batch is enqueued.
             SendBatchError: rows of earlier batches were not written.
-            TrionetError: as :meth:`.Producer.enqueue_batch`.
+            TrionetError: see :meth:`.Producer.enqueue_batch`.
         """
         self._settle()
         host().call(self._enqueue, [*rows_of(batch, self._topic, self._key_partitions)])
 
     def end(self) -> Written:
-        """Wait until all rows are acknowledged.
+        """Wait until all rows are acknowledged, and return the written records.
 
         Raises:
             SendBatchError: rows were not written, or it is unknown whether they were.
@@ -111,7 +110,7 @@ class SinkTask:
         return self._written
 
     def abort(self) -> None:
-        """Discard the rows not yet sent; the next task opens another producer."""
+        """Discard the rows not yet sent; the next task opens a new producer."""
         if self.shared is not None:
             host().call(self._drop, self.shared)
 
@@ -119,7 +118,7 @@ class SinkTask:
         return host().call(self._count_partitions, topic)
 
     def _settle(self) -> None:
-        """Account for the oldest batches whose results are known."""
+        """Account for the oldest batches, as far as their results are known."""
         while self._pending and self._pending[0].is_done:
             deliveries = self._pending.popleft()
             if failures := deliveries.failures():
@@ -159,7 +158,7 @@ class SinkTask:
 
     async def _drop(self, shared: SharedProducer) -> None:
         host().drop(self._key)
-        shared.scope.cancel(reason="a task of Spark has failed")
+        shared.scope.cancel(reason="a Spark task failed")
         await trio.lowlevel.checkpoint()
 
 
@@ -173,7 +172,7 @@ async def open_shared_producer(settings: Mapping[str, str]) -> AsyncIterator[Sha
     Raises:
         ConfigError: the settings contradict each other.
 
-    Cancellation: as :func:`.open_producer`: records not yet sent are discarded.
+    Cancellation: records not yet sent are discarded; see :func:`.open_producer`.
     """
     config = {key: text for key, text in settings.items() if key != BOOTSTRAP_SERVERS}
     with trio.CancelScope() as scope:

@@ -1,7 +1,7 @@
 """The writers that Spark calls for batches and streams. Imports pyspark.
 
-They write at least once: Spark reruns failed tasks and micro-batches, and the records that these
-have written already stay in the topic.
+They write rows at least once: Spark reruns failed tasks and micro-batches, and the records that
+those have already written stay in the topic.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ logger = logging.getLogger("trionet.spark")
 
 @attrs.frozen
 class TaskWritten(WriterCommitMessage):
-    """The commit message of one task, for the driver.
+    """The commit message that a task returns to the driver.
 
     Attributes:
-        written: the written records, by partition.
+        written: the records written to each partition.
     """
 
     written: Written
@@ -54,7 +54,7 @@ def batch_writer(
     """
     if overwrite:
         raise SinkColumnsError(
-            "save mode overwrite not allowed for trionet: topics cannot be overwritten; allowed:"
+            "save mode overwrite not allowed for trionet: topics cannot be overwritten; use"
             ' mode("append")'
         )
     return BatchWriter(_checked(options, schema))
@@ -68,7 +68,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType) -> DataSourceS
         schema: the columns of the rows.
 
     Raises:
-        ConfigError, SinkColumnsError: as :func:`batch_writer`.
+        ConfigError, SinkColumnsError: see :func:`batch_writer`.
     """
     return StreamWriter(_checked(options, schema))
 
@@ -86,7 +86,7 @@ def write_task(options: SinkOptions, batches: Iterator[Batch]) -> TaskWritten:
 
     Args:
         options: the options of the sink.
-        batches: the rows; without rows no connection is opened.
+        batches: the rows; if there are none, no connection is opened.
 
     Raises:
         TrionetError: a row is invalid, or its write failed or was not acknowledged. Other rows may
@@ -110,16 +110,16 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
-        """Write the rows of one task, in an executor."""
+        """Write the rows of one task; called in an executor."""
         return write_task(self._options, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log what was written, in the driver, when all tasks have succeeded."""
+        """Log the written records; called in the driver when all tasks have succeeded."""
         logger.info("%s", _summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log what was written, in the driver, when a task has failed; it cannot be undone."""
-        logger.warning("aborted; %s by other tasks, and not undone", _summary(messages))
+        """Log the records that cannot be undone; called in the driver when a task has failed."""
+        logger.warning("aborted; %s by other tasks remain in the topics", _summary(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -129,7 +129,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
-        """Write the rows of one task, in an executor."""
+        """Write the rows of one task; called in an executor."""
         return write_task(self._options, iterator)
 
     def commit(
@@ -137,7 +137,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         messages: Sequence[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """Log what was written, in the driver, when all tasks have succeeded."""
+        """Log the written records; called in the driver when all tasks have succeeded."""
         logger.info("batch %d: %s", batchId, _summary(messages))
 
     def abort(
@@ -145,9 +145,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         messages: Sequence[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """Log what was written, in the driver, when a task has failed; it cannot be undone."""
+        """Log the records that cannot be undone; called in the driver when a task has failed."""
         logger.warning(
-            "batch %d aborted; %s by other tasks, and will be written again",
+            "batch %d aborted; %s by other tasks remain in the topics, and will be written again",
             batchId,
             _summary(messages),
         )

@@ -72,7 +72,7 @@ _SCHEMAS: Final = (pa.schema(_FIELDS), pa.schema([*_FIELDS, ("headers", HEADERS)
 
 
 def schema(include_headers: bool) -> Any:
-    """Return the columns of the source as a ``pyarrow.Schema``."""
+    """Return the schema of the source as a ``pyarrow.Schema``."""
     return _SCHEMAS[include_headers]
 
 
@@ -80,7 +80,7 @@ class ColumnDecoder:
     """Decodes the fetched records of one partition.
 
     Args:
-        name: the partition.
+        name: the partition of the records.
         include_headers: whether to add the column ``headers``.
         is_read_committed: whether to drop the records of aborted transactions.
         checks_crcs: whether to verify the checksum of each batch.
@@ -116,7 +116,7 @@ class ColumnDecoder:
                 yield from self._cut(columns)
         except WireFormatError as error:
             raise CorruptRecordError(
-                f"cannot read {self._name} from offset {fetched.start} on: {error}; to skip the"
+                f"cannot read {self._name} from offset {fetched.start}: {error}; to skip the"
                 " corrupt records, start a new query with startingOffsets after them",
                 *self._name,
                 fetched.start,
@@ -190,7 +190,7 @@ class ColumnDecoder:
     def _of_message(
         self, message: bytes, header: MessageHeader, fetched: FetchedRecords
     ) -> Iterator[list[Any]]:
-        """Decode one message of a broker before Kafka 0.11, or the message set compressed in it."""
+        """Decode a message from a broker before Kafka 0.11, or the message set compressed in it."""
         rows, _ = decode_message_set(message)
         rows = [each for each in rows if fetched.start <= each[0] < fetched.until]
         if not rows:
@@ -225,9 +225,9 @@ class ColumnDecoder:
 
 
 def _repeated(text: str) -> Any:
-    """Build a column of one repeated text.
+    """Build a column that repeats one text.
 
-    ``pa.repeat`` would import pandas, see :func:`.number_column`.
+    ``pa.repeat`` would import pandas; see :func:`.number_column`.
     """
     data = text.encode()
     ends = np.arange(BATCH_ROWS_MAX + 1, dtype=np.int32) * np.int32(len(data))

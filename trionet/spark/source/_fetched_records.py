@@ -1,4 +1,4 @@
-"""The records of one partition in one fetch response, and their layout without decoding them."""
+"""The undecoded records of one partition in one fetch response, and their layout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FetchedRecords:
         records: batches, or the messages of old brokers; the last one may be truncated.
         start: the first offset to read.
         until: the offset after the last one to read.
-        aborted: the aborted transactions among them, with ``isolation.level=read_committed``.
+        aborted: the aborted transactions in the records, with ``isolation.level=read_committed``.
     """
 
     records: Bytes
@@ -30,12 +30,12 @@ class FetchedRecords:
 
 
 def runs(records: Bytes) -> Iterator[list[int] | tuple[int, MessageHeader]]:
-    """Yield the positions of each run of adjacent whole batches, and each single message.
+    """Yield a list of positions for each run of adjacent complete batches, and each single message.
 
     Iteration ends at a malformed batch or message: the next fetch starts with it.
 
     Raises:
-        WireFormatError: the very first one is malformed.
+        WireFormatError: the first batch or message is malformed.
     """
     found = False
     try:
@@ -60,10 +60,10 @@ def _all_runs(view: memoryview) -> Iterator[list[int] | tuple[int, MessageHeader
 
 
 def bounds(records: Bytes) -> tuple[int, int]:
-    """Return the first offset of the first whole batch, and the offset after the last one.
+    """Return the first offset of the complete batches, and the offset after their last one.
 
-    For a compressed message set the first offset is unknown without decompression; its last offset
-    is used.
+    The first offset of a compressed message set is unknown without decompression; its last offset
+    is used instead.
 
     Raises:
         WireFormatError: the first batch is malformed or incomplete.

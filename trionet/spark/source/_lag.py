@@ -13,10 +13,10 @@ from ..offsets._partition_offsets import Offsets, from_json, from_plain
 
 @attrs.frozen
 class SourceLag:
-    """The lag of a source of a query: how many offsets it has to read up to the ends of partitions.
+    """The lag of one source of a query: the number of offsets between its position and the ends.
 
     Attributes:
-        description: the description of the source in the progress.
+        description: the source's description in the progress.
         partitions: the lag of each partition when the progress was reported.
     """
 
@@ -25,12 +25,12 @@ class SourceLag:
 
     @property
     def min_offsets_behind_latest(self) -> int:
-        """The smallest lag of a partition."""
+        """The minimum lag of a partition."""
         return min(self.partitions.values())
 
     @property
     def max_offsets_behind_latest(self) -> int:
-        """The largest lag of a partition."""
+        """The maximum lag of a partition."""
         return max(self.partitions.values())
 
     @property
@@ -56,12 +56,12 @@ class Progress(Protocol):
 def lag(progress: Progress | Mapping[str, object] | str | None) -> list[SourceLag]:
     """Return the lag of each source of a query that reads topics.
 
-    Sources of other kinds are omitted, and so are those that have not reported offsets yet.
+    Other sources are omitted, and so are sources that have not reported offsets yet.
 
     Args:
         progress: ``query.lastProgress``, one of ``query.recentProgress``, the ``progress`` of a
-            listener's event, or one of these as a mapping or as JSON. ``None``, the value before
-            the first batch, gives an empty list.
+            listener's event, or one of these as a mapping or as JSON. For ``None``, the value
+            before the first batch, the list is empty.
 
     Raises:
         TypeError: the argument is not the progress of a query.
@@ -94,7 +94,7 @@ def _lags(sources: list[Mapping[str, object]]) -> Iterator[SourceLag]:
 
 
 def _offsets(value: object) -> Offsets | None:
-    """Return None if the value is missing, or belongs to another kind of source."""
+    """Parse offsets; None if they are missing or belong to another kind of source."""
     try:
         return from_json(value) if isinstance(value, str) else from_plain(value)
     except ValueError:

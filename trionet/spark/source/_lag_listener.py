@@ -18,13 +18,13 @@ logger = logging.getLogger("trionet.spark")
 
 
 class LagListener(StreamingQueryListener):
-    """Logs the lag of each source after each micro-batch, to ``trionet.spark``.
+    """Logs the lag of each source after each micro-batch, to the logger ``trionet.spark``.
 
     Add it with ``spark.streams.addListener(LagListener())``.
 
     Args:
-        warn_offsets: from this lag on a source is logged as a warning, otherwise at level INFO.
-            ``None`` never warns.
+        warn_offsets: the lag in offsets from which a source is logged at level WARNING instead of
+            INFO; ``None``: always INFO.
     """
 
     def __init__(self, warn_offsets: int | None = None) -> None:
@@ -32,7 +32,7 @@ class LagListener(StreamingQueryListener):
         self._warn_offsets = warn_offsets
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Ignored: there is no progress yet."""
+        """Do nothing: there is no progress yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Log the lag of each source that reads topics."""
@@ -55,7 +55,7 @@ class LagListener(StreamingQueryListener):
             )
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Ignored: an idle query has no new progress."""
+        """Do nothing: an idle query has no new progress."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Ignored: the last progress has been logged already."""
+        """Do nothing: the last progress has already been logged."""

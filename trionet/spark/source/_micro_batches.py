@@ -1,11 +1,12 @@
-"""Plans the micro-batches of one run of a query: where each starts and ends, and its ranges.
+"""Plans the micro-batches of one run of a query: their start and end offsets, and their ranges.
 
-(The connector: KafkaMicroBatchStream.) Spark's checkpoint records where each micro-batch ends, but
-not where the first one starts. The connector therefore writes the initial offsets to a file of its
-own in the checkpoint; a Python source is not given the checkpoint's path. Instead the first
-micro-batch of a new query is empty: it ends where the query starts, which the checkpoint records.
-Recomputing the start after a failure is no alternative: "latest" would be later by then, and the
-records in between lost. When Spark passes the checkpoint's path to Python sources, this can go.
+(The connector: KafkaMicroBatchStream.) Spark's checkpoint records the end of each micro-batch, but
+not the start of the first. The connector therefore writes the initial offsets to a file of its own
+in the checkpoint, but a Python source does not know the path of the checkpoint. Instead the first
+micro-batch of a new query is empty: it ends at the start of the query, which the checkpoint then
+records. Recomputing the start after a failure is not an alternative: "latest" would have advanced,
+and the records in between would be lost. This can be removed when Spark passes the checkpoint's
+path to Python sources.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _START_UNKNOWN: Final = (
 
 
 class MicroBatches:
-    """The micro-batches of one run of a query.
+    """Plans the micro-batches of one run of a query.
 
     Args:
         options: the options of the source.
@@ -67,11 +68,11 @@ class MicroBatches:
 
     @property
     def ends(self) -> Offsets | None:
-        """The ends of the partitions when the cluster was last queried."""
+        """The ends of the partitions when the cluster was last queried; None before."""
         return self._ends
 
     async def fix_end(self) -> None:
-        """Let the run end at the current ends of the partitions (``Trigger.AvailableNow``).
+        """Fix the end of the run at the current ends of the partitions (``Trigger.AvailableNow``).
 
         Raises:
             TrionetError: the cluster could not be queried.
@@ -79,11 +80,11 @@ class MicroBatches:
         self._last_end = self._ends = await self._latest_of_all()
 
     async def initial(self) -> Offsets:
-        """Return where a new query starts; repeated calls return the same offsets.
+        """Return the start offsets of a new query; repeated calls return the same offsets.
 
         Raises:
-            OffsetsMismatchError: the given offsets or timestamps are for other partitions than the
-                query reads, or no record is at or after a starting timestamp.
+            OffsetsMismatchError: the specified offsets or timestamps do not match the partitions
+                that the query reads, or there is no record at or after a starting timestamp.
             TrionetError: the cluster could not be queried.
         """
         if self._initial is not None:
@@ -99,12 +100,12 @@ class MicroBatches:
         return self._initial
 
     async def end(self, start: Offsets, is_only: bool) -> Offsets:
-        """Return where the next micro-batch ends: at ``start`` if there is none.
+        """Return the end offsets of the next micro-batch: ``start`` if there is nothing to read.
 
         Args:
-            start: where the micro-batch starts.
-            is_only: whether it is the only one of its run (``Trigger.Once``), which no option
-                limits.
+            start: the start offsets of the micro-batch.
+            is_only: whether it is the only micro-batch of its run (``Trigger.Once``), which no
+                option limits.
 
         Raises:
             TrionetError: the cluster could not be queried.
@@ -132,12 +133,13 @@ class MicroBatches:
         """Return the range of each task of a micro-batch.
 
         Args:
-            start: where the micro-batch starts.
-            end: where it ends.
+            start: the start offsets of the micro-batch.
+            end: the end offsets of the micro-batch.
 
         Raises:
-            DataLossError: records of it have been deleted, and ``failOnDataLoss`` is set.
-            OffsetsMismatchError: it does not match the end of a ``Trigger.AvailableNow`` run.
+            DataLossError: records of the micro-batch were deleted, and ``failOnDataLoss`` is set.
+            OffsetsMismatchError: the micro-batch does not match the end of a run with
+                ``Trigger.AvailableNow``.
             TrionetError: the cluster could not be queried.
         """
         is_repeated = not self._has_planned  # Spark found it in the log of its checkpoint

@@ -1,7 +1,7 @@
-"""Queries the cluster for what planning needs (the connector: KafkaOffsetReaderAdmin).
+"""Queries partitions and offsets for the plan of a query (the connector: KafkaOffsetReaderAdmin).
 
-That is the partitions of the topics, their first and last offsets, and offsets by timestamp. All of
-it requires only the permission to describe the topics.
+The queries return the partitions of topics, their first and last offsets, and offsets by timestamp.
+They require only the permission to describe the topics.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ NO_MATCH: Final = -1
 class OffsetReader:
     """Lists partitions and their offsets, with retries.
 
-    Its methods run in the trio loop: ``host().call(reader.partitions)``. It can be pickled: the
-    client with its connections belongs to the host.
+    The methods run in the trio loop: ``host().call(reader.partitions)``. An object can be pickled,
+    because the client with its connections belongs to the host.
 
     Attributes:
         options: the options of the source.
-        topic_ids: the topic ids that :meth:`partitions` found last; empty for brokers that have
-            none.
+        topic_ids: the topic ids from the last :meth:`partitions`; empty for brokers without topic
+            ids.
     """
 
     options: SourceOptions
     topic_ids: dict[str, bytes] = attrs.field(factory=dict)
 
     async def partitions(self) -> list[TopicPartition]:
-        """Return the current partitions of the query, sorted, without those of internal topics.
+        """Return the current partitions of the query, sorted, except for internal topics.
 
         Raises:
-            ApiError: a subscribed topic does not exist, or the client may not describe it.
-            TrionetError: the cluster could not be queried, see :class:`.Admin`.
+            ApiError: a subscribed topic does not exist, or the client may not describe the topic.
+            TrionetError: the cluster could not be queried; see :class:`.Admin`.
         """
         return await self._retried(self._partitions)
 
@@ -70,7 +70,7 @@ class OffsetReader:
         """Return the first available offset of each partition, omitting deleted partitions.
 
         Raises:
-            TrionetError: as :meth:`partitions`.
+            TrionetError: see :meth:`partitions`.
         """
         return await self._listed(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
 
@@ -81,16 +81,16 @@ class OffsetReader:
     ) -> Offsets:
         """Return the end of each partition, omitting deleted partitions.
 
-        With ``isolation.level=read_committed`` that is the last stable offset.
+        With ``isolation.level=read_committed``, the end is the last stable offset.
 
         Args:
             partitions: the partitions.
-            known: ends seen before. If an end seems to have decreased it is queried again, up to
-                ``fetchOffset.numRetries`` times: the response may come from a broker that lags
-                (SPARK-26267). An end that is still lower then means that records were lost.
+            known: previously known ends. An end that seems to have decreased is queried again, up
+                to ``fetchOffset.numRetries`` times: the response may come from a broker that lags
+                (SPARK-26267). An end that is still lower after that means that records were lost.
 
         Raises:
-            TrionetError: as :meth:`partitions`.
+            TrionetError: see :meth:`partitions`.
         """
         before = known or {}
         specs = dict.fromkeys(partitions, OffsetSpec.LATEST)
@@ -99,7 +99,7 @@ class OffsetReader:
             back = {each for each, offset in found.items() if offset < before.get(each, 0)}
             if not back:
                 break
-            logger.warning("the latest offsets of %s decreased; querying them again", back)
+            logger.warning("the end offsets of %s decreased; querying them again", back)
             await trio.sleep(self.options.fetch_retry_seconds)
             found = await self._listed(specs)
         return found
@@ -111,7 +111,7 @@ class OffsetReader:
             times: milliseconds since 1970, by partition.
 
         Raises:
-            TrionetError: as :meth:`partitions`.
+            TrionetError: see :meth:`partitions`.
         """
         return await self._listed({each: max(time, 0) for each, time in times.items()})
 
@@ -119,7 +119,7 @@ class OffsetReader:
         """Replace -2 and -1 by the current earliest and latest offsets.
 
         Raises:
-            TrionetError: as :meth:`partitions`.
+            TrionetError: see :meth:`partitions`.
         """
         found = dict(offsets)
         earliest = [each for each, offset in offsets.items() if offset == EARLIEST]
@@ -137,14 +137,14 @@ class OffsetReader:
         """Return the start or end of a query as offsets: -2 and -1 stay, timestamps are resolved.
 
         Args:
-            limit: the start or end that the user gave.
+            limit: the start or end specified by the user.
             partitions: all partitions that the query reads.
-            is_start: whether this is the start.
+            is_start: whether the limit is the start.
 
         Raises:
-            OffsetsMismatchError: the limit does not match the partitions, or no record is at or
-                after a timestamp.
-            TrionetError: as :meth:`partitions`.
+            OffsetsMismatchError: the limit does not match the partitions, or there is no record at
+                or after a timestamp.
+            TrionetError: see :meth:`partitions`.
         """
         if not isinstance(limit, SpecificTimestamps | GlobalTimestamp):
             await trio.lowlevel.checkpoint()
@@ -184,7 +184,7 @@ class OffsetReader:
             for each, error in listed.errors.items():
                 if not _is_gone(error):
                     raise error
-                logger.warning("skipping %s, which does not exist any more: %s", each, error)
+                logger.warning("skipping %s, which no longer exists: %s", each, error)
             return {
                 each: NO_MATCH if found.offset is None else found.offset
                 for each, found in sorted(listed.items())
@@ -197,7 +197,7 @@ class OffsetReader:
         return await self._retried(ask)
 
     async def _retried(self, ask: Callable[[SourceClient], Awaitable[T]]) -> T:
-        """Try up to ``fetchOffset.numRetries`` times (the connector: withRetries)."""
+        """Query the cluster up to ``fetchOffset.numRetries`` times (the connector: withRetries)."""
         attempt = 1
         while True:
             try:
@@ -212,7 +212,7 @@ class OffsetReader:
 
 
 def _is_gone(error: TrionetError) -> bool:
-    """Whether the partition does not exist; the admin client has retried for a while already."""
+    """Whether the partition does not exist; the admin client has already retried for a while."""
     return (
         isinstance(error, ApiError) and error.error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION
     )
@@ -235,8 +235,8 @@ async def batch_ranges(options: SourceOptions, reader: OffsetReader) -> list[Off
         reader: queries the cluster.
 
     Raises:
-        OffsetsMismatchError: the given offsets are for other partitions than the query reads, or a
-            partition starts after its end.
+        OffsetsMismatchError: the specified offsets do not match the partitions that the query
+            reads, or a partition ends before it starts.
         TrionetError: the cluster could not be queried.
     """
     partitions = await reader.partitions()

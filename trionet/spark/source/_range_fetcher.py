@@ -1,15 +1,15 @@
 """Fetches the offset range of one task from the partition's leader, and detects lost records.
 
-(The connector: KafkaDataConsumer.) A task must read its range completely or say what is missing.
+(The connector: KafkaDataConsumer.) A task must read its range completely or report missing records.
 Two situations look alike: offsets without a record because of compaction or transaction markers,
 which is normal, and records that retention has deleted. The log start offset distinguishes them: a
 gap is a loss only if the log starts after the offset that was requested. Hence Fetch v5 (KIP-107)
 is the minimum.
 
-The responses are passed on undecoded, to be decoded by column. A Consumer could do the fetching as
-well, but it resets positions by itself and does not show the log start offset of a response, from
-which losses are detected here. If it ever hands out undecoded responses with their log start
-offset, most of this module is redundant.
+The responses are passed on undecoded, to be decoded by column. A Consumer could also fetch them,
+but it resets positions by itself and does not expose the log start offset of a response, from which
+losses are detected here. If it ever exposes undecoded responses with their log start offset, most
+of this module is redundant.
 
 A deleted and recreated topic has the same name but other records; it is recognized by its topic id
 (KIP-516), which the plan of the query contains.
@@ -77,11 +77,11 @@ _NOT_YET: Final = frozenset({error_codes.UNKNOWN_LEADER_EPOCH, error_codes.OFFSE
 
 
 class PollTimeoutError(TrionetError, TimeoutError):
-    """Records known to exist could not be fetched within ``kafkaConsumer.pollTimeoutMs``."""
+    """Records that are known to exist did not arrive within ``kafkaConsumer.pollTimeoutMs``."""
 
 
 class RangeFetcher:
-    """Fetches one range, retrying until its records arrive or the poll timeout has passed.
+    """Fetches one range, retrying until its records arrive or the poll timeout expires.
 
     Args:
         client: sends the requests.
@@ -107,7 +107,7 @@ class RangeFetcher:
         self._last_error: Exception | None = None
 
     async def run(self, send: trio.MemorySendChannel[FetchedRecords]) -> None:
-        """Fetch the whole range; the next response is fetched while the last one is decoded.
+        """Fetch the whole range; each response is fetched while the previous one is decoded.
 
         Raises:
             DataLossError: records have been deleted, and ``failOnDataLoss`` is set.
@@ -137,7 +137,7 @@ class RangeFetcher:
         return start
 
     async def _next(self, position: int) -> tuple[FetchedRecords | None, int]:
-        """Fetch once with retries; return the records, if any, and the next position."""
+        """Fetch once, with retries; return the records, if any, and the next position."""
         with trio.move_on_after(self._options.poll_timeout_seconds):
             while True:
                 response = await self._fetch(position)
@@ -161,7 +161,7 @@ class RangeFetcher:
         ) from self._last_error
 
     def _accept(self, response: PartitionData, position: int) -> tuple[FetchedRecords | None, int]:
-        """Check where the records of a response start and end against the position."""
+        """Check the first and last offset of the records in a response against the position."""
         records = response.records
         assert isinstance(records, memoryview)
         self._failures = 0
@@ -197,7 +197,7 @@ class RangeFetcher:
     # One request.
 
     async def _fetch(self, position: int) -> PartitionData | None:
-        """Send one Fetch; return the partition's response, or None to retry after a backoff."""
+        """Send a Fetch request; return the response, or None to retry after a backoff."""
         topic = await self._topic()
         node = self._node()
         if topic is None or node is None:
@@ -218,7 +218,8 @@ class RangeFetcher:
         except ResponseTooLargeError as error:
             raise FetchTooLargeError(
                 f"cannot read {self._name} at offset {position}: {error}, by option"
-                " kafka.receive.message.max.bytes; or skip it with startingOffsets of a new query",
+                " kafka.receive.message.max.bytes, or skip the batch with startingOffsets in a new"
+                " query",
                 *self._name,
                 position,
                 error.size,
@@ -259,7 +260,7 @@ class RangeFetcher:
         )
 
     def _bytes_max(self, position: int) -> int:
-        """Estimate the size of the rest of the range, to fetch little beyond its end."""
+        """Limit a fetch to the estimated size of the rest of the range."""
         limit = self._client.settings.fetch.partition_bytes_max
         if self._bytes_per_offset is None:
             return min(limit, FIRST_FETCH_BYTES)
@@ -281,7 +282,7 @@ class RangeFetcher:
             raise error
 
     def _update_leader(self, response: PartitionData, body: FetchResponse) -> None:
-        """Update the metadata with the new leader in a response (KIP-951)."""
+        """Update the metadata with the new leader named in a response (KIP-951)."""
         leader = response.current_leader
         if leader is not None:
             endpoints = body.node_endpoints
@@ -298,7 +299,7 @@ class RangeFetcher:
     # The topic.
 
     async def _topic(self) -> TopicMetadata | None:
-        """Return the metadata of the topic, waiting for them; None if the partition is deleted."""
+        """Wait for the topic's metadata; None if the partition is deleted or its id differs."""
         metadata = self._client.network.metadata
         known = metadata.topics or frozenset()
         await trio.lowlevel.checkpoint()
@@ -314,7 +315,7 @@ class RangeFetcher:
         return await self._recreated(topic)
 
     async def _recreated(self, topic: TopicMetadata) -> TopicMetadata | None:
-        """Handle a topic id other than the planned one, unless the metadata are outdated."""
+        """Report a topic as recreated if its id still differs after several metadata updates."""
         metadata = self._client.network.metadata
         await trio.lowlevel.checkpoint()
         if self._id_refreshes < ID_REFRESHES:
@@ -324,7 +325,7 @@ class RangeFetcher:
         self._topic_id = topic.id
         self._report(
             OffsetChangedError(
-                f"the topic of {self._name} was recreated after its records were planned"
+                f"the topic of {self._name} was recreated after the query was planned"
             )
         )
         return topic
@@ -339,9 +340,9 @@ class RangeFetcher:
     # Data loss.
 
     async def _next_available(self, position: int) -> int:
-        """Return ``position`` if it is available, else the next available offset, or the end.
+        """Return the next available offset from ``position`` on, or the end of the range.
 
-        Reports the offsets in between as lost. (The connector:
+        Offsets in between are reported as lost. (The connector:
         InternalKafkaConsumer.getEarliestAvailableOffsetBetween.)
         """
         earliest = (await self._offsets.earliest([self._name])).get(self._name)
@@ -373,7 +374,7 @@ class RangeFetcher:
         metadata.set_topics((metadata.topics or frozenset()) - {self._name.topic})
 
     def _report(self, error: DataLossError) -> None:
-        """Raise a loss, or log it without ``failOnDataLoss``."""
+        """Raise a data loss, or log it if ``failOnDataLoss`` is not set."""
         if self._options.fail_on_data_loss:
             raise error
         logger.warning("%s", error)

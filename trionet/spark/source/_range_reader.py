@@ -1,4 +1,4 @@
-"""Reads the offset range of one task: fetched in the trio loop, decoded in the task's thread."""
+"""Reads the offset range of one task: fetches in the trio loop, decodes in the task's thread."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def read_partition(options: SourceOptions, partition: InputPartition) -> Iterato
 
     Args:
         options: the options of the source.
-        partition: its value is the range. Where the plan has no ranges Spark passes None, and
-            there are no records.
+        partition: contains the range as its value. If the plan has no ranges, the value is None
+            and there are no records.
     """
     if partition.value is None:
         return iter(())
@@ -41,12 +41,13 @@ def read_range(
 ) -> Iterator[Any]:
     """Yield the records of a range as Arrow batches with the columns of the connector.
 
-    A generator: closing it stops the fetching.
+    Closing the generator stops the fetch.
 
     Args:
         options: the options of the source.
         offset_range: the range to read; -2 and -1 are resolved now.
-        is_retry: the task has failed before; it gets a new client, as in the connector.
+        is_retry: whether the task has failed before; it then gets a new client, as in the
+            connector.
 
     Yields:
         ``pyarrow.RecordBatch``, never empty.
@@ -72,7 +73,7 @@ def read_range(
 
 
 class _Reading:
-    """The trio task that fetches a range, and the channel of its responses."""
+    """The trio task that fetches a range, and the channel for its responses."""
 
     def __init__(
         self, options: SourceOptions, offset_range: OffsetRange, *, is_retry: bool
@@ -112,7 +113,7 @@ class _Reading:
         """Return the next fetched records, or None at the end of the range.
 
         Raises:
-            Exception: the error that ended the fetching.
+            Exception: the error that ended the fetch.
         """
         try:
             return await self._receive.receive()
@@ -125,7 +126,7 @@ class _Reading:
         return None
 
     def decoder(self) -> ColumnDecoder:
-        """Create a decoder by the settings of the client."""
+        """Create a decoder with the settings of the client."""
         return ColumnDecoder(
             self._range.topic_partition,
             include_headers=self._options.include_headers,

@@ -1,8 +1,8 @@
 """The readers that Spark calls, for batch and streaming queries. Imports pyspark.
 
-They are pickled for the tasks. What only the driver needs for planning, and only a task for reading
-(pyarrow, numpy), is imported where it is used: each of these processes is started by Spark for one
-of the two.
+They are pickled for the tasks. Modules needed only by the driver for planning, or only by a task
+for reading (pyarrow, numpy), are imported where they are used: Spark starts a separate process for
+each of the two.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class BatchReader(DataSourceReader):
-    """Plans a batch in the driver and, pickled, reads it in the tasks.
+    """Plans a batch in the driver; a pickled copy reads it in the tasks.
 
     Spark plans once per ``load()``. Each task resolves earliest and latest again, so that a table
     that is read a second time includes the records that have arrived since.
@@ -43,21 +43,21 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """Return one range of offsets per task."""
+        """Return one partition per task, with its range of offsets."""
         from ._offset_reader import OffsetReader, batch_ranges
 
         reader = OffsetReader(self._options)
         return [InputPartition(each) for each in host().call(batch_ranges, self._options, reader)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Read the records of one range, in a task."""
+        """Read the records of one range; called in a task."""
         from ._range_reader import read_partition
 
         return read_partition(self._options, partition)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans the micro-batches in the driver and, pickled, reads them in the tasks.
+    """Plans micro-batches in the driver; a pickled copy reads them in the tasks.
 
     Args:
         options: the options of the source.
@@ -75,13 +75,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return MicroBatches(self._options, OffsetReader(self._options))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Let the run end at the current ends of the partitions."""
+        """Fix the end of the run at the current ends of the partitions."""
         host().call(self._run.fix_end)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the read limit to show in the plan.
+        """Return the read limit, which is only shown in the plan.
 
-        It is never ``ReadAllAvailable``, by which :meth:`latestOffset` recognizes
+        The limit is never ``ReadAllAvailable``, by which :meth:`latestOffset` recognizes
         ``Trigger.Once``. No class of Spark combines minimum, maximum and delay; the options apply
         in any case.
         """
@@ -92,34 +92,34 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(LONG_MAX)
 
     def initialOffset(self) -> PlainOffsets:  # noqa: N802
-        """Return where a new query starts."""
+        """Return the start offsets of a new query."""
         return to_plain(host().call(self._run.initial))
 
     def latestOffset(self, start: PlainOffsets, limit: ReadLimit) -> PlainOffsets:  # noqa: N802
-        """Return where the next micro-batch ends: ``start`` itself if there is none."""
+        """Return the end offsets of the next micro-batch: ``start`` itself if it would be empty."""
         is_only = isinstance(limit, ReadAllAvailable)
         end = host().call(self._run.end, from_plain(start), is_only)
         plain = to_plain(end)
         return start if plain == start else plain
 
     def reportLatestOffset(self) -> PlainOffsets | None:  # noqa: N802
-        """Return the ends found by the last :meth:`latestOffset`, without querying again."""
+        """Return the ends found by the last :meth:`latestOffset`, without querying the cluster."""
         ends = self._run.ends
         return None if ends is None else to_plain(ends)
 
     def partitions(self, start: PlainOffsets, end: PlainOffsets) -> list[InputPartition]:
-        """Return one range of offsets per task of a micro-batch."""
+        """Return one partition per task of a micro-batch, with its range of offsets."""
         ranges = host().call(self._run.ranges, from_plain(start), from_plain(end))
         return [InputPartition(each) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Read the records of one range, in a task."""
+        """Read the records of one range; called in a task."""
         from ._range_reader import read_partition
 
         return read_partition(self._options, partition)
 
     def commit(self, end: PlainOffsets) -> None:
-        """Do nothing: Spark keeps the offsets, and none are committed to the cluster."""
+        """Do nothing: Spark keeps the offsets; none are committed to the cluster."""
 
     def stop(self) -> None:
         """Do nothing: Spark ends the process, which closes all connections."""

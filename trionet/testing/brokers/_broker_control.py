@@ -1,4 +1,4 @@
-"""A broker under test in a trio program, on the test's own loop."""
+"""Controls a broker under test that runs in the test's own trio loop."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ._controls import Controls
 
 
 class BrokerControl(Controls):
-    """Inspects and controls a broker from a trio program; made by :func:`control`.
+    """Inspects and controls a broker from a trio program; created by :func:`control`.
 
-    Every coroutine is a checkpoint. None has a deadline: use ``trio.fail_after``.
+    Every coroutine is a checkpoint. Coroutines have no timeout: use ``trio.fail_after``.
 
     Attributes:
         broker: the broker under test.
@@ -34,8 +34,8 @@ class BrokerControl(Controls):
         """Create a topic.
 
         Args:
-            name: of the topic.
-            partitions: None for ``num.partitions``.
+            name: the name of the topic.
+            partitions: the number of partitions; None for ``num.partitions``.
             configs: topic configs, with underscores for dots.
 
         Raises:
@@ -55,7 +55,7 @@ class BrokerControl(Controls):
         """Append records to a topic, creating it if needed.
 
         Args:
-            topic: its name.
+            topic: the name of the topic.
             records: each a value, a tuple of a key and a value, or a dict of ``partition``,
                 ``key``, ``value``, ``headers``, ``timestamp``. Keys choose the partition as in
                 Kafka's own producer; records without a key are distributed round-robin.
@@ -64,14 +64,14 @@ class BrokerControl(Controls):
             The appended records, in the order of partitions and offsets.
 
         Raises:
-            ApiError: the broker rejected a batch; earlier ones were appended.
+            ApiError: the broker rejected a batch; earlier batches were appended.
             TypeError: a record is invalid; nothing was appended.
             ValueError: a field is invalid, or the partition does not exist; nothing was appended.
         """
         return await operations.seed(self._internals, topic, records)
 
     async def load(self, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
-        """Append the records of a file of JSON lines to their topics; see :meth:`seed`.
+        """Append the records of a JSON Lines file to their topics; see :meth:`seed`.
 
         Raises:
             OSError: the file cannot be read.
@@ -86,12 +86,12 @@ class BrokerControl(Controls):
     async def wait_for_records(
         self, topic: str, count: int = 1, *, partition: int | None = None
     ) -> list[Record]:
-        """Wait until a topic has at least ``count`` records. Returns them.
+        """Wait until a topic has at least ``count`` records. Returns the records.
 
         Args:
-            topic: its name; the topic need not exist yet.
-            count: the minimum number of records, open and aborted transactions included.
-            partition: counts only those of one partition; None for all.
+            topic: the name of the topic, which need not exist yet.
+            count: the minimum number of records, including those of open and aborted transactions.
+            partition: the only partition whose records count; None for all.
 
         Raises:
             LookupError: the topic has no such partition.
@@ -103,15 +103,15 @@ class BrokerControl(Controls):
     async def wait_for_requests(
         self, apis: Apis = None, count: int = 1, *, topic: str | None = None
     ) -> list[SeenRequest]:
-        """Wait until at least ``count`` requests have been received. Returns them.
+        """Wait until at least ``count`` requests have been received. Returns the requests.
 
         Args:
             apis: one API or several, by name or number; None for all.
             count: the minimum number of requests.
-            topic: counts only requests about this topic; None for all.
+            topic: the topic that the requests must be about; None for any.
 
         Raises:
-            ValueError: there is no such API.
+            ValueError: an API does not exist.
 
         Cancellation: changes nothing.
         """
@@ -120,12 +120,12 @@ class BrokerControl(Controls):
     async def wait_for_group(
         self, id: str, state: str = "Stable", *, members: int | None = None
     ) -> GroupView:
-        """Wait until a group is in a state, with this many members. Returns it.
+        """Wait until a group has a state and a number of members. Returns the group.
 
         Args:
-            id: a group id; the group need not exist yet.
-            state: Kafka's name of the state.
-            members: how many members it has; None for any number.
+            id: the id of the group, which need not exist yet.
+            state: Kafka's name for the state.
+            members: the exact number of members; None for any number.
 
         Cancellation: changes nothing.
         """
@@ -134,13 +134,13 @@ class BrokerControl(Controls):
     async def wait_for_offset(
         self, group: str, topic: str, offset: int, *, partition: int = 0
     ) -> GroupView:
-        """Wait until a group has committed an offset, or a later one. Returns the group.
+        """Wait until a group has committed an offset, or a later offset. Returns the group.
 
         Args:
-            group: a group id; the group need not exist yet.
-            topic: its name.
-            offset: the smallest offset to wait for.
-            partition: its number.
+            group: the id of the group, which need not exist yet.
+            topic: the name of the topic.
+            offset: the minimum offset.
+            partition: the number of the partition.
 
         Cancellation: changes nothing.
         """
@@ -150,9 +150,9 @@ class BrokerControl(Controls):
 
 
 def control(broker: Broker) -> BrokerControl:
-    """Control a broker of :func:`trionet.open_broker`.
+    """Control a broker opened with :func:`trionet.open_broker`.
 
-    From now on its requests are recorded, and faults can be injected.
+    Its requests are recorded from this call on, and faults can be injected.
 
     Raises:
         LocalProtocolError: the broker is already under control; call this once per broker.

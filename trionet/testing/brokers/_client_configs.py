@@ -1,4 +1,4 @@
-"""Settings with which clients of several libraries connect to a broker."""
+"""Builds the settings with which clients of several libraries connect to a broker."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka")
 
 @attrs.frozen(kw_only=True)
 class ClientSecurity:
-    """What a client needs to connect to a secured listener.
+    """The trust anchor and credentials with which a client connects to a secured listener.
 
     Attributes:
         ca_pem: the certificate authority of the broker's certificate, as PEM; None without TLS.
-        sasl_mechanism: such as ``PLAIN``; None without SASL.
-        username: an existing user.
-        password: the user's password.
+        sasl_mechanism: the SASL mechanism, such as ``PLAIN``; None without SASL.
+        username: the name of an existing user; None without SASL.
+        password: the password of the user; None without SASL.
     """
 
     ca_pem: str | None = None
@@ -28,14 +28,14 @@ class ClientSecurity:
 
     @property
     def protocol(self) -> str:
-        """Kafka's name of the security protocol."""
+        """Kafka's name for the security protocol."""
         if self.ca_pem is not None:
             return "SSL" if self.sasl_mechanism is None else "SASL_SSL"
         return "PLAINTEXT" if self.sasl_mechanism is None else "SASL_PLAINTEXT"
 
 
 def client_config(client: str, bootstrap_servers: str, security: ClientSecurity) -> dict[str, Any]:
-    """The settings with which a client connects.
+    """Return the settings with which a client connects.
 
     Raises:
         ValueError: the client is not one of :data:`CLIENTS`.
@@ -61,7 +61,7 @@ def _for_librdkafka(bootstrap_servers: str, security: ClientSecurity) -> dict[st
 
 
 def _for_python(bootstrap_servers: str, security: ClientSecurity) -> dict[str, Any]:
-    """For kafka-python and aiokafka, which use the same names."""
+    """Return the settings for kafka-python and aiokafka, which use the same names."""
     config: dict[str, Any] = {"bootstrap_servers": bootstrap_servers}
     if security.protocol != "PLAINTEXT":
         config["security_protocol"] = security.protocol

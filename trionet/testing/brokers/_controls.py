@@ -1,8 +1,8 @@
-"""What tests of every kind can ask a broker and do with it.
+"""The operations on a broker that tests of every kind share.
 
-:class:`Controls` has the methods that do not wait. Those that wait are coroutines in a trio program
-(:class:`~trionet.testing.BrokerControl`) and block in others
-(:class:`~trionet.testing.ThreadedBroker`), under the same names.
+:class:`Controls` has the methods that do not wait. Methods that wait have the same names in trio
+programs, where they are coroutines (:class:`~trionet.testing.BrokerControl`), and in others, where
+they block (:class:`~trionet.testing.ThreadedBroker`).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class ConnectionView:
     """An open connection of a broker.
 
     Attributes:
-        id: identifies it in faults and requests.
+        id: the connection id, as in faults and requests.
         node: the ``node.id`` of the broker.
         peer: the address and port of the client.
-        software: the client's name and version.
+        software: the name and version of the client's software.
         principal: the authenticated principal, such as ``User:ANONYMOUS``.
-        requests: how many requests it has sent.
+        requests: the number of requests that the client has sent.
     """
 
     id: str
@@ -50,10 +50,10 @@ class ConnectionView:
 
 
 class Controls:
-    """A running broker under test.
+    """Inspects and controls a running broker under test.
 
     Args:
-        broker: the broker; all its requests are intercepted from now on.
+        broker: the broker; its requests are intercepted from now on.
         in_loop: calls a function in the broker's loop.
 
     Attributes:
@@ -69,14 +69,15 @@ class Controls:
     # The broker's contents.
 
     def topics(self) -> dict[str, int]:
-        """The number of partitions of each topic."""
+        """Return the number of partitions of each topic."""
         topics = self._internals.cluster.topics
         return self._in_loop(lambda: {topic.name: topic.partitions for topic in topics})
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
-        """The records of a topic, or of one partition, that a consumer can read now.
+        """Return the records of a topic, or of one partition, that a consumer can read now.
 
-        In the order of partitions and offsets; open and aborted transactions are included.
+        The records are in the order of partitions and offsets, and include those of open and
+        aborted transactions.
 
         Raises:
             LookupError: the topic or partition does not exist.
@@ -84,7 +85,7 @@ class Controls:
         return self._in_loop(lambda: self._records(topic, partition))
 
     def values(self, topic: str, partition: int | None = None) -> list[bytes | None]:
-        """The values of :meth:`records`."""
+        """Return the values of the records; see :meth:`records`."""
         return [record.value for record in self.records(topic, partition)]
 
     def _records(self, topic: str, partition: int | None) -> list[Record]:
@@ -104,16 +105,16 @@ class Controls:
         return [log for log in logs if log is not None]
 
     def group(self, id: str) -> GroupView:
-        """A consumer group as it is now: its state, members and offsets."""
+        """Return the current state, members and offsets of a consumer group."""
         return self._in_loop(lambda: group_view(self._internals, id))
 
     def groups(self) -> list[str]:
-        """The names of all consumer groups."""
+        """Return the ids of all consumer groups, sorted."""
         coordinators = self._internals.coordinators()
         return self._in_loop(lambda: sorted(id for each in coordinators for id in each.groups))
 
     def connections(self) -> list[ConnectionView]:
-        """The connections that are open now."""
+        """Return the connections that are open now."""
         return self._in_loop(
             lambda: [
                 _connection(node, channel.id, channel.attachment, str(channel.principal))
@@ -134,15 +135,17 @@ class Controls:
         connection: str | None = None,
         node: int | None = None,
     ) -> list[SeenRequest]:
-        """The requests received, the oldest first; the last 10,000, up to 64 MiB in all.
+        """Return the requests received, the oldest first.
+
+        The last 10,000 requests are kept, with at most 64 MiB in total.
 
         Args:
             apis: one API or several, by name or number; None for all.
-            topic: only about this topic.
-            group: only about this consumer group.
-            client_id: only from clients with this id.
-            connection: only on the connection with this id.
-            node: only to the broker with this ``node.id``.
+            topic: only requests about this topic.
+            group: only requests about this consumer group.
+            client_id: only requests from clients with this id.
+            connection: only requests on the connection with this id.
+            node: only requests to the broker with this ``node.id``.
 
         Raises:
             ValueError: an API does not exist.
@@ -158,16 +161,16 @@ class Controls:
         return [request for request in self._interception.seen if which.matches(request)]
 
     def forget_requests(self) -> None:
-        """Forget the requests received so far."""
+        """Discard the requests recorded so far."""
         self._in_loop(self._interception.seen.clear)
 
     def log(self, *, since_ms: int = 0) -> str:
-        """The last requests with their outcomes, and the broker's log, as lines of text.
+        """Return the last requests with their outcomes, and the broker's log, as lines of text.
 
-        Also available after the broker has stopped.
+        The log is also available after the broker has stopped.
 
         Args:
-            since_ms: only from this time on, in ms since the epoch.
+            since_ms: the time of the first line to include, in ms since the epoch.
         """
         # A time in ms that was divided by 1000 and multiplied again may be a little smaller.
         lines = [line for line in self._log_lines() if round(line[0] * 1000, 3) >= since_ms]
@@ -175,14 +178,14 @@ class Controls:
         return "\n".join(line for _, line in lines[-LOG_LINES_MAX:])
 
     def _log_lines(self) -> list[tuple[float, str]]:
-        """Lines with their times in seconds since the epoch."""
+        """Return log lines, each with its time in seconds since the epoch."""
         seen = self._interception.seen
         return [(request.time_ms / 1000, request.as_line()) for request in seen]
 
     # Immediate operations.
 
     def expire_members(self, group: str, member_ids: Iterable[str] | None = None) -> None:
-        """Expire members of a group, or all, as if their session timeout had passed.
+        """Expire some or all members of a group, as if their session timeout had expired.
 
         Raises:
             LookupError: the group does not exist.
@@ -224,7 +227,7 @@ class Controls:
             return found if len(found) >= count else None
 
         return Condition(
-            f"{counted(count, 'record')} in {topic}", poll, lambda: f"there are {len(records())}"
+            f"{counted(count, 'record')} in {topic}", poll, lambda: f"found {len(records())}"
         )
 
     def _enough_requests(
@@ -245,9 +248,9 @@ class Controls:
             return found if len(found) >= count else None
 
         return Condition(
-            f"{counted(count, 'request')} {apis or 'of any API'}",
+            f"{counted(count, 'request')} of {apis or 'any API'}",
             poll,
-            lambda: f"there were {len(found)}",
+            lambda: f"received {len(found)}",
         )
 
     def _group_in_state(self, id: str, state: str, members: int | None) -> Condition[GroupView]:
@@ -260,7 +263,7 @@ class Controls:
         return Condition(
             f"group {id} in state {state}{with_members}",
             poll,
-            lambda: f"it is {group_view(self._internals, id)}",
+            lambda: f"current state: {group_view(self._internals, id)}",
         )
 
     def _committed(self, id: str, topic: str, partition: int, offset: int) -> Condition[GroupView]:
@@ -271,7 +274,7 @@ class Controls:
         return Condition(
             f"offset {offset} of {topic}-{partition} committed by group {id}",
             poll,
-            lambda: f"committed: {group_view(self._internals, id).offsets}",
+            lambda: f"committed offsets: {group_view(self._internals, id).offsets}",
         )
 
 

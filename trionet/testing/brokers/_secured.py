@@ -1,7 +1,7 @@
-"""Brokers with TLS and SASL for tests, with certificates generated at run time.
+"""Secures brokers for tests with TLS and SASL, with certificates generated at run time.
 
-One certificate authority and one certificate for ``localhost`` and 127.0.0.1 serve all brokers of a
-process; neither its key nor any password is stored.
+All brokers of a process share one certificate authority and one certificate for ``localhost`` and
+127.0.0.1. Neither private keys nor passwords are stored.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class Security:
     """The security of a broker under test.
 
     Attributes:
-        settings: the broker settings.
-        client: what clients need.
+        settings: the settings of the broker.
+        client: the trust anchor and credentials for clients.
     """
 
     settings: dict[str, object]
     client: ClientSecurity
 
     def check(self, settings: Mapping[str, object]) -> None:
-        """Reject settings that conflict with these.
+        """Reject settings that conflict with the security settings.
 
         Raises:
-            ConfigError: they include listeners.
+            ConfigError: the settings include ``listeners``.
         """
         if self.settings and "listeners" in settings:
             raise ConfigError(
@@ -49,10 +49,10 @@ class Security:
 
 
 def security_of(*, tls: bool, sasl: str | None) -> Security:
-    """The security of a broker whose only listener has TLS, SASL, or both.
+    """Return the security of a broker whose only listener has TLS, SASL or both, or neither.
 
     Raises:
-        ConfigError: the mechanism is not allowed, or a package is not installed.
+        ConfigError: the mechanism is not allowed, or the package for certificates is not installed.
     """
     if sasl is not None and sasl not in MECHANISMS:
         raise ConfigError(f"invalid sasl={sasl!r}; allowed: {', '.join(MECHANISMS)}")
@@ -81,7 +81,7 @@ def security_of(*, tls: bool, sasl: str | None) -> Security:
 
 
 async def add_users(inside: BrokerInternals, client: ClientSecurity) -> None:
-    """Create the user's SCRAM credentials; for PLAIN the settings have the password."""
+    """Create the user's SCRAM credentials; for PLAIN, the settings contain the password."""
     await trio.lowlevel.checkpoint()
     if client.sasl_mechanism in HASHES:
         credentials = inside.cluster.scram_credentials
@@ -107,7 +107,9 @@ def _certificates() -> _Pem:
     try:
         import trustme
     except ImportError:
-        raise ConfigError("tls=True needs the package trustme: install trionet[testing]") from None
+        raise ConfigError(
+            "tls=True requires the package trustme: install trionet[testing]"
+        ) from None
     authority = trustme.CA()
     issued = authority.issue_cert("localhost", "127.0.0.1")
     return _Pem(

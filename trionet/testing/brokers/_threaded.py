@@ -9,9 +9,9 @@ The choice: ``trio.run`` in a thread, and every access as a function that the br
 for a result also ends when the loop ends, so that a crash of the broker cannot hang the test. Calls
 made in the broker's own thread, from ``when=`` functions, run directly.
 
-Rejected: a broker in a subprocess (its state and its errors would have to be serialised, and
+Rejected: a broker in a subprocess (its state and its errors would have to be serialized, and
 starting it takes a hundred times as long) and ``trio.from_thread`` (it needs a thread started by
-trio). Think again if tests need more of the CPU than one process has.
+trio). Reconsider if tests need more CPU time than one process can use.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ T = TypeVar("T")
 WAIT_SECONDS = 10.0
 
 ENDED = (
-    "the broker has stopped, at the end of its with block or of the test of its fixture; inspect"
-    " it before that"
+    "the broker has stopped, at the end of its with block or of the test that uses its fixture;"
+    " inspect it before that"
 )
 
 
@@ -110,16 +110,16 @@ class _Loop:
 
 
 class ThreadedBroker(Controls):
-    """A running broker, usable from any thread; made by :func:`broker`.
+    """A running broker, usable from any thread; created by :func:`broker`.
 
-    The methods are those of :class:`~trionet.testing.BrokerControl`, but block.
-    Waits have a timeout, and raise ``TimeoutError``. It has more than 25 methods because each
+    The methods are those of :class:`~trionet.testing.BrokerControl`, but block. Methods that wait
+    have a timeout and raise ``TimeoutError``. The class has more than 25 methods because each
     operation of a broker needs one that crosses threads.
 
     Attributes:
-        bootstrap_servers: the address for clients, as in ``"127.0.0.1:50123"``.
-        cluster_id: as clients see it.
-        security: what clients need to connect, with TLS or SASL.
+        bootstrap_servers: the address for clients, such as ``"127.0.0.1:50123"``.
+        cluster_id: the cluster id that clients see.
+        security: the trust anchor and credentials for clients, with TLS or SASL.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class ThreadedBroker(Controls):
         self.security = security
 
     def statistics(self) -> BrokerStatistics:
-        """Counters and current values of the broker."""
+        """Return counters and current values of the broker."""
         return self._call(self._broker.statistics)
 
     # Nodes, of which there are several with ``brokers=``.
@@ -150,7 +150,7 @@ class ThreadedBroker(Controls):
         return self._call(lambda: self._broker.running_nodes)
 
     def leader(self, topic: str, partition: int) -> int:
-        """The node that leads a partition; -1 while none does.
+        """Return the id of the node that leads a partition; -1 while there is no leader.
 
         Raises:
             ValueError: the partition does not exist.
@@ -158,7 +158,7 @@ class ThreadedBroker(Controls):
         return self._call(lambda: self._broker.leader(topic, partition))
 
     def coordinator(self, group: str) -> int:
-        """The node that coordinates a consumer group; -1 while none does."""
+        """Return the id of the node that coordinates a consumer group; -1 while there is none."""
         return self._call(lambda: self._broker.coordinator(group))
 
     def move_leader(self, topic: str, partition: int, node: int) -> None:
@@ -170,7 +170,7 @@ class ThreadedBroker(Controls):
         self._loop.run(self._broker.move_leader, topic, partition, node)
 
     def move_coordinator(self, group: str, node: int) -> None:
-        """Make a node the coordinator of a group, and of all groups in the same partition.
+        """Make a node the coordinator of a group and of all other groups in the same partition.
 
         Raises:
             ValueError: the node does not exist, or is stopped.
@@ -190,19 +190,19 @@ class ThreadedBroker(Controls):
         self._loop.run(self._broker.stop, node)
 
     def start(self, node: int) -> None:
-        """Start a stopped node again, on the same ports; see :meth:`trionet.Broker.start`.
+        """Restart a stopped node, on the same ports; see :meth:`trionet.Broker.start`.
 
         Raises:
             ValueError: the node does not exist.
-            OSError: a port is in use by another process by now.
+            OSError: another process uses a port in the meantime.
         """
         self._loop.run(self._broker.start, node)
 
     def client_config(self, client: str) -> dict[str, Any]:
-        """The settings with which a client connects.
+        """Return the settings with which a client connects.
 
         Args:
-            client: ``confluent-kafka``, ``kafka-python`` or ``aiokafka``.
+            client: the library: ``confluent-kafka``, ``kafka-python`` or ``aiokafka``.
 
         Raises:
             ValueError: the client is unknown.
@@ -226,22 +226,22 @@ class ThreadedBroker(Controls):
         self._loop.run(operations.delete_topic, self._internals, name)
 
     def seed(self, topic: str, records: Iterable[Seed]) -> list[Record]:
-        """Append records to a topic, creating it if needed. Returns them.
+        """Append records to a topic, creating it if needed. Returns the appended records.
 
         Args:
-            topic: its name.
+            topic: the name of the topic.
             records: each a value, a tuple of a key and a value, or a dict of ``partition``,
                 ``key``, ``value``, ``headers``, ``timestamp``.
 
         Raises:
-            ApiError: the broker rejected a batch; earlier ones were appended.
+            ApiError: the broker rejected a batch; earlier batches were appended.
             TypeError: a record is invalid; nothing was appended.
             ValueError: a field is invalid, or the partition does not exist; nothing was appended.
         """
         return self._loop.run(operations.seed, self._internals, topic, list(records))
 
     def load(self, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
-        """Append the records of a file of JSON lines to their topics. Returns them by topic.
+        """Append the records of a JSON Lines file to their topics. Returns the records by topic.
 
         Raises:
             OSError: the file cannot be read.
@@ -261,16 +261,16 @@ class ThreadedBroker(Controls):
         partition: int | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> list[Record]:
-        """Wait until a topic has at least ``count`` records. Returns them.
+        """Wait until a topic has at least ``count`` records. Returns the records.
 
         Args:
-            topic: its name; the topic need not exist yet.
-            count: the minimum number of records, open and aborted transactions included.
-            partition: counts only those of one partition; None for all.
-            seconds: how long to wait at most.
+            topic: the name of the topic, which need not exist yet.
+            count: the minimum number of records, including those of open and aborted transactions.
+            partition: the only partition whose records count; None for all.
+            seconds: the timeout, in seconds.
 
         Raises:
-            TimeoutError: it did not happen in time; the message describes the current state.
+            TimeoutError: the timeout expired; the message describes the current state.
             LookupError: the topic has no such partition.
         """
         return self._wait(self._enough_records(topic, count, partition), seconds)
@@ -283,17 +283,17 @@ class ThreadedBroker(Controls):
         topic: str | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> list[SeenRequest]:
-        """Wait until at least ``count`` requests have been received. Returns them.
+        """Wait until at least ``count`` requests have been received. Returns the requests.
 
         Args:
             apis: one API or several, by name or number; None for all.
             count: the minimum number of requests.
-            topic: counts only requests about this topic; None for all.
-            seconds: how long to wait at most.
+            topic: the topic that the requests must be about; None for any.
+            seconds: the timeout, in seconds.
 
         Raises:
-            ValueError: there is no such API.
-            TimeoutError: it did not happen in time; the message describes the current state.
+            ValueError: an API does not exist.
+            TimeoutError: the timeout expired; the message describes the current state.
         """
         return self._wait(self._enough_requests(apis, count, topic), seconds)
 
@@ -305,16 +305,16 @@ class ThreadedBroker(Controls):
         members: int | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> GroupView:
-        """Wait until a group is in a state, with this many members. Returns it.
+        """Wait until a group has a state and a number of members. Returns the group.
 
         Args:
-            id: a group id; the group need not exist yet.
-            state: Kafka's name of the state.
-            members: how many members it has; None for any number.
-            seconds: how long to wait at most.
+            id: the id of the group, which need not exist yet.
+            state: Kafka's name for the state.
+            members: the exact number of members; None for any number.
+            seconds: the timeout, in seconds.
 
         Raises:
-            TimeoutError: it did not happen in time; the message describes the current state.
+            TimeoutError: the timeout expired; the message describes the current state.
         """
         return self._wait(self._group_in_state(id, state, members), seconds)
 
@@ -327,17 +327,17 @@ class ThreadedBroker(Controls):
         partition: int = 0,
         seconds: float = WAIT_SECONDS,
     ) -> GroupView:
-        """Wait until a group has committed an offset, or a later one. Returns the group.
+        """Wait until a group has committed an offset, or a later offset. Returns the group.
 
         Args:
-            group: a group id; the group need not exist yet.
-            topic: its name.
-            offset: the smallest offset to wait for.
-            partition: its number.
-            seconds: how long to wait at most.
+            group: the id of the group, which need not exist yet.
+            topic: the name of the topic.
+            offset: the minimum offset.
+            partition: the number of the partition.
+            seconds: the timeout, in seconds.
 
         Raises:
-            TimeoutError: it did not happen in time; the message describes the current state.
+            TimeoutError: the timeout expired; the message describes the current state.
         """
         return self._wait(self._committed(group, topic, partition, offset), seconds)
 
@@ -372,18 +372,18 @@ def broker(
 ) -> Iterator[ThreadedBroker]:
     """Run a broker in a thread for the duration of the block.
 
-    By default it is in memory, on a free port of 127.0.0.1. Usable in synchronous, asyncio and trio
-    programs; nothing remains after the block.
+    By default the broker is in memory, on a free port of 127.0.0.1. It can be used in synchronous,
+    asyncio and trio programs; nothing remains after the block.
 
     Args:
-        settings: Kafka's broker settings by their dotted keys.
-        brokers: how many nodes to run, over the same data.
-        topics: created at the start: names, or a dict of names with a number of partitions, or with
-            a dict of ``partitions`` and topic configs.
+        settings: Kafka's broker settings, by their dotted keys.
+        brokers: the number of nodes to run, over the same data.
+        topics: the topics to create at the start: names, or a dict of names with a number of
+            partitions, or with a dict of ``partitions`` and topic configs.
         tls: whether the listener uses TLS, with a generated certificate.
-        sasl: the mechanism by which clients have to authenticate: ``PLAIN``, ``SCRAM-SHA-256`` or
+        sasl: the mechanism with which clients must authenticate: ``PLAIN``, ``SCRAM-SHA-256`` or
             ``SCRAM-SHA-512``.
-        keywords: settings with underscores, as in ``num_partitions=3``; they take precedence.
+        keywords: settings with underscores, such as ``num_partitions=3``; they take precedence.
 
     Raises:
         ConfigError: a setting is unknown or its value is not allowed.
@@ -460,7 +460,7 @@ def broker(
 
 @contextmanager
 def _errors_reported(threaded: ThreadedBroker) -> Iterator[None]:
-    """Report at the end of the block what functions of the test raised in the broker."""
+    """At the end of the block, raise the errors of the test's functions in the broker."""
     try:
         yield
     except BaseException as error:  # boundary: raised again, with a note on a fault's error
@@ -478,7 +478,7 @@ async def _prepare(running: Broker, topics: NewTopics, security: Security) -> No
 
 @contextmanager
 def _logged() -> Iterator[LogRing]:
-    """Keep the log records of this thread, which are those of its broker only."""
+    """Collect the log records of this thread, to which only its broker logs."""
     ring, root = LogRing(logging.NOTSET), logging.getLogger("trionet")
     thread = threading.get_ident()
     ring.addFilter(lambda record: record.thread == thread)

@@ -1,4 +1,4 @@
-"""The topics that a broker under test starts with, as a test writes them."""
+"""Parses the topics with which a broker under test starts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ Topics = Mapping[str, int | Mapping[str, object] | None] | Iterable[str]
 configs, with underscores for dots."""
 
 NewTopics = dict[str, tuple[int | None, dict[str, object]]]
-"""By name, the number of partitions and the topic configs."""
+"""The number of partitions and the topic configs of each topic, by name."""
 
 
 def parse_topics(topics: Topics | None) -> NewTopics:
-    """Parse the ``topics`` of a test.
+    """Parse the argument ``topics`` of a test.
 
     Raises:
-        TypeError: they are invalid.
+        TypeError: ``topics`` is invalid.
     """
     if topics is None:
         return {}
@@ -44,6 +44,6 @@ def _name(name: object) -> str:
 
 def _wrong(topics: object) -> TypeError:
     return TypeError(
-        f"invalid topics={topics!r}; allowed: a list of names, or a dict of names with a number of"
-        ' partitions, as in {"orders": 3}, or with a dict of topic configs'
+        f"invalid topics={topics!r}; expected a list of names, or a dict of names with a number of"
+        ' partitions, such as {"orders": 3}, or with a dict of topic configs'
     )

@@ -1,1 +1,1 @@
-"""Fault injection: which requests a fault matches, and what it does with them."""
+"""Fault injection: rules that match requests, and the actions applied to them."""

@@ -1,4 +1,4 @@
-"""Flips a bit of records in transit: in a Produce request or in a Fetch response. Pure."""
+"""Flips a bit of records in transit, in Produce requests and Fetch responses. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _DATA_AT: Final = 12
 
 
 def with_flipped_bit(records: bytes) -> bytes:
-    """Flip the last bit of the first batch or message, which its checksum covers.
+    """Flip the last bit of the first batch or message, which the checksum covers.
 
-    Data shorter than the start of a batch is returned unchanged.
+    Data too short to contain the start of a batch is returned unchanged.
     """
     if len(records) <= _DATA_AT:
         return records
@@ -30,7 +30,7 @@ def with_flipped_bit(records: bytes) -> bytes:
 
 
 def corrupted_request(request: ProduceRequest, which: Which, name_of: TopicName) -> ProduceRequest:
-    """Copy a request with a flipped bit in the records of each partition that matches."""
+    """Copy a request, and flip a bit of the records of each matching partition."""
     changed = copy.copy(request)
     changed.topic_data = [copy.copy(topic) for topic in request.topic_data]
     for topic in changed.topic_data:
@@ -42,7 +42,7 @@ def corrupted_request(request: ProduceRequest, which: Which, name_of: TopicName)
 
 
 def corrupt_response(response: FetchResponse, which: Which, name_of: TopicName) -> None:
-    """Flip a bit of the records of each partition that matches."""
+    """Flip a bit of the records of each matching partition, in place."""
     for topic in response.responses:
         for partition in topic.partitions:
             if partition.records and _is_meant(topic, partition.partition_index, which, name_of):

@@ -1,4 +1,4 @@
-"""One intercepted request with its response; faults operate on it."""
+"""An intercepted request with its response, on which faults operate."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ..internals._broker_internals import NodeInternals
 from ..requests._seen_requests import SeenRequest
 
 Then = Callable[[Any], None]
-"""Receives the response of the API, or how the call ends without one."""
+"""Receives the response of the API, or the way in which the call ends without a response."""
 
 
 class Exchange:
     """An intercepted call.
 
     Args:
-        node: the broker that received it.
-        call: the request with its header, and how to respond.
+        node: the broker that received the request.
+        call: the request with its header, and the methods to respond.
         handle: the API's handler.
-        seen: the record of the request that tests see; its outcome is added to it.
+        seen: the record of the request that tests see; the outcome is added to it.
 
     Attributes:
         proceed: applies the remaining faults, then handles the request normally.
@@ -47,11 +47,11 @@ class Exchange:
         return self.seen.message
 
     async def execute(self, then: Then | None = None, message: Message | None = None) -> None:
-        """Handle the request normally, or ``message`` in its place.
+        """Handle the request normally, or handle ``message`` instead.
 
         Args:
-            then: receives the response when it is there; by default it is sent.
-            message: another request of the same API.
+            then: called with the response; by default the response is sent.
+            message: another request of the same API; None for the intercepted request.
         """
 
         def take(response: Any) -> None:
@@ -64,7 +64,7 @@ class Exchange:
             take(response)
 
     def respond(self, response: Any) -> None:
-        """Send a response: a message, or how the call ends without one."""
+        """Send a response: a message, or the way in which the call ends without a response."""
         if isinstance(response, RESPONSES):
             if not isinstance(response, CloseConnection):
                 self.seen.errors = ()
@@ -80,7 +80,7 @@ class Exchange:
         self.seen.errors = tuple(error_codes.name_of(code) for code in errors_in(response))
 
     def frame_of(self, response: Message | bytes) -> bytes:
-        """The encoded frame of a response; bytes are used as its body."""
+        """Encode a response as a frame; bytes are used as the body."""
         codec = self.call.codec
         chunks: list[Chunk] = [encode_response_header(codec, self.call.correlation_id)]
         if isinstance(response, bytes):
@@ -90,7 +90,7 @@ class Exchange:
         return b"".join(map(bytes_of, frame(chunks)))
 
     def start(self, work: Callable[[], Any]) -> None:
-        """Continue a call in a task of the broker's nursery."""
+        """Continue the call in a task of the broker's nursery."""
         self.node.state.nursery.start_soon(self._guarded, work, name=f"fault on {self.seen.api}")
 
     async def _guarded(self, work: Callable[[], Any]) -> None:
@@ -105,16 +105,16 @@ class Exchange:
 
 
 def bytes_of(chunk: Chunk) -> bytes:
-    """The bytes of a chunk, read from its file if it is a file range."""
+    """Return the bytes of a chunk; a file range is read from its file."""
     if isinstance(chunk, FileRange):
         return chunk.file.read_at(chunk.offset, chunk.count)
     return bytes(cast(bytes, chunk))
 
 
 class DelayedExchange:
-    """A call in the broker's purgatory, until its deadline, its key is completed or the stop.
+    """A call delayed in the broker's purgatory until its deadline, completion or the broker's stop.
 
-    (See :class:`trionet.broker.model._purgatory.DelayedOperation`.)
+    See :class:`trionet.broker.model._purgatory.DelayedOperation`.
     """
 
     def __init__(self, exchange: Exchange, proceed: Callable[[], None]) -> None:

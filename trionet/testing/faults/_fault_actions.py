@@ -1,7 +1,7 @@
-"""What a fault does with a request that it matches.
+"""The actions of faults on the requests that they match.
 
-Each action gets an :class:`Exchange` and ends it: at once, or later from a task of the broker. None
-of them waits: a handler that runs one is free again when it returns.
+Each action ends an :class:`Exchange`, immediately or later from a task of the broker. Actions do
+not wait: the handler that runs an action is free again when the action returns.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RECORD_APIS = (api_keys.PRODUCE, api_keys.FETCH)
 
 
 class Action(Protocol):
-    """What a fault does with a request."""
+    """The action of a fault on a request."""
 
     async def act(self, exchange: Exchange, which: Which) -> None:
         """End an exchange that matches ``which``."""
@@ -53,7 +53,7 @@ class Action(Protocol):
 
 @attrs.frozen
 class Fail:
-    """Respond with an error, without handling the request or after it."""
+    """Respond with an error, either after handling the request or without handling it."""
 
     code: int
     text: str | None
@@ -116,7 +116,7 @@ def _has_no_response(message: Message) -> bool:
 
 
 def _without_wait(message: Message) -> Message:
-    """The request without a wait for data: the error is there already."""
+    """Return the request without a wait for data, since the error is already known."""
     if not isinstance(message, FetchRequest):
         return message
     changed = copy.copy(message)
@@ -125,7 +125,7 @@ def _without_wait(message: Message) -> Message:
 
 
 def _omitted_partitions(exchange: Exchange, which: Which, response: FetchResponse) -> FetchRequest:
-    """The partitions of a session that an incremental response omits (KIP-227)."""
+    """Return the matching partitions of a session that an incremental response omits (KIP-227)."""
     session = exchange.node.state.fetch_sessions.get(response.session_id)
     included = {
         (each, partition.partition_index)
@@ -148,7 +148,7 @@ def _omitted_partitions(exchange: Exchange, which: Which, response: FetchRespons
 
 @attrs.frozen
 class Respond:
-    """Respond with this, without handling the request."""
+    """Respond with a body of the test, without handling the request."""
 
     body: Body
 
@@ -173,12 +173,12 @@ def check_body(body: object, keys: Collection[int]) -> None:
     """Check that a body can be a response of some APIs.
 
     Raises:
-        TypeError: it is neither a response nor bytes.
-        ValueError: it is the response of another API.
+        TypeError: the body is neither a response nor bytes.
+        ValueError: the body is the response of another API.
     """
     if not isinstance(body, (Message, bytes)):
         raise TypeError(
-            f"invalid response {body!r}; allowed: a response of trionet.protocol.messages, bytes,"
+            f"invalid response {body!r}; expected a response of trionet.protocol.messages, bytes,"
             " or a function that makes either from the request"
         )
     if isinstance(body, Message) and {type(body)} != {response_class(key) for key in keys}:
@@ -199,7 +199,7 @@ class Continue:
 
 @attrs.frozen
 class Swallow:
-    """Never respond, and read nothing more from the connection, as a broker that hangs."""
+    """Never respond, and stop reading from the connection, like a broker that hangs."""
 
     executed: bool
 
@@ -247,7 +247,7 @@ class Close:
 
 
 def close_with_reset(channel: Channel) -> None:
-    """Let the connection be closed by a reset (RST), whatever was sent and received before."""
+    """Set a connection to be closed with a reset (RST), even if there are no unread bytes."""
     if not channel.is_open:
         return
     option = socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_WITH_RESET
@@ -302,7 +302,7 @@ class Cut:
 
 @attrs.frozen
 class Corrupt:
-    """Flip a bit of the records of a Produce request or a Fetch response, and continue."""
+    """Flip a bit of the records of a Produce request or a Fetch response."""
 
     def __str__(self) -> str:
         return "flip a bit of the records"
@@ -324,7 +324,7 @@ class Corrupt:
 
 @attrs.frozen
 class Throttle:
-    """Respond with a throttle time; mute the connection for as long, if requested to (KIP-219)."""
+    """Respond with a throttle time, and optionally mute the connection for as long (KIP-219)."""
 
     throttle_ms: int
     mute: bool

@@ -1,4 +1,4 @@
-"""A fault as it is applied: whether it matches a request, and what it does with it."""
+"""Applies a fault to requests: checks whether it matches, and runs its action."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class FaultRule:
     """Applies a fault to requests.
 
     Attributes:
-        fault: what tests see of it.
-        action: what it does with a request.
-        skip: how many more matching requests to let pass first.
-        delay: seconds to delay each first.
+        fault: the fault that tests see.
+        action: the action on a request.
+        skip: the number of matching requests still to skip.
+        delay: the delay of each request before the action, in seconds.
     """
 
     fault: Fault
@@ -32,7 +32,7 @@ class FaultRule:
     delay: float
 
     def applies_to(self, request: SeenRequest) -> bool:
-        """Whether the fault applies to a request, which is counted then."""
+        """Return whether the fault applies to a request, and if so, record the hit."""
         fault = self.fault
         if fault.is_over:
             return False
@@ -51,7 +51,7 @@ class FaultRule:
         return True
 
     async def act(self, exchange: Exchange) -> None:
-        """Apply the fault to a call."""
+        """Apply the fault to an intercepted call."""
         which = self.fault.which
         if not self.delay:
             await self.action.act(exchange, which)
@@ -68,15 +68,15 @@ class FaultRule:
 
 
 def check_timing(times: int | None, skip: int, delay: float) -> None:
-    """Validate how often, after how many requests and after which delay a fault applies.
+    """Validate the arguments for the timing of a fault.
 
     Raises:
         TypeError: a value has the wrong type.
         ValueError: a value is out of range.
     """
-    _check_number("times", times, int, "1 or more, or None for all", is_optional=True)
-    _check_number("skip", skip, int, "0 or more")
-    _check_number("delay", delay, (int, float), "seconds, 0 or more")
+    _check_number("times", times, int, "an integer of 1 or more, or None for all", is_optional=True)
+    _check_number("skip", skip, int, "an integer of 0 or more")
+    _check_number("delay", delay, (int, float), "0 or more seconds")
     if (times is not None and times < 1) or skip < 0 or delay < 0:
         raise ValueError(
             f"invalid times={times}, skip={skip} or delay={delay}: times must be 1 or more, or None"
@@ -94,4 +94,4 @@ def _check_number(
 ) -> None:
     is_one = isinstance(value, kinds) and not isinstance(value, bool) and not math.isnan(value)
     if not is_one and not (is_optional and value is None):
-        raise TypeError(f"invalid {name}={value!r}; allowed: {allowed}")
+        raise TypeError(f"invalid {name}={value!r}; expected {allowed}")

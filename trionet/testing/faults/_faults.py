@@ -1,4 +1,4 @@
-"""Fault injection: what a broker does wrong, with which requests, and how often.
+"""Fault injection: makes a broker fail in a chosen way, at chosen requests.
 
 The problem: tests of clients need a broker that fails in a chosen way at a chosen request, while
 everything else is served by the real broker, and tests may be synchronous (the broker is in another
@@ -11,12 +11,12 @@ gets the first fault, in the order in which they were added, that matches it and
 faults for the same requests are therefore a sequence. A fault that only delays or holds a request
 passes it on to later faults. Changes are made in the broker's loop, so no fault is half visible.
 
-Faults apply to requests. What comes before them on a connection is out of reach: TLS, SASL, and
+Faults apply to requests. The exchanges before them on a connection are out of reach: TLS, SASL, and
 ApiVersions before SASL.
 
 Rejected: a proxy between client and broker (it would have to decode everything again, and could
-not delay what is inside the broker) and scripted fake brokers (tests would check the script). Think
-again if faults are needed below the frames: then :class:`~trionet.testing.MemoryNetwork` has them.
+not delay operations inside the broker) and scripted fake brokers (tests would check the script).
+For faults below the level of frames, see :class:`~trionet.testing.MemoryNetwork`.
 """
 
 from __future__ import annotations
@@ -75,20 +75,21 @@ _BEFORE_REQUESTS: Final = {api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE}
 
 
 class FaultOptions(TypedDict, total=False):
-    """Which requests a fault matches, and when: the common arguments of all faults.
+    """The common arguments of all faults, which select the requests and the timing.
 
     Attributes:
-        topic: only requests about this topic. An error is reported for this topic alone, and the
+        topic: only requests about this topic. An error is reported only for this topic, and the
             rest of the request is handled.
-        partition: only about this partition of the topic.
-        group: only about this consumer group.
-        client_id: only from clients with this id.
-        connection: only on the connection with this id.
-        node: only to the broker with this ``node.id``.
-        when: only those for which this returns true; called in the broker's thread.
-        times: how many, 1 by default; None for all until the fault is removed.
-        skip: how many matching requests to let pass first.
-        delay: seconds to delay each first; other connections are not delayed.
+        partition: only requests about this partition of the topic.
+        group: only requests about this consumer group.
+        client_id: only requests from clients with this id.
+        connection: only requests on the connection with this id.
+        node: only requests to the broker with this ``node.id``.
+        when: only requests for which this function returns true; called in the broker's thread.
+        times: the number of requests, 1 by default; None for all until the fault is removed.
+        skip: the number of matching requests to skip first.
+        delay: the delay of each request before the fault, in seconds; other connections are not
+            delayed.
     """
 
     topic: str
@@ -104,7 +105,7 @@ class FaultOptions(TypedDict, total=False):
 
 
 class Faults:
-    """The faults of the brokers of a test.
+    """Injects faults into the brokers of a test.
 
     Args:
         interception: applies the faults to requests.
@@ -129,13 +130,13 @@ class Faults:
         executed: bool = False,
         **options: Unpack[FaultOptions],
     ) -> Fault:
-        """Respond with an error, in every field where the API carries it.
+        """Respond with an error, in every field in which the API carries it.
 
         Args:
             apis: one API or several, by name or number; None for all.
-            error: Kafka's name or code.
-            message: the error message, where the API has a field for it.
-            executed: whether to handle the request all the same, as if only the response failed.
+            error: Kafka's name or code for the error.
+            message: the error message, if the API has a field for it.
+            executed: whether to handle the request nevertheless, as if only the response failed.
             options: see :class:`FaultOptions`.
 
         Raises:
@@ -149,7 +150,7 @@ class Faults:
         Args:
             apis: see :meth:`fail`.
             body: a response of :mod:`trionet.protocol.messages`; or bytes, which follow the
-                response header; or a function that makes either from the request.
+                response header; or a function that creates either from the request.
             options: see :class:`FaultOptions`.
         """
         keys = api_keys_of(apis)
@@ -166,7 +167,7 @@ class Faults:
 
         Args:
             apis: see :meth:`fail`.
-            seconds: by the clock of the broker's loop.
+            seconds: the delay in seconds, by the clock of the broker's loop.
             options: see :class:`FaultOptions`.
 
         Raises:
@@ -175,7 +176,7 @@ class Faults:
         return self._add(apis, Continue(), {**options, "delay": seconds})
 
     def hold(self, apis: Apis = None, **options: Unpack[FaultOptions]) -> Fault:
-        """Handle the request when the fault is removed.
+        """Hold the request, and handle it when the fault is removed.
 
         Args:
             apis: see :meth:`fail`.
@@ -189,7 +190,7 @@ class Faults:
     def swallow(
         self, apis: Apis = None, *, executed: bool = False, **options: Unpack[FaultOptions]
     ) -> Fault:
-        """Never respond, and read nothing more from the connection, as a broker that hangs.
+        """Never respond, and stop reading from the connection, like a broker that hangs.
 
         Args:
             apis: see :meth:`fail`.
@@ -211,7 +212,7 @@ class Faults:
         Args:
             apis: see :meth:`fail`.
             executed: whether to handle the request first.
-            reset: whether to close by a reset (RST) instead of in order (FIN).
+            reset: whether to close with a reset (RST) instead of in order (FIN).
             options: see :class:`FaultOptions`.
         """
         return self._add(apis, Close(executed, reset), options)
@@ -221,39 +222,41 @@ class Faults:
 
         Args:
             apis: see :meth:`fail`.
-            at: how many bytes of the response's frame are sent, at least one; a float is a fraction
-                of them. With all of them, the whole response is sent.
+            at: the number of bytes of the response's frame to send, at least one; a float is a
+                fraction of the frame. At 1.0 the whole response is sent.
             options: see :class:`FaultOptions`.
 
         Raises:
             ValueError: the API does not exist, or ``at`` is negative or a fraction above 1.
         """
         if at < 0 or (not isinstance(at, int) and at > 1):
-            raise ValueError(f"invalid at={at!r}; allowed: bytes, or a fraction from 0.0 to 1.0")
+            raise ValueError(
+                f"invalid at={at!r}; expected a number of bytes, or a fraction from 0.0 to 1.0"
+            )
         return self._add(apis, Cut(at), options)
 
     def corrupt(self, apis: Apis = None, **options: Unpack[FaultOptions]) -> Fault:
-        """Flip a bit of records in transit, as bad memory or a bad cable does.
+        """Flip a bit of records in transit, as faulty memory or a faulty cable does.
 
         The bit is in the first batch of each partition, where the checksum covers it: the broker
-        rejects the records of a Produce request with CORRUPT_MESSAGE, and a consumer gets those of
-        a Fetch response as they are.
+        rejects the records of a Produce request with CORRUPT_MESSAGE, and a consumer receives the
+        corrupt records of a Fetch response.
 
         Args:
             apis: Produce, Fetch, or None for both.
             options: see :class:`FaultOptions`.
 
         Raises:
-            ValueError: another API, which carries no records.
+            ValueError: an API does not exist, or carries no records.
         """
         return self._add(apis or ("Produce", "Fetch"), Corrupt(), options)
 
     def throttle(
         self, apis: Apis, throttle_ms: int, *, mute: bool = False, **options: Unpack[FaultOptions]
     ) -> Fault:
-        """Respond that the client exceeded a quota and has to wait (``throttle_time_ms``).
+        """Respond that the client exceeded a quota and must wait (``throttle_time_ms``).
 
-        Old versions of some APIs do not have this field, so their clients do not notice.
+        Old versions of some APIs do not have this field, so their clients do not notice the fault.
 
         Args:
             apis: see :meth:`fail`.
@@ -266,7 +269,7 @@ class Faults:
                 ``throttle_ms`` is negative.
         """
         if throttle_ms < 0:
-            raise ValueError(f"invalid throttle_ms={throttle_ms}; allowed: 0 or more")
+            raise ValueError(f"invalid throttle_ms={throttle_ms}; it must be 0 or more")
         for key in api_keys_of(apis):
             if "throttle_time_ms" not in response_class(key).__slots__:
                 raise ValueError(f"responses of {api_keys.name_of(key)} have no throttle_time_ms")
@@ -281,14 +284,14 @@ class Faults:
         error: ErrorName = "NOT_COORDINATOR",
         seconds: float | None = None,
     ) -> Fault:
-        """Make the group coordinator unavailable, as if it moved away.
+        """Make the group coordinator unavailable, as if it had moved to another node.
 
-        All requests to it fail with ``error``, including those that are waiting now.
+        All requests to the coordinator fail with ``error``, including requests that are waiting.
 
         Args:
-            group: only for this one; None for all.
-            error: ``COORDINATOR_LOAD_IN_PROGRESS`` for a coordinator that just starts.
-            seconds: how long; None until the fault is removed.
+            group: the only group to make unavailable; None for all.
+            error: the error; ``COORDINATOR_LOAD_IN_PROGRESS`` simulates a starting coordinator.
+            seconds: the duration in seconds; None until the fault is removed.
         """
         which = Which(api_keys=api_keys_of(_GROUP_APIS), group=group)
         code = error_code(error)
@@ -305,12 +308,12 @@ class Faults:
         return self._in_loop(bounce)
 
     def fill_disk(self, topic: str | None = None, *, node: int | None = None) -> Fault:
-        """Simulate a full disk: Produce gets KAFKA_STORAGE_ERROR until the fault is removed.
+        """Simulate a full disk: Produce fails with KAFKA_STORAGE_ERROR until the fault is removed.
 
-        Everything else is still stored: group offsets, topics, and what the test appends.
+        All other data is still stored: group offsets, topics, and records appended by the test.
 
         Args:
-            topic: only for this one.
+            topic: only for this topic.
             node: only on the broker with this ``node.id``.
         """
         code = error_code("KAFKA_STORAGE_ERROR")
@@ -325,12 +328,12 @@ class Faults:
         client_id: str | None = None,
         node: int | None = None,
     ) -> Fault:
-        """Read nothing until the fault is removed; pending responses are still sent.
+        """Stop reading requests until the fault is removed; pending responses are still sent.
 
-        On a connection with a request in progress, the next one is read, and held.
+        On a connection with a request in progress, the next request is read and held.
 
         Args:
-            connection: only this one.
+            connection: only the connection with this id.
             client_id: only the connections of this client.
             node: only on the broker with this ``node.id``.
         """
@@ -349,15 +352,15 @@ class Faults:
         client_id: str | None = None,
         node: int | None = None,
     ) -> int:
-        """Close connections by a reset (RST).
+        """Close connections with a reset (RST).
 
         Args:
-            connection: only this one.
-            client_id: only those of this client.
+            connection: only the connection with this id.
+            client_id: only the connections of this client.
             node: only on the broker with this ``node.id``.
 
         Returns:
-            How many were closed.
+            The number of connections closed.
         """
         which = Which(connection=connection, client_id=client_id, node=node)
 
@@ -376,7 +379,7 @@ class Faults:
         """Remove all faults. Does nothing once the broker has stopped.
 
         Raises:
-            Exception: raised by a function of the test; see :attr:`Fault.error`.
+            Exception: an error raised by a function of the test; see :attr:`Fault.error`.
         """
 
         def clear() -> None:
@@ -389,10 +392,10 @@ class Faults:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Remove at the end of the block the faults that were added in it.
+        """Remove, at the end of the block, the faults that were added in it.
 
         Raises:
-            Exception: as :meth:`clear`.
+            Exception: see :meth:`clear`.
         """
         before = set(self._rules)
 
@@ -411,12 +414,12 @@ class Faults:
         self.raise_errors()
 
     def raise_errors(self) -> None:
-        """Raise what functions of the test raised (:attr:`Fault.error`), each once."""
+        """Raise the errors raised by functions of the test (:attr:`Fault.error`), each once."""
         for rule in self._rules:
             rule.fault.raise_error()
 
     def explain(self, error: BaseException) -> None:
-        """Add notes to an error of the test about what its functions raised before."""
+        """Add notes to an error of the test about earlier errors in its functions."""
         for rule in self._rules:
             rule.fault.explain(error)
 
@@ -432,7 +435,7 @@ class Faults:
         self._check(keys, action)
         when = options.get("when")
         if when is not None and not callable(when):
-            raise TypeError(f"invalid when={when!r}; allowed: a function of a SeenRequest")
+            raise TypeError(f"invalid when={when!r}; expected a function of a SeenRequest")
         unknown = options.keys() - FaultOptions.__annotations__.keys()
         if unknown:
             raise TypeError(
@@ -491,7 +494,7 @@ class Faults:
         return fault
 
     def _stop_reading(self, which: Which) -> Callable[[], None]:
-        """Stop reading. Returns a function that resumes it."""
+        """Stop reading. Returns a function that resumes reading."""
         selectors: list[Selector] = []
         muted: list[tuple[Processor, Channel]] = []
         if which.connection is None and which.client_id is None:
@@ -520,7 +523,7 @@ class Faults:
         return read_again
 
     def _channels(self, which: Which) -> list[tuple[Processor, Channel]]:
-        """The open connections that match."""
+        """Return the open connections that match, each with its processor."""
         return [
             (processor, channel)
             for node in self._internals.nodes

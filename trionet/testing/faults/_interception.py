@@ -25,7 +25,7 @@ class Interception:
         internals: the broker, whose requests are intercepted from now on.
 
     Raises:
-        LocalProtocolError: its requests are already intercepted.
+        LocalProtocolError: the requests of the broker are already intercepted.
 
     Attributes:
         internals: the broker.
@@ -41,7 +41,9 @@ class Interception:
         self.clients: dict[str, str | None] = {}
         self._clients_max = CLIENTS_SWEPT_AT
         if any(node.apis.interceptor is not None for node in internals.nodes):
-            raise LocalProtocolError("this broker is already under test; control it only once")
+            raise LocalProtocolError(
+                "this broker is already under control; call control() only once per broker"
+            )
         for node in internals.nodes:
             node.apis.interceptor = partial(self._intercept, node)
             node.state.groups.on_change = internals.changed

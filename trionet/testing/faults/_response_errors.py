@@ -1,4 +1,4 @@
-"""Error codes in responses, in the fields where each API carries them.
+"""Puts error codes into responses, in the fields in which each API carries them.
 
 (Kafka: AbstractRequest.getErrorResponse.) A response mirrors its request: it has an item for each
 topic, partition, group or resource requested, and the item holds the code. The fields are found
@@ -27,7 +27,7 @@ from ..requests._topic_items import (
 )
 
 Hits = Callable[[str, int | None], bool]
-"""Whether a topic, or a partition of it, gets the error."""
+"""Returns whether a topic, or one of its partitions, gets the error."""
 
 # Fields that identify an item, in requests and in responses.
 _KEYS = (
@@ -74,7 +74,7 @@ _TOP_LEVEL_ERRORS = {
 
 
 def response_class(api_key: int) -> type[Message]:
-    """The response class of an API."""
+    """Return the response class of an API."""
     module, name = APIS[api_key][:2]
     found: type[Message] = getattr(
         importlib.import_module(f"trionet.protocol.messages.{module}"), f"{name}Response"
@@ -91,11 +91,11 @@ class ErrorResponses:
     """Builds and modifies responses with one error.
 
     Args:
-        codec: of the requests.
-        code: the error.
-        text: the error message, in APIs that have a field for it.
-        hits: the topics and partitions that get it; None for all.
-        name_of: returns the names of topics that a request identifies by id.
+        codec: the codec of the requests.
+        code: the error code.
+        text: the error message, for APIs that have a field for it.
+        hits: selects the topics and partitions that get the error; None for all.
+        name_of: returns the name of a topic that a request identifies by id.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class ErrorResponses:
         self._name_of = name_of
 
     def rejection(self, request: Message) -> Any:
-        """The response to a request that is rejected."""
+        """Build the response that rejects a request."""
         response = response_class(self._codec.api_key)()
         fields = error_fields(type(response))
         _copy_keys(request, response)
@@ -137,7 +137,7 @@ class ErrorResponses:
 
     @property
     def _is_by_item_only(self) -> bool:
-        """Whether a code at the top level would hide the others from clients."""
+        """Whether an error code at the top level would hide the other codes from clients."""
         key = self._codec.api_key
         return key in _TOP_LEVEL_ERRORS and not is_top_level(key, self._code)
 
@@ -145,7 +145,7 @@ class ErrorResponses:
         return bool(lists) and not is_top_level(self._codec.api_key, self._code)
 
     def _item(self, requested: object, cls: type[Message]) -> Message | None:
-        """The item of a response for a requested item; None if it does not get the error."""
+        """Build the response item for a requested item; None if it does not get the error."""
         topic = topic_of(requested, self._name_of)
         item = cls()
         _copy_keys(requested, item)
@@ -194,7 +194,7 @@ class ErrorResponses:
 
 
 def _paired(request: Message, names: list[str]) -> Iterator[tuple[str, list[Any]]]:
-    """The lists of a response, each with the list of the request that it mirrors."""
+    """Yield the lists of a response, each with the list of the request that it mirrors."""
     requested = {
         name: found
         for name in request.__slots__
@@ -226,7 +226,7 @@ def _copy_keys(requested: object, item: Message) -> None:
 
 
 def merge(response: Message, rejected: Message) -> None:
-    """Add the items of a rejection to the response for the rest of the request."""
+    """Add the items of a rejection to the response to the rest of the request."""
     for name in error_fields(type(response)).lists:
         items = getattr(response, name)
         by_key = {_key(each): each for each in items}
@@ -244,7 +244,7 @@ def _key(item: Message) -> tuple[Any, ...]:
 
 
 def rest_of(request: Message, hits: Hits, name_of: TopicName) -> Message | None:
-    """A request without the topics and partitions that get an error; None if nothing is left."""
+    """Copy a request without the items that get an error; None if nothing is left."""
     rest = copy.copy(request)
     is_something_left = False
     for name in TOPIC_LISTS:

@@ -1,1 +1,1 @@
-"""Access to the internals of a running broker: its loop, groups, records and long operations."""
+"""Accesses the internals of a running broker: its loop, groups, records and long operations."""

@@ -1,4 +1,4 @@
-"""Access to the internals of a running broker; tests use no other."""
+"""Accesses the internals of a running broker; the only such access in tests."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ T = TypeVar("T")
 
 
 class InLoop(Protocol):
-    """Calls a function in the broker's loop, and returns what it returns or raises."""
+    """Calls a function in the broker's loop, and returns its result or raises its error."""
 
     def __call__(self, function: Callable[[], T], /) -> T: ...
 
 
 def call_directly(function: Callable[[], T], /) -> T:
-    """The :class:`InLoop` of callers that run in that loop."""
+    """Call a function directly: the :class:`InLoop` for callers that run in the broker's loop."""
     return function()
 
 
 class NodeInternals:
-    """One node of a broker, and its network.
+    """One node of a broker, with its connections.
 
     Attributes:
-        id: its ``node.id``.
-        state: the state that its APIs work on.
-        apis: dispatches its requests.
-        changes: where waits for a change in the broker are parked.
+        id: the ``node.id`` of the node.
+        state: the state on which the APIs of the node operate.
+        apis: dispatches the requests to the node.
+        changes: where tasks that wait for a change in the broker are parked.
     """
 
     def __init__(self, node: Node, changes: trio.lowlevel.ParkingLot) -> None:
@@ -48,44 +48,44 @@ class NodeInternals:
 
     @property
     def processors(self) -> list[Processor]:
-        """The processors that serve its connections now."""
+        """The processors that currently serve the node's connections."""
         return self._node.server.processors
 
     def channels(self) -> Iterator[tuple[Processor, Channel]]:
-        """All open connections with their processors."""
+        """Yield all open connections, each with its processor."""
         for processor in self.processors:
             for channel in list(processor.selector.channels):
                 yield processor, channel
 
     def topic_name(self, id: bytes) -> str | None:
-        """The name of the topic with an id; None if there is none."""
+        """Return the name of the topic with an id; None if there is no such topic."""
         topic = self.state.topics.by_id(id)
         return topic.name if topic is not None else None
 
 
 @attrs.frozen
 class BrokerInternals:
-    """A running broker: its nodes, and what they share."""
+    """A running broker: its nodes, and the cluster that they share."""
 
     cluster: Cluster
     nodes: list[NodeInternals]
     changes: trio.lowlevel.ParkingLot
 
     def changed(self) -> None:
-        """Wake all waits for a change."""
+        """Wake all tasks that wait for a change."""
         self.changes.unpark_all()
 
     def groups_of(self, group: str) -> GroupCoordinator | None:
-        """The coordinator that has this group; None if none has."""
+        """Return the coordinator that has a group; None if the group does not exist."""
         return next((each for each in self.coordinators() if group in each.groups), None)
 
     def coordinators(self) -> list[GroupCoordinator]:
-        """The group coordinators of all nodes."""
+        """Return the group coordinators of all nodes."""
         return [node.state.groups for node in self.nodes]
 
 
 def internals_of(broker: Broker) -> BrokerInternals:
-    """The internals of a broker of :func:`trionet.open_broker`."""
+    """Return the internals of a broker opened with :func:`trionet.open_broker`."""
     # The only access to private attributes of the broker.
     changes = trio.lowlevel.ParkingLot()
     nodes = [NodeInternals(node, changes) for node in broker._nodes.values()]  # noqa: SLF001

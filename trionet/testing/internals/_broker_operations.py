@@ -1,4 +1,4 @@
-"""Long operations that a test starts on the broker's loop: topics, records, retention, waits."""
+"""Long operations that a test starts in the broker's loop: topics, records, retention, waits."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Condition(Generic[T]):
     """A condition that a test waits for.
 
     Attributes:
-        what: describes it.
-        poll: returns its result, or None while it is not met.
-        so_far: describes the current state.
+        what: a description of the condition.
+        poll: returns the result, or None while the condition is not met.
+        so_far: returns a description of the current state.
     """
 
     what: str
@@ -35,7 +35,7 @@ class Condition(Generic[T]):
 
 
 async def wait(inside: BrokerInternals, condition: Condition[T]) -> T:
-    """Wait for a condition. Always a checkpoint."""
+    """Wait for a condition, and return its result. Always a checkpoint."""
     await trio.lowlevel.checkpoint()
     while (found := condition.poll()) is None:
         await inside.changes.park()
@@ -43,20 +43,22 @@ async def wait(inside: BrokerInternals, condition: Condition[T]) -> T:
 
 
 async def wait_with_timeout(inside: BrokerInternals, condition: Condition[T], seconds: float) -> T:
-    """Wait for a condition with a timeout.
+    """Wait for a condition with a timeout, and return its result.
 
     Raises:
-        TimeoutError: the condition was not met; the message describes the current state.
+        TimeoutError: the timeout expired; the message describes the current state.
     """
     with trio.move_on_after(seconds):
         return await wait(inside, condition)
-    raise TimeoutError(f"{condition.what}: not within {seconds} s; {condition.so_far()}")
+    raise TimeoutError(
+        f"timed out after {seconds} s waiting for {condition.what}; {condition.so_far()}"
+    )
 
 
 async def create_topic(
     inside: BrokerInternals, name: str, partitions: int | None, configs: Mapping[str, object]
 ) -> None:
-    """Create a topic, with configs by dotted keys or with underscores."""
+    """Create a topic; the keys of configs may have underscores instead of dots."""
     await inside.cluster.create_topic(
         name,
         partitions=-1 if partitions is None else partitions,
@@ -77,12 +79,12 @@ async def delete_topic(inside: BrokerInternals, name: str) -> None:
 
 
 async def seed(inside: BrokerInternals, topic: str, records: Iterable[Seed]) -> list[Record]:
-    """Append records to a topic, creating it if needed. Returns them."""
+    """Append records to a topic, creating it if needed. Returns the appended records."""
     return await _store(inside, topic, [new_record(each) for each in records])
 
 
 async def load(inside: BrokerInternals, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
-    """Append the records of a file to their topics. Returns them by topic."""
+    """Append the records of a file to their topics. Returns the appended records by topic."""
     if inside.cluster.network.is_virtual:  # threads are not part of virtual time
         await trio.lowlevel.checkpoint()
         by_topic = read_records(path)
@@ -109,6 +111,6 @@ async def _store(inside: BrokerInternals, name: str, records: list[NewRecord]) -
 
 
 async def apply_retention(inside: BrokerInternals) -> None:
-    """Delete old records now, as the broker does periodically."""
+    """Apply retention now: delete old records, as the broker does periodically."""
     await trio.lowlevel.checkpoint()
     await apply_retention_of(inside.cluster)

@@ -1,4 +1,4 @@
-"""Consumer groups as plain values."""
+"""Converts consumer groups to plain values."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class GroupMember:
     """A member of a group.
 
     Attributes:
-        id: assigned by the broker.
-        instance_id: of a static member (``group.instance.id``).
-        client_id: of the client.
-        client_host: the address that it connects from.
-        assignment: its assigned partitions by topic.
+        id: the member id assigned by the broker.
+        instance_id: the ``group.instance.id`` of a static member; None for a dynamic member.
+        client_id: the client id of the member.
+        client_host: the address from which the member connects.
+        assignment: the assigned partitions by topic.
     """
 
     id: str
@@ -38,12 +38,12 @@ class GroupView:
     """A consumer group at one moment.
 
     Attributes:
-        id: its name.
-        state: Kafka's name of the state; ``Dead`` if the group does not exist.
-        generation: the number of rebalances; 0 before the first.
-        protocol: the assignor that its members agreed on.
-        members: its members.
-        offsets: its committed offsets by topic and partition.
+        id: the group id.
+        state: Kafka's name for the state; ``Dead`` if the group does not exist.
+        generation: the generation, increased by each rebalance; 0 before the first.
+        protocol: the assignor chosen for the group; None if there is none.
+        members: the members of the group.
+        offsets: the committed offsets by topic and partition.
     """
 
     id: str
@@ -55,7 +55,7 @@ class GroupView:
 
 
 def group_view(inside: BrokerInternals, id: str) -> GroupView:
-    """The current state of a group."""
+    """Return the current state of a group."""
     groups = inside.groups_of(id)
     if groups is None:
         return GroupView(id)

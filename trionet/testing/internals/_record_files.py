@@ -1,9 +1,9 @@
-"""Records from a file of JSON lines.
+"""Reads records from a JSON Lines file.
 
-A line is an object with ``topic`` and any of ``partition``, ``key``, ``value``, ``headers`` and
+Each line is an object with ``topic`` and any of ``partition``, ``key``, ``value``, ``headers`` and
 ``timestamp`` (ms since the epoch). A key or value is a string, null, other JSON, which is stored as
-JSON text, or ``{"base64": "..."}`` for bytes that are not text. Headers are an object, or a list of
-pairs. The output of ``kcat -C -J`` is accepted, too.
+JSON text, or ``{"base64": "..."}`` for bytes that are not text. Headers are an object or a list of
+pairs. The output of ``kcat -C -J`` is also accepted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def read_records(path: str | os.PathLike[str]) -> dict[str, list[NewRecord]]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is invalid; the message says which and why.
+        ValueError: a line is invalid; the message contains the line number and the reason.
     """
     found: dict[str, list[NewRecord]] = {}
     for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):

@@ -1,4 +1,4 @@
-"""Records as plain values: those of a topic, and new ones."""
+"""Converts records from and to plain values: the records of a topic, and records to append."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Record(NamedTuple):
     """One record of a topic; equal to a tuple of the same values.
 
     Attributes:
-        partition: its partition.
-        offset: its offset in the partition.
-        key: None for null.
-        value: None for null, which deletes the key in a compacted topic.
-        headers: names and values.
-        timestamp: in ms since the epoch.
+        partition: the partition of the record.
+        offset: the offset in the partition.
+        key: the key; None for null.
+        value: the value; None for null, which deletes the key in a compacted topic.
+        headers: the names and values of the headers.
+        timestamp: the timestamp, in ms since the epoch.
     """
 
     partition: int
@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 class NewRecord(NamedTuple):
-    """A record to append; None where the topic decides."""
+    """A record to append; the partition and timestamp may be None to be chosen."""
 
     key: bytes | None
     value: bytes | None
@@ -55,15 +55,15 @@ class NewRecord(NamedTuple):
 
 
 Seed = Text | tuple[Text, Text] | Mapping[str, object] | Record
-"""A record as a test may write it: a value; a key and a value; or a dict of any of ``partition``,
+"""A record as specified by a test: a value; a key and a value; or a dict of any of ``partition``,
 ``key``, ``value``, ``headers`` and ``timestamp``."""
 
 
 def new_record(seed: Seed) -> NewRecord:
-    """Convert a record of a test.
+    """Convert a record specified by a test.
 
     Raises:
-        TypeError: it is not a record.
+        TypeError: the value is not a record, or a field has the wrong type.
         ValueError: a field is unknown.
     """
     if isinstance(seed, Record):
@@ -75,7 +75,7 @@ def new_record(seed: Seed) -> NewRecord:
     if isinstance(seed, Mapping):
         return _from_fields(seed)
     raise TypeError(
-        f"invalid record {seed!r}; allowed: a value, a tuple of a key and a value, or a dict of"
+        f"invalid record {seed!r}; expected a value, a tuple of a key and a value, or a dict of"
         f" {', '.join(_FIELDS)}; keys and values are str, bytes or None"
     )
 
@@ -98,13 +98,13 @@ def _bytes(value: object, field: str) -> bytes | None:
         return value.encode()
     if value is None or isinstance(value, bytes):
         return value
-    raise TypeError(f"invalid {field} {value!r}; allowed: str, bytes or None")
+    raise TypeError(f"invalid {field} {value!r}; expected str, bytes or None")
 
 
 def _number(value: object, field: str) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
-    raise TypeError(f"invalid {field} {value!r}; allowed: 0 or more, or None")
+    raise TypeError(f"invalid {field} {value!r}; expected an integer of 0 or more, or None")
 
 
 def _headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
@@ -112,7 +112,7 @@ def _headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
     headers = []
     for pair in pairs if isinstance(pairs, Iterable) else (pairs,):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise TypeError(f"invalid header {pair!r}; allowed: a name (str) and a value")
+            raise TypeError(f"invalid header {pair!r}; expected a name (str) and a value")
         headers.append((pair[0], _bytes(pair[1], "header")))
     return tuple(headers)
 
@@ -124,7 +124,7 @@ def assign_partitions(records: Iterable[NewRecord], partitions: int) -> dict[int
     round-robin.
 
     Raises:
-        ValueError: a record names a partition that does not exist.
+        ValueError: the partition of a record does not exist.
     """
     by_partition: dict[int, list[NewRecord]] = {}
     turn = 0
@@ -135,13 +135,15 @@ def assign_partitions(records: Iterable[NewRecord], partitions: int) -> dict[int
         elif index is None:
             index, turn = turn % partitions, turn + 1
         if index >= partitions:
-            raise ValueError(f"partition {index} does not exist; there are {partitions}")
+            raise ValueError(
+                f"partition {index} does not exist; number of partitions: {partitions}"
+            )
         by_partition.setdefault(index, []).append(record)
     return by_partition
 
 
 def murmur2(data: bytes) -> int:
-    """The unsigned hash by which Kafka's producer chooses the partition of a key.
+    """Return the unsigned hash by which Kafka's producer chooses the partition of a key.
 
     (MurmurHash2 by Austin Appleby, in the public domain; Kafka: Utils.murmur2.)
     """
@@ -159,12 +161,12 @@ def murmur2(data: bytes) -> int:
 
 
 async def append(log: Log, records: list[NewRecord], now_ms: int) -> list[Record]:
-    """Append records to a partition, in its topic's codec. Returns them. A checkpoint.
+    """Append records to a partition, with its topic's codec. Returns the records. A checkpoint.
 
     Raises:
-        ApiError: a batch was rejected; earlier ones were appended.
+        ApiError: a batch was rejected; earlier batches were appended.
 
-    Cancellation: earlier batches were appended.
+    Cancellation: earlier batches may have been appended.
     """
     await trio.lowlevel.checkpoint()
     stored = []
@@ -203,7 +205,7 @@ def _batches(records: list[NewRecord]) -> Iterable[list[NewRecord]]:
 
 
 def records_in(log: Log) -> list[Record]:
-    """All records of a partition that a consumer can read now, whatever their transactions."""
+    """Return the records below the high watermark, including open and aborted transactions."""
     found = []
     offset = log.start_offset
     while offset < log.high_watermark:

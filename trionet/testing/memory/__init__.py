@@ -1,1 +1,1 @@
-"""An in-memory network with a clock of its own, and runs in virtual time on it."""
+"""An in-memory network with its own clock, and runs on it in virtual time."""

@@ -16,10 +16,10 @@ from ._socket import MemorySocket, os_error
 
 
 class ListeningMemorySocket:
-    """A listening socket; made by :meth:`~trionet.testing.MemoryNetwork.listen`.
+    """A listening socket; created by :meth:`~trionet.testing.MemoryNetwork.listen`.
 
     Attributes:
-        changed: set, and replaced, when a connection arrives or the socket is closed.
+        changed: set and replaced when a connection is queued or the socket is closed.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class ListeningMemorySocket:
 
     @property
     def next_arrival(self) -> float:
-        """When the next connection can be accepted; infinite if none is in transit."""
+        """The time at which the next connection can be accepted; infinite if there is none."""
         return self._pending[0][0] if self._pending else math.inf
 
     def add(self, sock: MemorySocket, at: float) -> None:
-        """Queue a connection that can be accepted from ``at`` on."""
+        """Queue a connection, which can be accepted from time ``at`` on."""
         if self._pending:
             at = max(at, self._pending[-1][0])
         self._pending.append((at, sock))

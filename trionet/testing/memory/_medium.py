@@ -1,4 +1,4 @@
-"""What lies between the sockets of an in-memory network: delays, random faults and the trace."""
+"""The medium between the sockets of an in-memory network: delays, random faults and the trace."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class NetworkFaults:
     """Random faults of an in-memory network; may be changed at any time.
 
     Attributes:
-        delay_seconds: the minimum and maximum delay of data. What one end of a connection sends
-            arrives in order all the same.
-        short_share: the fraction of reads and writes that are partial, 0 to 1.
-        reset_share: the fraction of writes after which the connection is reset, 0 to 1.
+        delay_seconds: the minimum and maximum delay of data. The data that one end of a connection
+            sends still arrives in order.
+        short_share: the fraction of reads and writes that are partial, from 0 to 1.
+        reset_share: the fraction of writes after which the connection is reset, from 0 to 1.
     """
 
     delay_seconds: tuple[float, float] = (0.0, 0.0)
@@ -30,12 +30,12 @@ class NetworkEvent:
     """An event on the network, for a trace.
 
     Attributes:
-        at: when, in seconds of the loop's clock.
-        what: ``connect``, ``accept``, ``refuse``, ``send``, ``receive``, ``end``, ``reset``,
-            ``break``, ``vanish`` or ``close``.
-        local: the address of the socket, as in ``127.0.0.1:9092``.
-        remote: the address of its peer.
-        data: what was sent or received.
+        at: the time of the event, in seconds of the loop's clock.
+        what: the kind of event: ``connect``, ``accept``, ``refuse``, ``send``, ``receive``,
+            ``end``, ``reset``, ``break``, ``vanish`` or ``close``.
+        local: the address of the socket, such as ``127.0.0.1:9092``.
+        remote: the address of the peer.
+        data: the data sent or received.
     """
 
     at: float
@@ -49,13 +49,13 @@ class Medium:
     """Decides when data arrives and what goes wrong, and reports events.
 
     Args:
-        seed: of the random faults.
-        faults: which random faults, and how often.
-        trace: called with every event.
+        seed: the seed of the random faults.
+        faults: the random faults.
+        trace: called with every event; None to report no events.
 
     Attributes:
-        faults: see above; may be replaced.
-        is_traced: whether events are reported to anything.
+        faults: the random faults; may be replaced.
+        is_traced: whether events are reported.
     """
 
     def __init__(
@@ -67,23 +67,23 @@ class Medium:
         self._trace = trace
 
     def delay(self) -> float:
-        """A random delay in seconds."""
+        """Return a random delay in seconds."""
         lowest, highest = self.faults.delay_seconds
         return self._rng.uniform(lowest, highest) if highest else 0.0
 
     def arrival(self) -> float:
-        """When data that is sent now arrives."""
+        """Return the time at which data sent now arrives."""
         return trio.current_time() + self.delay()
 
     def short(self, count: int) -> int:
-        """How many of ``count`` bytes a read or write transfers."""
+        """Return how many of ``count`` bytes a read or write transfers."""
         share = self.faults.short_share
         if share and count > 1 and self._rng.random() < share:
             return self._rng.randint(1, count)
         return count
 
     def resets(self) -> bool:
-        """Whether the connection is reset after this write."""
+        """Return whether to reset the connection after a write."""
         share = self.faults.reset_share
         return bool(share) and self._rng.random() < share
 

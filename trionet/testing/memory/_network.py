@@ -10,7 +10,7 @@ randomness comes from generators with one seed, separate for ids, task order and
 change in one does not shift the others. Delays, short reads, resets and partitions are parameters.
 
 Rejected: a proxy over loopback sockets (real time, and the kernel decides the order) and mocks of
-streams (they would not exercise readiness and partial writes). Think again for TLS, which is not
+streams (they would not exercise readiness and partial writes). Reconsider for TLS, which is not
 supported: it would need a memory BIO here.
 """
 
@@ -51,17 +51,17 @@ _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not bound
 class MemoryNetwork:
     """Hosts and the connections between them, in place of the system's network.
 
-    Pass it to :func:`trionet.open_broker` or :func:`trionet.serve`, and connect to what they serve
-    with :meth:`open_stream`. Every IP address is a host of it.
+    Pass the network to :func:`trionet.open_broker` or :func:`trionet.serve`, and connect to their
+    listeners with :meth:`open_stream`. Every IP address is a host of the network.
 
     Args:
-        seed: of all ids and faults.
+        seed: the seed of all ids, faults and the order of tasks.
         faults: random faults; none by default.
         epoch_ms: the time of day when the loop's clock is at 0, in milliseconds since the epoch.
-        trace: called with every event.
+        trace: called with every event; None to report no events.
 
     Attributes:
-        rng: the random number generator of ids.
+        rng: the random number generator for ids.
     """
 
     is_virtual = True
@@ -99,16 +99,16 @@ class MemoryNetwork:
         self._medium.faults = faults
 
     async def open_stream(self, address: str, *, local_host: str | None = None) -> MemoryStream:
-        """Connect, as :func:`trio.open_tcp_stream` does.
+        """Connect to a listening socket; the counterpart of :func:`trio.open_tcp_stream`.
 
         Args:
-            address: ``host:port``, as a broker's ``bootstrap_servers``.
-            local_host: the address to connect from; that of this host by default.
+            address: ``host:port``, as in a broker's ``bootstrap_servers``.
+            local_host: the host address to connect from; loopback by default.
 
         Raises:
-            OSError: the address is invalid, or nothing listens there.
+            OSError: the address is invalid, or the connection was refused.
 
-        Cancellation: there is no connection.
+        Cancellation: no connection is left open.
         """
         host, _, port = address.rpartition(":")
         [target, *_] = await self.resolve(host.strip("[]"), int(port))
@@ -128,7 +128,7 @@ class MemoryNetwork:
 
     @property
     def open_sockets(self) -> list[MemorySocket]:
-        """The sockets that are open, without listening ones."""
+        """The open sockets, except for listening sockets."""
         return list(self._sockets.values())
 
     @property
@@ -139,7 +139,7 @@ class MemoryNetwork:
     def separate(self, hosts: Iterable[str], others: Iterable[str]) -> None:
         """Partition the network between two sets of hosts, until :meth:`heal`.
 
-        Data in transit, and data sent meanwhile, arrives afterwards; connecting waits.
+        Data in transit and data sent during the partition arrives afterwards; connects wait.
         """
         self._separated.append((frozenset(hosts), frozenset(others)))
         for sock in self._sockets.values():
@@ -158,15 +158,15 @@ class MemoryNetwork:
             self._connect(sock, address)
 
     def break_off(self, sock: MemorySocket) -> None:
-        """Reset a connection from between its ends: both see it broken."""
+        """Reset a connection in the middle, so that both ends see a reset."""
         sock.break_connection()
 
     def kill_host(self, host: str, *, is_silent: bool = False) -> None:
-        """Close everything that a host has open, as the kernel does for a killed process.
+        """Close all sockets of a host, as the kernel does for a killed process.
 
         Args:
-            host: its address.
-            is_silent: as in a power failure: peers notice only when they send.
+            host: the address of the host.
+            is_silent: whether peers notice only when they send, as after a power failure.
         """
         for listening in [each for at, each in self._listening.items() if at[0] == host]:
             listening.close()
@@ -179,7 +179,7 @@ class MemoryNetwork:
     # What trionet does: see trionet.net._network.Network.
 
     def now_ms(self) -> int:
-        """The time of day in milliseconds since the epoch, by trio's clock."""
+        """Return the time of day in milliseconds since the epoch, by trio's clock."""
         return self._epoch_ms + int(trio.current_time() * 1000)
 
     def listen(
@@ -189,7 +189,7 @@ class MemoryNetwork:
         backlog: int,
         receive_buffer_bytes: int,  # noqa: ARG002 - set per socket
     ) -> ListeningMemorySocket:
-        """Open a listening socket in this network; port 0 means a free one.
+        """Open a listening socket in this network; port 0 means a free port.
 
         Raises:
             OSError: the address is in use.
@@ -218,13 +218,13 @@ class MemoryNetwork:
 
     @asynccontextmanager
     async def open_readiness(self, kind: ReadinessKind | None) -> AsyncIterator[MemoryReadiness]:
-        """A readiness backend for the sockets of this network.
+        """Open a readiness backend for the sockets of this network.
 
         Raises:
-            ValueError: ``kind`` is not None; there is only one kind.
+            ValueError: ``kind`` is not None; this network has only one kind.
         """
         if kind is not None:
-            raise ValueError(f"an in-memory network has no readiness {kind!r}; use None")
+            raise ValueError(f"an in-memory network has no readiness backend {kind!r}; use None")
         await trio.lowlevel.checkpoint()
         yield MemoryReadiness(self._sockets)
 
@@ -237,7 +237,7 @@ class MemoryNetwork:
         """Wrap a socket for a channel.
 
         Raises:
-            ValueError: there is a TLS context: this network does not support TLS.
+            ValueError: a TLS context is given; this network does not support TLS.
         """
         if tls_context is not None:
             raise ValueError("an in-memory network does not support TLS")
@@ -247,7 +247,7 @@ class MemoryNetwork:
         """Resolve localhost or a numeric address.
 
         Raises:
-            OSError: it is another name.
+            OSError: the host is any other name.
         """
         await trio.lowlevel.checkpoint()
         host = _LOOPBACK_NAMES.get(host, host)
@@ -264,7 +264,7 @@ class MemoryNetwork:
     def open_socket(
         self, address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
     ) -> MemorySocket:
-        """Open a socket that is not connected yet."""
+        """Open a socket that is not yet connected."""
         sock = self._new_socket(_LOOPBACK[":" in address[0]], None)
         if send_buffer_bytes != -1:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
@@ -304,7 +304,7 @@ class MemoryNetwork:
         self._sockets.pop(sock.number, None)
 
     def _listening_changed(self, listening: ListeningMemorySocket) -> None:
-        """Remove a closed listener, or use the room in its backlog for pending connects."""
+        """Remove a listener if it is closed, and retry pending connects."""
         if not listening.is_open:
             for at, each in list(self._listening.items()):
                 if each is listening:

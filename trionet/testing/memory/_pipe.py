@@ -1,4 +1,4 @@
-"""One direction of an in-memory connection: data in transit or arrived and not yet read."""
+"""One direction of an in-memory connection: data in transit, and data arrived but not yet read."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ Piece = bytes | Mark
 
 
 class Pipe:
-    """A queue of chunks with arrival times, and of arrived data.
+    """A queue of chunks in transit with arrival times, and of arrived data.
 
-    Chunks never overtake each other. Nothing happens by itself: callers pass the current time.
+    Chunks never overtake each other. Data arrives only when callers pass the current time to
+    :meth:`advance`.
 
     Attributes:
-        size: bytes in transit or arrived, and not read.
-        is_held: whether nothing arrives; see :meth:`hold`.
+        size: the number of bytes in transit, or arrived but not yet read.
+        is_held: whether data is held back; see :meth:`hold`.
         is_made: whether the connection was accepted.
-        has_ended: whether an end of stream arrived after the bytes.
-        was_reset: whether a reset arrived.
+        has_ended: whether the end of stream has arrived.
+        was_reset: whether a reset has arrived.
     """
 
     __slots__ = ("_arrived", "_on_way", "has_ended", "is_held", "is_made", "size", "was_reset")
@@ -56,22 +57,22 @@ class Pipe:
         self._on_way.append((at, piece))
 
     def hold(self) -> None:
-        """Hold back everything in transit and sent later, until :meth:`release`."""
+        """Hold back data in transit and data sent later, until :meth:`release`."""
         self.is_held = True
         self._on_way = deque((math.inf, piece) for _, piece in self._on_way)
 
     def release(self, at: float) -> None:
-        """Deliver what was held back at time ``at``."""
+        """Stop holding data back, and deliver the held data at time ``at``."""
         self.is_held = False
         self._on_way = deque((at, piece) for _, piece in self._on_way)
 
     @property
     def next_arrival(self) -> float:
-        """When the next chunk arrives; infinite if none is in transit."""
+        """The time at which the next chunk arrives; infinite if none is in transit."""
         return self._on_way[0][0] if self._on_way else math.inf
 
     def advance(self, now: float) -> None:
-        """Take in what has arrived by ``now``."""
+        """Process the chunks that have arrived by ``now``."""
         on_way = self._on_way
         while on_way and on_way[0][0] <= now:
             piece = on_way.popleft()[1]
@@ -86,11 +87,11 @@ class Pipe:
 
     @property
     def has_arrived(self) -> bool:
-        """Whether there are bytes to read."""
+        """Whether arrived bytes are available to read."""
         return bool(self._arrived)
 
     def read(self, bytes_max: int) -> bytes:
-        """Read up to ``bytes_max`` bytes of what has arrived."""
+        """Read up to ``bytes_max`` arrived bytes."""
         arrived = self._arrived
         if arrived and len(arrived[0]) >= bytes_max:
             data = arrived[0]
@@ -112,7 +113,7 @@ class Pipe:
         return data
 
     def drop(self) -> None:
-        """Discard all data: the reader was closed."""
+        """Discard all data, because the reader was closed."""
         self._arrived.clear()
         self._on_way.clear()
         self.size = 0

@@ -1,4 +1,4 @@
-"""The readiness backend of an in-memory network (see :mod:`trionet.net.wire._readiness`)."""
+"""The readiness backend of an in-memory network; see :mod:`trionet.net.wire._readiness`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ._socket import MemorySocket, os_error
 
 
 class MemoryReadiness:
-    """Level-triggered, as the other backends; only sockets that may be ready are examined.
+    """A level-triggered readiness backend; only sockets that may be ready are examined.
 
     Args:
-        sockets: the open sockets of the network by number.
+        sockets: the open sockets of the network, by number.
     """
 
     def __init__(self, sockets: dict[int, MemorySocket]) -> None:
@@ -82,7 +82,7 @@ class MemoryReadiness:
         return self._sockets[fd].ready() & (self._interest[fd] | HANGUP)
 
     def _touch(self, sock: MemorySocket) -> None:
-        """Note that the state of a registered socket may have changed."""
+        """Mark a registered socket, whose state may have changed, for examination."""
         fd = sock.number
         if not sock.is_open:
             self._forget(fd)  # as epoll does with closed descriptors

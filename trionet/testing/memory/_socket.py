@@ -1,19 +1,19 @@
-"""Sockets of an in-memory network: TCP as its two ends see it, with the errors of Linux.
+"""Sockets of an in-memory network: TCP as seen by its two ends, with the errors of Linux.
 
 The problem: everything above a socket (selector, transports, acceptor) is written for non-blocking
-system sockets with their partial writes, half-closes and errno values. A stand-in that is simpler
-would hide exactly the errors that tests look for.
+system sockets with their partial writes, half-closes and errno values. A simpler substitute would
+hide exactly the errors that tests look for.
 
-The choice: a socket has the methods of ``socket.socket`` that trionet uses, and raises what Linux
-raises. Each direction is a :class:`.Pipe` owned by the receiver, with arrival times; state changes
-(accepted, end, reset) travel through it like bytes, so that a delay applies to them, too. State is
-updated when a method is called, from the loop's current time, so that no task runs per socket.
-Buffers are bounded by SO_SNDBUF and SO_RCVBUF, so that a peer that does not read stops the other
-one. Closing with unread bytes, or sending to a closed socket, resets the connection, as the kernel
-does.
+The choice: a socket has the methods of ``socket.socket`` that trionet uses, and raises the same
+errors as on Linux. Each direction is a :class:`.Pipe` owned by the receiver, with arrival times;
+state changes (accepted, end, reset) travel through it like bytes, so that delays also apply to
+them. State is updated from the loop's current time when a method is called, so that no task runs
+per socket. Buffers are bounded by SO_SNDBUF and SO_RCVBUF, so that a peer that does not read blocks
+the sender. Closing with unread bytes, or sending to a closed socket, resets the connection, as in
+the kernel.
 
 Rejected: a task per connection that moves bytes (tasks cost a pass of the scheduler and reorder
-events) and ``socket.socketpair`` (real time). Think again if out-of-band data or shutdown for
+events) and ``socket.socketpair`` (real time). Reconsider if out-of-band data or shutdown for
 reading are ever needed: both are unsupported.
 """
 
@@ -44,17 +44,18 @@ _WRITABLE_SHARE = 3
 
 
 class MemorySocket:
-    """One end of a connection; made by :class:`~trionet.testing.MemoryNetwork`.
+    """One end of a connection; created by :class:`~trionet.testing.MemoryNetwork`.
 
-    It never blocks. It has more than 25 methods because it implements the interface of
+    A socket never blocks. The class has more than 25 methods because it implements the interface of
     ``socket.socket``.
 
     Attributes:
-        address: its local address.
-        number: its descriptor; never reused.
-        is_open: whether it was not closed.
-        incoming: what the peer has sent.
-        watchers: called when the state of the socket may have changed, or data is in transit.
+        address: the local address.
+        number: the number that serves as file descriptor; never reused.
+        is_open: whether the socket is open.
+        incoming: the data sent by the peer.
+        watchers: the functions to call when the state of the socket may have changed, or data is
+            in transit.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class MemorySocket:
 
     def setblocking(self, flag: bool) -> None:
         if flag:
-            raise ValueError("an in-memory socket cannot block: nothing runs beside the loop")
+            raise ValueError("an in-memory socket cannot block, because it would block the loop")
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
         self._check_open()
@@ -123,7 +124,7 @@ class MemorySocket:
         return self.option(level, option)
 
     def option(self, level: int, option: int) -> int:
-        """The value of an option, even if the socket is closed; 0 if it was not set."""
+        """Return the value of an option, even if the socket is closed; 0 if it was not set."""
         return self._options.get((level, option), 0)
 
     @property
@@ -149,7 +150,7 @@ class MemorySocket:
 
     @property
     def peer(self) -> MemorySocket | None:
-        """The other end; None before the connection is made."""
+        """The other end of the connection; None before there is one."""
         return self._peer
 
     # Connecting.
@@ -163,22 +164,22 @@ class MemorySocket:
         return errno.EINPROGRESS
 
     def pair_with(self, peer: MemorySocket) -> None:
-        """Connect to ``peer``, which is created for a connect of it."""
+        """Set the other end of the connection."""
         self._peer = peer
         self._remote = peer.address
 
     def refuse(self, at: float) -> None:
-        """Refuse the connection: a reset arrives at ``at``."""
+        """Refuse the connection: a reset arrives at time ``at``."""
         self.incoming.put(Mark.RESET, at)
         self.notify()
 
     def accepted(self, at: float) -> None:
-        """Accept the connection: the acknowledgement arrives at ``at``."""
+        """Accept the connection: the acknowledgement arrives at time ``at``."""
         self.incoming.put(Mark.MADE, at)
         self.notify()
 
     def _look(self) -> None:
-        """Update the state from what has arrived by now."""
+        """Update the state from the data and signals that have arrived by now."""
         incoming = self.incoming
         incoming.advance(trio.current_time())
         if incoming.is_made:
@@ -300,12 +301,12 @@ class MemorySocket:
         self.watchers.clear()
 
     def reset(self) -> None:
-        """Close with a reset, even if nothing is unread."""
+        """Close with a reset, even if there are no unread bytes."""
         self._resets_when_closed = True
         self.close()
 
     def vanish(self) -> None:
-        """Close silently, as in a power failure; the peer notices when it sends."""
+        """Close silently, as after a power failure; the peer notices when it sends."""
         if self.is_open:
             self.is_open = False
             self._on_close(self)
@@ -315,7 +316,7 @@ class MemorySocket:
             self.watchers.clear()
 
     def break_connection(self) -> None:
-        """Reset the connection from between its two ends: both see it broken."""
+        """Reset the connection in the middle, so that both ends see a reset."""
         self.note("break")
         self._receive_reset()
         if self._peer is not None and self._peer.is_open:
@@ -328,7 +329,7 @@ class MemorySocket:
     # Readiness.
 
     def ready(self) -> int:
-        """What can be done without blocking, as a mask of the readiness bits."""
+        """Return a mask of readiness bits for the operations that would not block."""
         self._look()
         incoming = self.incoming
         if self._error or self._is_dead:
@@ -352,7 +353,7 @@ class MemorySocket:
 
     @property
     def has_unread(self) -> bool:
-        """Whether bytes have arrived that were not read."""
+        """Whether there are arrived bytes that have not been read."""
         self._look()
         return self.incoming.has_arrived
 
@@ -391,10 +392,10 @@ class MemorySocket:
 
 
 def os_error(number: int) -> OSError:
-    """The error that the kernel would raise; BlockingIOError for EAGAIN."""
+    """Create the error that the kernel would raise; BlockingIOError for EAGAIN."""
     return OSError(number, os.strerror(number))
 
 
 def text_of(address: Address) -> str:
-    """An address as text."""
+    """Format an address as ``host:port``."""
     return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"

@@ -1,4 +1,4 @@
-"""A connection of an in-memory network as a trio stream, for peers written by hand."""
+"""A connection of an in-memory network as a trio stream, for test peers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def wait_ready(sock: MemorySocket, interest: int) -> None:
         interest: a mask of the readiness bits.
 
     Raises:
-        trio.ClosedResourceError: it was closed.
+        trio.ClosedResourceError: the socket was closed.
     """
     await trio.lowlevel.checkpoint()
     while True:
@@ -46,7 +46,7 @@ async def wait_ready(sock: MemorySocket, interest: int) -> None:
 class MemoryStream(trio.abc.HalfCloseableStream):
     """The counterpart of the stream that :func:`trio.open_tcp_stream` returns.
 
-    Made by :meth:`~trionet.testing.MemoryNetwork.open_stream`.
+    Created by :meth:`~trionet.testing.MemoryNetwork.open_stream`.
 
     Attributes:
         socket: the underlying socket.
@@ -86,7 +86,7 @@ class MemoryStream(trio.abc.HalfCloseableStream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         if max_bytes is not None and max_bytes < 1:
-            raise ValueError(f"invalid max_bytes={max_bytes}; allowed: 1 or more, or None")
+            raise ValueError(f"invalid max_bytes={max_bytes}; it must be 1 or more, or None")
         with self._receiving:
             while True:
                 await wait_ready(self.socket, READ)
@@ -107,7 +107,7 @@ class MemoryStream(trio.abc.HalfCloseableStream):
 
 
 class _Conflict:
-    """Raises BusyResourceError for a second task in the block, as trio's ConflictDetector."""
+    """Raises BusyResourceError for a second task in the block, like trio's ConflictDetector."""
 
     def __init__(self, message: str) -> None:
         self._message = message

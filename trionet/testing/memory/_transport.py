@@ -13,7 +13,7 @@ _FILE_COPY_BYTES = 64 * 1024
 
 
 class MemoryTransport:
-    """Reads and writes a socket, including file ranges."""
+    """Reads from and writes to an in-memory socket, including file ranges."""
 
     def __init__(self, sock: MemorySocket) -> None:
         self._socket = sock
@@ -27,7 +27,7 @@ class MemoryTransport:
         count = min(file_range.count, _FILE_COPY_BYTES)
         data = file_range.file.read_at(file_range.offset, count)
         if not data and file_range.count:
-            raise OSError(f"{file_range!r} reaches beyond the end of its file")
+            raise OSError(f"{file_range!r} extends past the end of its file")
         return self._socket.send(data)
 
     def setsockopt(self, level: int, option: int, value: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Runs in virtual time, where waits cost nothing and one seed determines the order of events."""
+"""Runs code in virtual time: waits cost nothing, and a seed determines the order of events."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def run_virtual(
 ) -> T:
     """Run an async function as :func:`trio.run` does, in virtual time, on an in-memory network.
 
-    When every task waits, the clock jumps to the next deadline. The order in which tasks run, ids
-    and faults depend on the seed only, so that a run is repeatable.
+    When all tasks wait, the clock jumps to the next deadline. The order of tasks, ids and faults
+    depend only on the seed, so that a run is repeatable.
 
     Args:
-        async_fn: called with the network and ``args``.
-        args: of ``async_fn``.
-        seed: of everything that would otherwise be random.
+        async_fn: the function; called with the network and ``args``.
+        args: the further arguments of ``async_fn``.
+        seed: the seed for everything that would otherwise be random.
         faults: random faults of the network.
         epoch_ms: the time of day at the start, in milliseconds since the epoch.
         trace: called with every event on the network.
 
     Returns:
-        What ``async_fn`` returns.
+        The result of ``async_fn``.
     """
 
     async def main() -> T:
@@ -60,24 +60,24 @@ def virtual(
     epoch_ms: int = EPOCH_MS,
     trace: Callable[[NetworkEvent], None] | None = None,
 ) -> Iterator[MemoryNetwork]:
-    """An in-memory network and a deterministic order of tasks, for a run in virtual time.
+    """Provide an in-memory network and a deterministic order of tasks, for a run in virtual time.
 
-    Such a run has trio's ``MockClock``, as a test with pytest-trio's ``autojump_clock`` has. The
+    The run must use trio's ``MockClock``, for example through pytest-trio's ``autojump_clock``. The
     order of tasks is global to the process: two runs in two threads are not repeatable.
 
     Args:
-        seed: as for :func:`run_virtual`, as are the others.
+        seed: see :func:`run_virtual`.
         faults: random faults of the network.
         epoch_ms: the time of day when the loop's clock is at 0, in milliseconds since the epoch.
         trace: called with every event on the network.
 
     Raises:
-        LocalProtocolError: the run has another clock, so that waits would take real time.
+        LocalProtocolError: the run uses another clock, so that waits would take real time.
     """
     clock = trio.lowlevel.current_clock()
     if not isinstance(clock, trio.testing.MockClock):
         raise LocalProtocolError(
-            f"virtual time needs trio.testing.MockClock, and this run has {clock!r}: use"
+            f"virtual time requires trio.testing.MockClock, but this run uses {clock!r}; use"
             " run_virtual(), or the fixture autojump_clock of pytest-trio"
         )
     with _seeded_schedule(seed):
@@ -86,9 +86,9 @@ def virtual(
 
 @contextmanager
 def _seeded_schedule(seed: int) -> Iterator[None]:
-    """Let a seed determine the order of tasks in each pass of trio.
+    """Let a seed determine the order of tasks in each pass of trio's scheduler.
 
-    Trio shuffles them itself, and has a switch for tests that makes the shuffle repeatable;
+    Trio shuffles the tasks, and has a switch for tests that makes the shuffle repeatable;
     pytest-trio and hypothesis set it in the same way.
     """
     scheduler: Any = sys.modules["trio._core._run"]

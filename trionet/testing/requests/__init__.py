@@ -1,1 +1,1 @@
-"""The requests that a broker received: their names, topics and groups, recorded for assertions."""
+"""Records the requests that a broker received, with their topics and groups, for assertions."""

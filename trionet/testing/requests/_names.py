@@ -1,7 +1,7 @@
-"""Names of APIs and errors in tests: Kafka's name or its number.
+"""Resolves the names of APIs and errors in tests: Kafka's names or numbers.
 
-An unknown name raises an error that suggests the nearest one: a fault that never applies would let
-a test pass that tests nothing.
+An unknown name raises an error that suggests the nearest name: with a fault that never applies, a
+test would pass without testing anything.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _OLDER_NAMES: Final = {
 _NEAR: Final = 0.6
 
 ApiName = str | int
-"""An API by Kafka's name, as in ``"Produce"``, or by its key."""
+"""An API by Kafka's name, such as ``"Produce"``, or by its key."""
 
 ErrorName = str | int
-"""An error by Kafka's name, as in ``"NOT_LEADER_OR_FOLLOWER"``, or by its code."""
+"""An error by Kafka's name, such as ``"NOT_LEADER_OR_FOLLOWER"``, or by its code."""
 
 
 def api_key(api: ApiName) -> int:
-    """The key of an API.
+    """Return the key of an API.
 
     Raises:
         ValueError: the API does not exist.
@@ -54,7 +54,7 @@ def api_key(api: ApiName) -> int:
 
 
 def error_code(error: ErrorName) -> int:
-    """The code of an error.
+    """Return the code of an error.
 
     Raises:
         ValueError: the error does not exist, or is NONE.

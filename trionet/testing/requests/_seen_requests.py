@@ -1,7 +1,7 @@
 """The requests that a broker received, and the faults that were applied to them.
 
-Both are public, and each names the other (:attr:`SeenRequest.fault`, :attr:`Fault.requests`), so
-they share a module; what a fault does is in :mod:`trionet.testing.faults`.
+Both classes are public and refer to each other (:attr:`SeenRequest.fault`, :attr:`Fault.requests`),
+so they share a module; the actions of faults are in :mod:`trionet.testing.faults`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,19 @@ class SeenRequest:
 
     Attributes:
         node: the ``node.id`` of the broker.
-        api: Kafka's name of the API.
-        version: of the API.
-        client_id: None for null.
+        api: Kafka's name for the API.
+        version: the API version of the request.
+        client_id: the client id; None for null.
         connection: the id of the connection.
         message: the decoded request.
-        time_ms: when it was received, in ms since the epoch.
-        topics: the topics and partitions it is about; the partition is None where it names none.
-        groups: the consumer groups it is about.
-        errors: the errors in its response, by Kafka's names; None while it has no response.
-        faults: the faults that were applied to it; all but the last are delays.
-        is_about_all_topics: whether it names no topics and means all, as a Metadata may.
+        time_ms: the time at which the request was received, in ms since the epoch.
+        topics: the topics and partitions of the request; the partition is None if the request
+            names only the topic.
+        groups: the consumer groups of the request.
+        errors: the errors in the response, by Kafka's names; None while there is no response.
+        faults: the faults that were applied to the request; all but the last are delays.
+        is_about_all_topics: whether the request is about all topics without naming them, as a
+            Metadata request may be.
     """
 
     node: int
@@ -63,16 +65,16 @@ class SeenRequest:
 
     @property
     def fault(self) -> Fault | None:
-        """The last fault that was applied to it; None if there was none."""
+        """The last fault that was applied to the request; None if there was none."""
         return self.faults[-1] if self.faults else None
 
     @property
     def api_key(self) -> int:
-        """Kafka's number of the API."""
+        """Kafka's number for the API."""
         return KEYS[self.api]
 
     def as_line(self) -> str:
-        """The request and its outcome in one line."""
+        """Format the request and its outcome as one line."""
         at = datetime.fromtimestamp(self.time_ms / 1000, UTC).astimezone()
         about = [topic if part is None else f"{topic}-{part}" for topic, part in self.topics]
         what = ", ".join([*about, *(f"group {group}" for group in self.groups)])
@@ -87,7 +89,7 @@ class SeenRequest:
 
 
 def seen(node: NodeInternals, message: Message, call: Call) -> SeenRequest:
-    """Convert a call."""
+    """Convert a call to the record that tests see."""
     about = list(topic_partitions(message, node.topic_name))
     if call.codec.name == "Fetch":
         about += _session_partitions(node, message)
@@ -106,7 +108,7 @@ def seen(node: NodeInternals, message: Message, call: Call) -> SeenRequest:
 
 
 def _session_partitions(node: NodeInternals, message: Message) -> Iterator[tuple[str, int | None]]:
-    """The partitions that an incremental fetch is about without naming them (KIP-227)."""
+    """Yield the partitions of a fetch session, which an incremental fetch omits (KIP-227)."""
     session = node.state.fetch_sessions.get(message.session_id)  # type: ignore[attr-defined]
     for topic, partition in session.partitions if session is not None else ():
         name = topic if isinstance(topic, str) else node.topic_name(topic)
@@ -118,8 +120,8 @@ class SeenRequests:
     """The requests that the brokers of a test received, in the order of their arrival.
 
     Attributes:
-        forgotten: how many older ones were dropped because there were too many.
-        total: how many were received since the broker started.
+        forgotten: the number of old requests dropped because of the limits.
+        total: the number of requests received since the broker started.
         beginning: the value of ``total`` at the last :meth:`clear`.
     """
 
@@ -148,7 +150,7 @@ class SeenRequests:
         self._bytes = 0
 
     def since(self, total: int) -> list[SeenRequest]:
-        """The requests after the first ``total`` ones, the oldest first."""
+        """Return the requests kept after the first ``total`` requests, the oldest first."""
         count = min(self.total - total, len(self._requests))
         return [request for request, _ in islice(reversed(self._requests), count)][::-1]
 
@@ -159,17 +161,17 @@ class SeenRequests:
 
 @attrs.frozen(kw_only=True)
 class Which:
-    """Selects requests: those that satisfy all given conditions.
+    """Selects the requests that satisfy all given conditions.
 
     Attributes:
-        api_keys: of one of these APIs; empty for any.
-        topic: about this topic.
-        partition: about this partition of the topic.
-        group: about this consumer group.
-        client_id: from clients with this id.
-        connection: on the connection with this id.
-        node: to the broker with this ``node.id``.
-        when: for which this returns true.
+        api_keys: the keys of the APIs; empty for any.
+        topic: the topic that the request must be about; None for any, as for all conditions.
+        partition: the partition of the topic.
+        group: the consumer group that the request must be about.
+        client_id: the client id of the request.
+        connection: the id of the connection.
+        node: the ``node.id`` of the broker.
+        when: a function that returns whether the request matches.
     """
 
     api_keys: frozenset[int] = frozenset()
@@ -183,7 +185,7 @@ class Which:
 
     def __attrs_post_init__(self) -> None:
         if self.partition is not None and self.topic is None:
-            raise ValueError(f"partition={self.partition} needs a topic")
+            raise ValueError(f"partition={self.partition} requires a topic")
 
     def matches(self, request: SeenRequest) -> bool:
         """Whether a request satisfies all conditions."""
@@ -202,7 +204,7 @@ class Which:
         )
 
     def hits(self, topic: str, partition: int | None) -> bool:
-        """Whether a topic, or a partition of it, satisfies the conditions."""
+        """Whether a topic, or one of its partitions, satisfies the conditions."""
         return self.topic in (None, topic) and (
             self.partition is None or partition is None or self.partition == partition
         )
@@ -222,14 +224,14 @@ class Which:
 class Fault:
     """A fault added by :class:`~trionet.testing.Faults`.
 
-    Usable from any thread, and as a context manager that removes it at the end.
+    Usable from any thread, and as a context manager that removes the fault at the end.
 
     Attributes:
-        which: the requests that it matches.
-        hits: how many requests it was applied to.
-        error: raised by a function of the test, ``when`` or one that makes a response. The request
-            was then handled normally and the fault ended. The error is raised again where the
-            fault is removed, or else when the broker stops.
+        which: selects the requests that the fault matches.
+        hits: the number of requests to which the fault was applied.
+        error: the error raised by a function of the test: ``when``, or a function that creates a
+            response. The request was then handled normally and the fault ended. The error is
+            raised again when the fault is removed, or else when the broker stops.
     """
 
     which: Which
@@ -248,7 +250,7 @@ class Fault:
 
     @property
     def is_over(self) -> bool:
-        """Whether it matches no more requests: removed, failed, expired or used up."""
+        """Whether the fault matches no more requests: removed, failed, expired or used up."""
         return (
             self.is_removed
             or self.error is not None
@@ -258,40 +260,40 @@ class Fault:
 
     @property
     def is_done(self) -> bool:
-        """Whether it is over and its error, if any, was reported."""
+        """Whether the fault is over and its error, if any, was reported."""
         return self.is_over and (self.error is None or self._is_reported)
 
     @property
     def requests(self) -> list[SeenRequest]:
-        """The requests that it was applied to, as far as they are kept."""
+        """The requests to which the fault was applied, as far as they are kept."""
         return [request for request in self._seen if self in request.faults]
 
     def remove(self) -> None:
-        """Match no more requests, and continue those that are held or delayed.
+        """Match no more requests, and continue the requests that are held or delayed.
 
         Does nothing once the broker has stopped.
 
         Raises:
-            Exception: :attr:`error`, once.
+            Exception: :attr:`error`, unless it was already raised.
         """
         with suppress(trio.RunFinishedError):
             self._in_loop(self.remove_now)
         self.raise_error()
 
     def raise_error(self) -> None:
-        """Raise :attr:`error`, if that was not done yet."""
+        """Raise :attr:`error`, if there is one that was not yet reported."""
         if self.error is not None and not self._is_reported:
             self._is_reported = True
             raise self.error
 
     def explain(self, error: BaseException) -> None:
-        """Add a note about :attr:`error` to an error of the test that followed it."""
+        """Add a note about :attr:`error` to a later error of the test."""
         if self.error is not None and not self._is_reported:
             self._is_reported = True
-            error.add_note(f"The fault {self} failed before: {self.error!r}")
+            error.add_note(f"The fault {self} failed earlier: {self.error!r}")
 
     def remove_now(self) -> None:
-        """Remove it; for callers in the broker's loop."""
+        """Remove the fault; for callers in the broker's loop."""
         if not self.is_removed and self._on_remove is not None:
             self._on_remove()
         self.is_removed = True
@@ -319,7 +321,7 @@ class Fault:
 
 
 def api_keys_of(apis: ApiName | tuple[ApiName, ...] | list[ApiName] | None) -> frozenset[int]:
-    """The keys of some APIs; none for None.
+    """Return the keys of some APIs; an empty set for None.
 
     Raises:
         ValueError: an API does not exist.

@@ -1,7 +1,7 @@
-"""The topics, partitions and groups in a request or a response, wherever they are.
+"""Finds the topics, partitions and groups in requests and responses.
 
-Kafka's messages have them in similar forms: a list of items with a ``name``, ``topic`` or
-``topic_id``, and in each a list of numbers or of items with a number.
+Kafka's messages contain them in similar forms: a list of items with a ``name``, ``topic`` or
+``topic_id``, each with a list of partition numbers or of items with a number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...protocol._wire import NO_UUID, Message
 from ...protocol.messages.metadata import MetadataRequest
 
 TopicName = Callable[[bytes], str | None]
-"""The name of the topic with an id; None if there is none."""
+"""Returns the name of the topic with an id; None if there is no such topic."""
 
 _INDEXES = ("partition_index", "index", "partition")
 # Lists of partitions, as opposed to lists of other numbers, such as replicas.
@@ -40,7 +40,7 @@ _GROUP = 0
 
 
 def partition_of(item: object) -> int | None:
-    """The partition number of an item; None if it has none."""
+    """Return the partition number of an item; None if it has none."""
     if isinstance(item, int):
         return item
     for name in _INDEXES:
@@ -51,7 +51,7 @@ def partition_of(item: object) -> int | None:
 
 
 def topic_of(item: object, name_of: TopicName) -> str | None:
-    """The topic of an item; None if it has none, or an unknown id."""
+    """Return the topic of an item; None if it has none, or an unknown id."""
     if isinstance(item, str):
         return item
     topic_id = getattr(item, "topic_id", NO_UUID)
@@ -64,7 +64,7 @@ def topic_of(item: object, name_of: TopicName) -> str | None:
 
 
 def partitions_in(item: object) -> list[Any] | None:
-    """The partitions of a topic's item; None if it has no such list."""
+    """Return the partitions of a topic's item; None if it has no list of partitions."""
     for name in PARTITIONS:
         found = getattr(item, name, None)
         if isinstance(found, list):
@@ -73,7 +73,7 @@ def partitions_in(item: object) -> list[Any] | None:
 
 
 def topic_partitions(message: Message, name_of: TopicName) -> Iterator[tuple[str, int | None]]:
-    """All topics and partitions in a message; None for a topic without partitions."""
+    """Yield all topics and partitions in a message; None for a topic without partitions."""
     for name in message.__slots__:
         found = getattr(message, name)
         if not isinstance(found, list):
@@ -91,7 +91,7 @@ def topic_partitions(message: Message, name_of: TopicName) -> Iterator[tuple[str
 
 
 def is_about_all(message: Message, version: int) -> bool:
-    """Whether a request means all topics: null, or an empty list in Metadata v0."""
+    """Whether a request is about all topics: null, or an empty list in Metadata v0."""
     if isinstance(message, MetadataRequest) and version == 0:
         return not message.topics
     groups = getattr(message, "groups", None) or ()
@@ -101,7 +101,7 @@ def is_about_all(message: Message, version: int) -> bool:
 
 
 def groups_in(message: Message) -> Iterator[str]:
-    """All consumer groups in a request."""
+    """Yield all consumer groups in a request."""
     for name in message.__slots__:
         found = getattr(message, name)
         if not found or (name in _COORDINATED and getattr(message, "key_type", _GROUP) != _GROUP):

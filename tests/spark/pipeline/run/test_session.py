@@ -39,8 +39,8 @@ except (SparkError, ConnectionError) as error:
 @pytest.mark.parametrize(
     ("number", "told"),
     [
-        ("SIGKILL", "SparkError: the JVM of Spark was killed by SIGKILL, by a user or because"),
-        ("SIGTERM", "SparkError: the JVM of Spark exited with status 143;"),
+        ("SIGKILL", "SparkError: Spark's JVM was killed by SIGKILL, by a user or because"),
+        ("SIGTERM", "SparkError: Spark's JVM exited with status 143;"),
         ("none", "ConnectionRefusedError: of somebody else"),
     ],
 )

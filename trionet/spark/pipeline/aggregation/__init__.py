@@ -1,1 +1,1 @@
-"""From log records to rows of sums that can be added up."""
+"""Aggregates log records into partial sums that can be added up."""

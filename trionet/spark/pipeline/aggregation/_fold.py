@@ -36,7 +36,7 @@ CONNECTION_NUMBER_MAX: Final = 1 << 48
 
 
 def folded(batches: Iterable[Any]) -> Iterator[Any]:
-    """Fold the records of one task.
+    """Fold the records of one task into merged rows of sums.
 
     Args:
         batches: Arrow batches with the columns ``value``, ``partition`` and ``read_at``.
@@ -55,7 +55,7 @@ def folded(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def fold(batch: Any) -> Iterator[Any]:
-    """Yield the rows of sums of one batch, each key once per kind and partition."""
+    """Yield the rows of sums of one batch, with one row per kind, partition and key."""
     partitions = batch["partition"].to_numpy()
     read_at = batch["read_at"].cast(pa.int64()).to_numpy()
     for partition in np.unique(partitions):

@@ -1,4 +1,4 @@
-"""Groups rows by equal values in some columns, with NumPy for all rows at once."""
+"""Groups rows by equal values in some columns; vectorized with NumPy."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Groups:
         return len(self.first)
 
     def sums(self, numbers: Numbers) -> Numbers:
-        """Return the sum per group, of each column of a matrix."""
+        """Return the sum of each column of a matrix, per group."""
         return _reduced(np.add, numbers, self)
 
     def maxima(self, numbers: Numbers) -> Numbers:
-        """Return the maximum per group, of each column of a matrix."""
+        """Return the maximum of each column of a matrix, per group."""
         return _reduced(np.maximum, numbers, self)
 
 
@@ -69,7 +69,7 @@ def _reduced(of_two: np.ufunc, numbers: Numbers, groups: Groups) -> Numbers:
 
 
 def _codes(columns: Sequence[Any]) -> NDArray[Any]:
-    """Return a code for each row; equal rows have equal codes."""
+    """Return a code for each row, such that equal rows have equal codes."""
     combined: Numbers | None = None
     size = 1
     for column in columns:
@@ -88,7 +88,7 @@ def _codes(columns: Sequence[Any]) -> NDArray[Any]:
 
 
 def _numbered(column: Any) -> tuple[Numbers, int]:
-    """Return a code from 0 on for each value, and a number greater than all codes."""
+    """Return a non-negative code for each value, and a number greater than all codes."""
     if not isinstance(column, np.ndarray):
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()

@@ -1,4 +1,4 @@
-"""Decodes the values of a request log and counts unusable ones, none of which ends the job."""
+"""Decodes the values of a request log; unusable values are counted and do not end the job."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class LogValues:
     """The decoded values of a request log.
 
     Attributes:
-        requests: the records of requests, with the columns ``request_log_columns.REQUESTS``.
-        connections: the records of closed connections, with the columns ``CONNECTIONS``.
+        requests: the request records, with the columns ``request_log_columns.REQUESTS``.
+        connections: the records of closed connections, with the columns
+            ``request_log_columns.CONNECTIONS``.
         malformed: the number of values that are not records of a request log.
         newer: the number of values of an unknown, newer version.
         ahead: the number of records too far in the future.
@@ -40,11 +41,11 @@ class LogValues:
 
     @classmethod
     def read(cls, values: Any, read_at_us: int) -> LogValues:
-        """Decode values.
+        """Decode the values of a request log.
 
         Args:
             values: a ``pyarrow.BinaryArray``; nulls count as malformed.
-            read_at_us: when they were read, in microseconds since the epoch.
+            read_at_us: when the values were read, in microseconds since the epoch.
         """
         total = len(values)
         present = values.drop_null() if values.null_count else values
@@ -63,7 +64,7 @@ class LogValues:
 
 
 def _of_known_version(values: Any) -> tuple[Any, int]:
-    """Return the values without those of newer versions, and the number of these."""
+    """Return the values of known versions, and the number of values of newer versions."""
     first = pc.binary_slice(values, 0, 1)
     # An empty value sorts before every version; it is malformed, not newer.
     is_newer = pc.greater(first, pa.scalar(bytes([VERSION]), values.type))
@@ -79,7 +80,7 @@ def _is_valid(value: bytes) -> bool:
 
 
 def _in_time(records: Any, column: str, read_at_us: int) -> tuple[Any, int]:
-    """Return the records with a valid time and sampling rate, and how many are too far ahead."""
+    """Return the valid records that are not too far in the future, and the number that are."""
     time = microseconds(records, column)
     sample: NDArray[np.uint32] = records["sample_ppm"].to_numpy()
     possible = (time >= 0) & (sample > 0) & (sample <= SAMPLE_ALL)

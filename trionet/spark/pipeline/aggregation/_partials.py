@@ -2,8 +2,7 @@
 
 Log records are folded into such rows, and the results of a minute are computed from them. A row has
 a kind, a key, sums, maxima and, for requests, histograms. Rows of the same kind and key can be
-merged in any order and grouping; so it makes no difference which task or micro-batch has read which
-record.
+merged in any order and grouping, so it makes no difference which task or micro-batch read a record.
 """
 
 from __future__ import annotations
@@ -107,9 +106,9 @@ def rows(
 
     Args:
         kind: the kind of all rows.
-        keys: NumPy or Arrow columns by name; missing ones are filled with 0 or empty strings.
-        sums: a matrix with a line per row, in the order of ``SUMS``.
-        maxima: a matrix with a line per row, in the order of ``MAXIMA``.
+        keys: NumPy or Arrow columns by name; missing columns are filled with 0 or empty strings.
+        sums: a matrix with a line per row and a column per name in ``SUMS``.
+        maxima: a matrix with a line per row and a column per name in ``MAXIMA``.
         cells: the cell numbers of all rows, ascending; see :func:`cell_numbers`.
         counts: the count of each cell.
     """
@@ -134,7 +133,7 @@ def rows(
 
 
 def cell_numbers(of_row: Numbers, cells: Numbers) -> Numbers:
-    """Combine row numbers and cells into the cell numbers that :func:`rows` takes."""
+    """Combine row numbers and cells into cell numbers for :func:`rows`."""
     return of_row * CELL_NUMBERS + cells
 
 
@@ -148,7 +147,7 @@ def counted(cells: Numbers, counts: Numbers | None = None) -> tuple[Numbers, Num
 
 
 def merged(batches: Iterable[Any]) -> list[Any]:
-    """Merge the rows with the same key; returns one record batch per kind."""
+    """Merge the rows with the same kind and key; returns one record batch per kind."""
     # The schema of the first batch is used, not SCHEMA: Spark names list elements differently.
     filled = [each for each in batches if each.num_rows]
     if not filled:
@@ -188,7 +187,7 @@ def _merged(kind: int, batch: Any) -> Any:
 
 
 def unfolded(batch: Any) -> tuple[Numbers, Numbers, Numbers]:
-    """Flatten the cells of all rows: the row, the cell and the count of each."""
+    """Return the cells of all rows as three arrays: row numbers, cells and counts."""
     bounds = batch["cells"].offsets.to_numpy().astype(np.int64)
     of_row = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     cells = batch["cells"].flatten().to_numpy().astype(np.int64)
@@ -204,7 +203,7 @@ def matrix(lists: Any, width: int) -> Numbers:
 def numbers(values: Any, kind: Any) -> Any:
     """Wrap a NumPy array as an Arrow column without copying.
 
-    ``pyarrow.array`` would import pandas, where it is installed, which takes a second.
+    ``pyarrow.array`` would import pandas if it is installed, which takes a second.
     """
     contiguous = np.ascontiguousarray(values)
     return pa.Array.from_buffers(kind, len(contiguous), [None, pa.py_buffer(contiguous)])

@@ -1,10 +1,11 @@
 """The watermark, and the state that the job keeps from one micro-batch to the next.
 
-Each micro-batch knows the latest time that it has read from each partition of the topic. The
-watermark is the minimum of these, minus the delay, and never decreases. A partition without records
-in a micro-batch had been read to its end, and does not hold the watermark back. So when one
-partition is read faster than another, as in catching up, no minute is closed for which the other
-still has records. Spark's own watermark, based on the latest record of all partitions, would do so.
+Each micro-batch determines the latest time that it has read from each partition of the topic. The
+watermark is the minimum of these times, minus the delay, and never decreases. A partition without
+records in a micro-batch had been read to its end, and does not hold the watermark back. So when one
+partition is read faster than another, for example while catching up, no minute is closed for which
+the other still has records. Spark's own watermark, which is based on the latest record of all
+partitions, would close it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ TRAILING_MINUTES: Final = 60
 
 @attrs.frozen(kw_only=True)
 class Intake:
-    """Numbers of records read.
+    """Counts of the records read.
 
     Attributes:
-        requests_read: records of requests, including late ones.
-        connections_read: records of closed connections, including late ones.
-        late: records of both kinds whose minute was closed already.
+        requests_read: request records, including late records.
+        connections_read: records of closed connections, including late records.
+        late: records of both kinds whose minute was already closed.
         malformed: values that are not records of a request log.
         newer: records of an unknown, newer version.
         ahead: records too far in the future.
@@ -43,7 +44,7 @@ class Intake:
 
     @property
     def records(self) -> int:
-        """All records read."""
+        """The total number of records read."""
         usable = self.requests_read + self.connections_read
         return usable + self.malformed + self.newer + self.ahead
 
@@ -59,9 +60,9 @@ class JobState:
 
     Attributes:
         batch: the number of the micro-batch.
-        watermark_us: microseconds since the epoch; None before the first record.
+        watermark_us: the watermark, in microseconds since the epoch; None before the first record.
         open_batches: the micro-batches with rows of open minutes, and the last minute of each.
-        open_records: the number of log records in these rows.
+        open_records: the number of log records in the rows of open minutes.
         trailing: the last closed minutes with requests, ascending, each with the micro-batch that
             closed it.
         intake: the records read since minutes were last closed.
@@ -97,8 +98,8 @@ def watermark(before: int | None, latest: Mapping[int, int], delay_us: int) -> i
     """Return the watermark after a micro-batch.
 
     Args:
-        before: the watermark before it.
-        latest: the latest time read from each partition.
+        before: the watermark before the micro-batch.
+        latest: the latest time read from each partition, in microseconds since the epoch.
         delay_us: how long minutes stay open for late records.
     """
     if not latest:

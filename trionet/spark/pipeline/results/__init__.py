@@ -1,1 +1,1 @@
-"""From rows of sums to the results of closed minutes: tables, anomalies, storage."""
+"""Computes and stores the results of closed minutes from rows of sums."""

@@ -2,12 +2,12 @@
 
 A value is an anomaly if it is at least ``SCORE_MIN`` spreads from the median. The spread is the
 median absolute deviation, scaled to match a standard deviation. It has lower bounds, a tenth of the
-median and a constant per measure: otherwise a value that hardly ever changes would be an anomaly at
-its first change. A client that has stopped sending counts as 0 requests, so it is detected. A
-series is not judged before it has been seen for ``MINUTES_MIN`` minutes.
+median and a constant per measure: otherwise the first change of a nearly constant value would be an
+anomaly. A client that stops sending counts as 0 requests, so it is detected. A series is not judged
+before there are ``MINUTES_MIN`` minutes of data.
 
-Median and median deviation, not mean and standard deviation: an earlier outlier in the hour would
-inflate those and hide the next one.
+The mean and the standard deviation would be unsuitable: an outlier earlier in the hour would
+inflate them and hide the next outlier.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ Doubles = NDArray[np.float64]
 
 @attrs.frozen
 class AnomalyDetector:
-    """Finds the anomalies of some minutes; called by each task with its series.
+    """Finds the anomalies of some minutes; each task calls it with its series.
 
     Attributes:
-        windows: the minutes with records, ascending: those to judge, and the hour before.
+        windows: the minutes with records, ascending: the minutes to judge, and the hour before.
         first: the first minute to judge.
     """
 
@@ -78,7 +78,7 @@ class AnomalyDetector:
         """Yield the anomalies of the series of one task.
 
         Args:
-            batches: Arrow batches with the columns of ``READ``, with all rows of each series.
+            batches: Arrow batches with the columns of ``READ`` and all rows of each series.
         """
         read = list(batches)
         if not any(each.num_rows for each in read):
@@ -121,7 +121,7 @@ def median_and_spread(values: Doubles, spread_min: float) -> tuple[Doubles, Doub
     """Return the median and the spread of each row, ignoring NaN.
 
     Args:
-        values: a row per series, a column per minute.
+        values: a matrix with a row per series and a column per minute.
         spread_min: the minimum spread.
     """
     if not len(values):

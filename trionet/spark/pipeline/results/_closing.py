@@ -1,9 +1,10 @@
-"""Closes minutes: computes their results, and writes them table by table and to the topic.
+"""Closes minutes: computes their results, and writes them to the tables and to the topic.
 
-A minute is closed by the micro-batch in which the watermark passes its end. Its results come from
-the rows of sums of all micro-batches that had records of it. They could be updated with every
-micro-batch instead, as Spark's output mode ``update`` does, but then each result would be written
-many times, and Parquet files cannot be changed in place; so they are written once, complete.
+A minute is closed by the micro-batch in which the watermark passes its end. Its results are
+computed from the rows of sums of all micro-batches that had records of that minute. They could be
+updated with every micro-batch instead, as Spark's output mode ``update`` does, but then each result
+would be written many times, and Parquet files cannot be changed in place; so complete results are
+written once.
 
 A killed job may leave files of unfinished writes; :meth:`WindowCloser.steps` deletes them first.
 """
@@ -55,7 +56,7 @@ _TIME_OF_WINDOW: Final = "timestamp_seconds(window * 60) as window"
 
 @attrs.frozen
 class Outputs:
-    """Where to write results.
+    """The destinations of the results.
 
     Attributes:
         folder: the folder of the result tables.
@@ -72,11 +73,11 @@ class WindowCloser:
     """Closes the minutes that end in one micro-batch.
 
     Args:
-        spark: the session.
-        outputs: where to write results.
-        folders: the folders with rows of sums of these minutes.
+        spark: the Spark session.
+        outputs: where to write the results.
+        folders: the folders with the rows of sums of these minutes.
         before: the state after the previous micro-batch.
-        after: the state after this micro-batch, except for what :meth:`state` adds.
+        after: the state after this micro-batch, without the changes made by :meth:`state`.
     """
 
     def __init__(
@@ -99,11 +100,11 @@ class WindowCloser:
 
     @property
     def windows(self) -> dict[int, int]:
-        """The requests of each closed minute; valid after the steps."""
+        """The number of requests of each closed minute; valid after the last step."""
         return {each["window"]: each["requests"] for each in self._totals}
 
     def state(self) -> JobState:
-        """Return the state after this micro-batch; valid after the steps."""
+        """Return the state after this micro-batch; valid after the last step."""
         if not self._totals:
             return self._after
         return attrs.evolve(
@@ -140,15 +141,15 @@ class WindowCloser:
         return self._after.open_records - int(closed)
 
     def _trailing(self) -> list[tuple[int, int]]:
-        """Return the minutes with requests: those of the preceding hour, and these.
+        """Return the minutes with requests, each with the micro-batch that closed it.
 
-        Each with the micro-batch that closed it.
+        The result includes the minutes of the preceding hour and those closed now.
         """
         own = [(each["window"], self._after.batch) for each in self._totals if each["records"]]
         return [*self._before.trailing, *own]
 
     def _clear(self) -> None:
-        """Delete what an earlier attempt of this micro-batch has written."""
+        """Delete the files written by earlier attempts of this micro-batch."""
         storage = Storage(self._spark)
         first = f"day={_day(self._before.closed_before)}"
         for table in TABLES:

@@ -1,4 +1,4 @@
-"""Turns the rows of sums of a closed minute into its results: estimates, percentiles and names."""
+"""Computes the results of a closed minute from rows of sums: estimates, percentiles and names."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ COLUMNS: Final = (
 
 
 def estimate(batches: Iterable[Any]) -> Iterator[Any]:
-    """Compute the results of the rows of one task.
+    """Compute the results from the rows of one task.
 
     Args:
         batches: Arrow batches with the columns of :mod:`._partials`. Rows that differ only in their
@@ -61,7 +61,7 @@ def estimate(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _estimated(batch: Any, kind: int) -> Any:
-    """Scale sampled rows up to all requests; only the first sum still counts log records."""
+    """Scale sampled rows up to all requests; only the first sum keeps counting log records."""
     ppm = batch["sample_ppm"].to_numpy().astype(np.int64)
     sums = matrix(batch["sums"], len(SUMS[kind])).copy()
     sums[:, 1] = sums[:, 0]
@@ -85,8 +85,9 @@ def _estimated(batch: Any, kind: int) -> Any:
 def _scaled_cells(histogram: Numbers, counts: Numbers, ppm: Numbers) -> Numbers:
     """Scale the counts of histogram cells by scaling the cumulative counts.
 
-    Scaled one by one, equal counts would all be rounded in the same direction: with a sample of 0.7
-    every count of 1 would stay 1, and most cells of slow requests have a count of 1.
+    If the counts were scaled one by one, equal counts would all be rounded in the same direction:
+    with a sampling rate of 0.7 every count of 1 would stay 1, and most cells of slow requests have
+    a count of 1.
     """
     until = np.cumsum(counts)
     _, first, of_cell = np.unique(histogram, return_index=True, return_inverse=True)
@@ -137,15 +138,15 @@ def _named(column: Any, name: Callable[[int], str]) -> Any:
 
 
 def api_name(api_key: int) -> str:
-    """Return Kafka's name of an API, or ``Api N``."""
+    """Return Kafka's name for an API, or ``Api N``."""
     return APIS[api_key][1] if api_key in APIS else f"Api {api_key}"
 
 
 def error_name(error_code: int) -> str:
-    """Return Kafka's name of an error code, or ``ERROR_N``."""
+    """Return Kafka's name for an error code, or ``ERROR_N``."""
     return _ERRORS.get(error_code, f"ERROR_{error_code}")
 
 
 def end_name(end: int) -> str:
-    """Return the name of how a request ended, or ``end N``."""
+    """Return the name for the way in which a request ended, or ``end N``."""
     return _ENDS.get(end, f"end {end}")

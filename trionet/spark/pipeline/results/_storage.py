@@ -23,7 +23,7 @@ class Storage:
     """Reads and writes small files through Hadoop's file systems, with Spark's configuration.
 
     Args:
-        spark: the session.
+        spark: the Spark session.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -32,7 +32,7 @@ class Storage:
         self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
 
     def names(self, folder: str) -> list[str]:
-        """List the names in a folder; empty if the folder does not exist."""
+        """List the names in a folder, sorted; empty if the folder does not exist."""
         system, path = self._at(folder)
         if not system.exists(path):
             return []
@@ -44,7 +44,7 @@ class Storage:
         system.delete(path, True)
 
     def write(self, name: str, text: str) -> None:
-        """Write a file, replacing an existing one."""
+        """Write a file, replacing an existing file."""
         system, path = self._at(name)
         out = system.create(path, True)
         try:
@@ -53,7 +53,7 @@ class Storage:
             out.close()
 
     def text(self, name: str) -> str:
-        """Read a file; empty if the file does not exist."""
+        """Return the text of a file; empty if the file does not exist."""
         system, path = self._at(name)
         if not system.exists(path):
             return ""
@@ -69,11 +69,11 @@ class Storage:
 
 
 class StateStore:
-    """The state of the job beside its checkpoint: rows of open minutes, and a file per micro-batch.
+    """Stores the state of the job beside its checkpoint, including the rows of open minutes.
 
-    A micro-batch is repeated until Spark has recorded its completion. So nothing that it starts
-    from is deleted before the next one; and what it writes has its number in the name, replacing
-    what an earlier attempt has written.
+    A micro-batch is repeated until Spark has recorded its completion. So its input is not deleted
+    before the next micro-batch, and its output has its number in the name, replacing the output of
+    earlier attempts.
 
     Args:
         storage: the file system.
@@ -85,12 +85,12 @@ class StateStore:
         self._checkpoint = checkpoint.rstrip("/")
 
     def claim(self, folder: str) -> None:
-        """Claim a results folder for this checkpoint, or verify that it is claimed already.
+        """Claim a results folder for this checkpoint, or verify that it is already claimed.
 
-        With another checkpoint all records would be read again, and counted twice.
+        With a different checkpoint, all records would be read again and counted twice.
 
         Raises:
-            ConfigError: the folder has results of another checkpoint.
+            ConfigError: the folder contains results of another checkpoint.
         """
         owner_file = f"{folder.rstrip('/')}/{_OWNER}"
         id_file = f"{self._checkpoint}/{_ID}"
@@ -98,8 +98,8 @@ class StateStore:
         own_id = self._storage.text(id_file)
         if owner and owner != own_id:
             raise ConfigError(
-                f"{folder} has results of another checkpoint than {self._checkpoint}: give that"
-                " checkpoint, or another folder"
+                f"{folder} contains results of a checkpoint other than {self._checkpoint}; use"
+                " that checkpoint, or another folder"
             )
         if not own_id:
             own_id = uuid4().hex
@@ -112,7 +112,7 @@ class StateStore:
         return f"{self._checkpoint}/{_OPEN}/batch={batch}"
 
     def load_before(self, batch: int) -> JobState:
-        """Load the state saved after the previous micro-batch."""
+        """Load the state after the previous micro-batch; the initial state if there is none."""
         known = [number for number in self._numbers() if number < batch]
         if not known:
             return JobState()

@@ -1,4 +1,4 @@
-"""The result tables: their columns, computed from estimated rows, and their keys in the topic.
+"""Defines the result tables: columns computed from estimated rows, and keys in the topic.
 
 All expressions are Spark SQL, so that the executors evaluate them.
 """
@@ -26,10 +26,10 @@ class Table:
     """A result table.
 
     Attributes:
-        name: the name of the table, of its folder, and the kind in the keys of the topic.
+        name: the name of the table and of its folder, and the kind in the keys of the topic.
         dimensions: the columns that identify a row within its window.
-        columns: the name and SQL of each column; the window precedes them.
-        unpublished: columns that are not written to the topic.
+        columns: the SQL expression of each column, by name; the window precedes these columns.
+        unpublished: the columns that are not written to the topic.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Table:
 
     @property
     def key(self) -> str:
-        """SQL for the key in the topic, from the table's columns."""
+        """The SQL expression for the key in the topic, from the table's columns."""
         return f"to_json(struct('{self.name}' as kind, {_TEXT_OF_WINDOW}{self._dimensions}))"
 
     @property
     def value(self) -> str:
-        """SQL for the value in the topic, from the table's columns."""
+        """The SQL expression for the value in the topic, from the table's columns."""
         shown = ", ".join(f"`{name}`" for name in self.columns if name not in self.unpublished)
         return f"to_json(struct({_TEXT_OF_WINDOW}, {shown}))"
 
@@ -172,7 +172,7 @@ TALKER_COLUMNS: Final[Mapping[str, str]] = {
 
 
 def ranked(measure: str) -> tuple[str, str, str]:
-    """Return SQL for the share, the rank and the measure of talkers."""
+    """Return the SQL expressions for the share, the rank and the measure of talkers."""
     column = TALK[measure]
     # Decimals cannot overflow here; a sum of doubles would depend on the order.
     of_window = f"sum(cast({column} as decimal(20, 0))) over (partition by window)"

@@ -1,1 +1,1 @@
-"""The job itself: its settings, Spark session, topics and micro-batches."""
+"""Runs the job: its settings, Spark session, topics and micro-batches."""

@@ -1,19 +1,18 @@
-"""Processes each micro-batch, in steps that can all be repeated.
+"""Processes each micro-batch in steps that can be repeated.
 
 Spark repeats a micro-batch, with the same records and the same number, until its checkpoint has
-recorded its completion; the process may be killed between any two steps. Results must still come
-out exactly once. Spark's own file sink guarantees that by a log of the files written, but serves a
-single output table; here each micro-batch writes eight tables, a topic and the state of the job. So
-each step is idempotent instead:
+recorded its completion; the process may be killed between any two steps. Each result must still be
+written exactly once. Spark's own file sink guarantees this with a log of the files written, but
+supports only a single output table; here each micro-batch writes eight tables, a topic and the
+state of the job. So each step is idempotent instead:
 
 * Its input is only the records of the micro-batch, its number, and the state saved before it.
-* Everything it writes is stored under the number of the micro-batch, and replaces what an earlier
-  attempt has written there.
-* Nothing that the micro-batch starts from is deleted before the next one.
+* Its output is stored under the number of the micro-batch, and replaces the output of earlier
+  attempts.
+* The input of the micro-batch is not deleted before the next micro-batch.
 
-Only in the topic a row may occur twice: with the same key and the same value, so that compaction
-removes the duplicate. The results need not be duplicated if the topic's sink ever supports
-transactions.
+Only the topic may contain a row twice, with the same key and the same value, so that compaction
+removes the duplicate. There would be no duplicates if the topic's sink supported transactions.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ class BatchResult:
 
     Attributes:
         batch: the number of the micro-batch.
-        intake: the records that it has read.
-        windows: the minutes that it has closed, with the requests of each.
+        intake: the counts of the records read.
+        windows: the minutes closed, with the number of requests of each.
         closed_before: the first minute that is still open.
     """
 
@@ -50,14 +49,14 @@ class BatchResult:
 
 
 class BatchProcessor:
-    """The function for ``foreachBatch``.
+    """Processes micro-batches: the function for ``foreachBatch``.
 
     Args:
-        outputs: where to write results.
+        outputs: where to write the results.
         delay_us: how long a minute stays open for late records.
 
     Attributes:
-        results: the results of the micro-batches of this run, by number.
+        results: the results of the micro-batches of this run, by the number of the micro-batch.
     """
 
     def __init__(self, outputs: Outputs, delay_us: int) -> None:
@@ -74,7 +73,7 @@ class BatchProcessor:
         """Process a micro-batch step by step, yielding the name of each completed step.
 
         Args:
-            records: with the columns ``value``, ``partition`` and ``read_at``.
+            records: the records, with the columns ``value``, ``partition`` and ``read_at``.
             number: the number of the micro-batch.
         """
         spark = records.sparkSession
@@ -128,7 +127,7 @@ def _usable(intake: Intake) -> int:
 def _read(spark: SparkSession, folder: str, before: JobState) -> tuple[Intake, dict[int, int], int]:
     """Return the intake of a micro-batch, the latest time of each partition, and its last minute.
 
-    The last minute is -1 without records. Records of minutes closed before count as late.
+    The last minute is -1 if there are no records. Records of minutes already closed count as late.
     """
     is_intake, is_record = f"kind = {INTAKE}", f"kind in ({REQUESTS}, {CLOSES})"
     sums = [

@@ -43,13 +43,13 @@ _SPARK: Final = {
 
 
 class Stop:
-    """A request to stop, by Ctrl-C or SIGTERM."""
+    """Records a request to stop, made with Ctrl-C or SIGTERM."""
 
     def __init__(self) -> None:
         self.is_requested = False
 
     def listen(self) -> None:
-        """Install the signal handlers; again after Spark has started, which installs its own."""
+        """Install the signal handlers. Call again after starting Spark, which installs its own."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._request)
 
@@ -62,8 +62,8 @@ class BatchDone:
     """Reported when Spark's checkpoint has recorded the completion of a micro-batch.
 
     Attributes:
-        result: its result.
-        lag: the number of unread records in the topic.
+        result: the result of the micro-batch.
+        lag: the number of unread offsets in the topic.
     """
 
     result: BatchResult
@@ -75,10 +75,10 @@ class JobDone:
     """Reported at the end of a job.
 
     Attributes:
-        intake: the records read in this run.
+        intake: the counts of the records read in this run.
         windows: the number of minutes closed in this run.
         open_records: the number of records in minutes that are still open.
-        is_stopped: whether it ended by a request to stop.
+        is_stopped: whether the job ended because of a request to stop.
     """
 
     intake: Intake
@@ -95,14 +95,14 @@ class JobError(TrionetError):
 
 
 def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
-    """Run a job until it has read everything, or is requested to stop.
+    """Run a job until a request to stop, or with ``available_now`` until it has read everything.
 
     Args:
         settings: the settings of the job.
-        report: called with each event, in this thread.
+        report: called with each event, in the calling thread.
 
     Raises:
-        ConfigError: the master is invalid, the request log does not exist, or the folder has
+        ConfigError: the master is invalid, the request log does not exist, or the folder contains
             results of another checkpoint.
         SparkError: Spark could not be started.
         JobError: the query has failed.
@@ -136,7 +136,7 @@ def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
 
 
 def start(spark: SparkSession, settings: JobSettings, batches: BatchProcessor) -> StreamingQuery:
-    """Start the streaming query."""
+    """Start the streaming query that processes the request log."""
     # current_timestamp() of a micro-batch is kept in the checkpoint: the same if it is repeated.
     records = (
         spark.readStream.format("trionet")
@@ -188,7 +188,7 @@ def last_completed(progress: StreamingQueryProgress) -> int:
 
 
 def reason(error: PySparkException) -> str:
-    """Extract the cause of a failed query, in one line, from Spark's plans and Python stacks."""
+    """Extract the cause of a failed query, in one line, from Spark's plan and Python traceback."""
     lines = [line.strip() for line in str(error).splitlines()]
     ours = [line for line in lines if line.startswith("trionet.") and ": " in line]
     if ours:

@@ -1,7 +1,7 @@
-"""Opens a Spark session for the duration of a command, and explains how it failed.
+"""Opens a Spark session for the duration of a command, and explains its failures.
 
-Imports pyspark only when a session is opened: :func:`check_master` is called before, so that a
-wrong master is reported at once.
+Imports pyspark only when a session is opened: :func:`check_master` is called earlier, so that an
+invalid master is reported immediately.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class SparkError(TrionetError):
 
 @contextmanager
 def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Open a session for the duration of a block.
+    """Open a Spark session for the duration of a block.
 
     Args:
         name: the name of the Spark application.
         master: the Spark master.
-        settings: settings of Spark.
+        settings: the configuration of Spark.
 
     Raises:
         ConfigError: the master is invalid.
@@ -63,16 +63,16 @@ def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterato
     except (PySparkException, Py4JError, ConnectionError) as error:
         is_java_well = isinstance(error, (PySparkException, Py4JJavaError))
         if how := _end_of_jvm(0.0 if is_java_well else _REAP_SECONDS):
-            raise SparkError(f"the JVM of Spark {how}") from error
+            raise SparkError(f"Spark's JVM {how}") from error
         if isinstance(error, ConnectionError):
             raise  # not Spark's
         raise SparkError(f"Spark: {reason(error)}") from error
 
 
 def _end_of_jvm(seconds: float) -> str | None:
-    """Return how the JVM started by this process ended; None if it is running, or there is none.
+    """Describe how the JVM started by this process ended; None if it is running or does not exist.
 
-    The original error says only that the connection to the JVM was refused or closed.
+    The original error only states that the connection to the JVM was refused or closed.
 
     Args:
         seconds: how long to wait for the JVM to exit.
@@ -94,7 +94,7 @@ def _end_of_jvm(seconds: float) -> str | None:
         return f"was killed by {name}; if it crashed, see hs_err_pid{jvm.pid}.log"
     return (
         f"was killed by {name}, by a user or because the machine was out of memory (see dmesg); a"
-        " restarted job continues where it was"
+        " restarted job continues where it stopped"
     )
 
 
@@ -102,7 +102,7 @@ def check_master(master: str) -> None:
     """Check the master before Spark is started.
 
     Raises:
-        ConfigError: the master is not one that Spark supports.
+        ConfigError: Spark does not support the master.
     """
     if master != "yarn" and not master.startswith(_MASTERS):
         raise ConfigError(
@@ -132,7 +132,7 @@ def _session(name: str, master: str, settings: Mapping[str, str]) -> SparkSessio
 
 
 def reason(error: Exception) -> str:
-    """Extract the reason why Spark failed, in one line: the message of Java's innermost cause."""
+    """Extract the reason for a failure of Spark, in one line: the message of Java's root cause."""
     cause: Any = getattr(error, "java_exception", None)
     while cause is not None and cause.getCause() is not None:
         cause = cause.getCause()

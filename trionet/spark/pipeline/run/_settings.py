@@ -1,4 +1,4 @@
-"""The settings of a job, and their distribution to its clients."""
+"""The settings of a job, and the settings of each of its clients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class JobSettings:
     """The settings of a job.
 
     Attributes:
-        bootstrap_servers: initial brokers, as comma-separated ``host:port``.
+        bootstrap_servers: the initial brokers, as comma-separated ``host:port`` entries.
         topic: the topic of the request log.
         results_topic: the topic to which results are written.
         folder: the folder to which results are written as Parquet.
@@ -33,11 +33,11 @@ class JobSettings:
         master: the Spark master.
         delay_seconds: how long a minute stays open for late records.
         interval_seconds: the time between micro-batches.
-        max_records: records per micro-batch at most; None for no limit.
-        available_now: read the available records and stop.
-        allow_data_loss: continue if records were deleted before they were read.
-        client: settings of the clients, by Kafka's keys.
-        spark: settings of Spark.
+        max_records: the maximum number of records per micro-batch; None for no limit.
+        available_now: whether to stop after reading the available records.
+        allow_data_loss: whether to continue if records were deleted before they were read.
+        client: the settings of the clients, by Kafka's keys.
+        spark: the configuration of Spark.
     """
 
     bootstrap_servers: str
@@ -76,7 +76,7 @@ class JobSettings:
         return round(self.delay_seconds * 1_000_000)
 
     def source(self) -> dict[str, str]:
-        """Return the options of the source."""
+        """Return the options of the source that reads the request log."""
         options = {
             **self._of(CONSUMER_KEYS),
             "subscribe": self.topic,
@@ -89,7 +89,7 @@ class JobSettings:
         return options
 
     def sink(self) -> dict[str, str]:
-        """Return the options of the sink."""
+        """Return the options of the sink that writes the results."""
         return {**self._of(PRODUCER_KEYS), "topic": self.results_topic}
 
     def admin(self) -> dict[str, str]:
@@ -103,10 +103,10 @@ class JobSettings:
 
 
 def split(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Split settings into those of the clients, without ``kafka.``, and those of Spark.
+    """Split settings into client settings, without the prefix ``kafka.``, and Spark settings.
 
     Raises:
-        ConfigError: a key has neither prefix, or has an option of its own.
+        ConfigError: a key has neither prefix, or a command-line option replaces it.
     """
     client, spark = {}, {}
     for key, text in given.items():

@@ -31,15 +31,15 @@ async def prepare_topics(
 
     Args:
         settings: the settings of the job.
-        is_stopped: whether to stop waiting.
-        report: called once, with a message, before waiting.
-        network: where connections are made.
+        is_stopped: returns whether to stop waiting.
+        report: called once, with a message, if the topic does not exist yet.
+        network: the network on which connections are made.
 
     Returns:
-        True if the topics exist; False if waiting was stopped.
+        True if the topics exist; False if the wait was stopped.
 
     Raises:
-        ConfigError: the request log does not exist, and the job reads only available records.
+        ConfigError: the request log does not exist, and the job only reads available records.
         TrionetError: the cluster could not be queried.
     """
     async with open_admin(settings.bootstrap_servers, settings.admin(), network=network) as admin:

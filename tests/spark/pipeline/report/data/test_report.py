@@ -118,7 +118,7 @@ def test_a_folder_without_results_is_an_error(spark: SparkSession, tmp_path: Pat
 def test_tables_of_another_program_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
     write_results(tmp_path, windows=[{"window": minute(0), "planes": 3}])
 
-    with pytest.raises(ConfigError, match="column records is missing"):
+    with pytest.raises(ConfigError, match="missing columns: records"):
         make_report(spark, str(tmp_path), EVERYTHING, NOBODY_ELSE, 10, NOW)
 
 

@@ -1,1 +1,1 @@
-"""From the pipeline's Parquet files to the figures of a report."""
+"""Computes the figures of a report from the pipeline's Parquet files."""

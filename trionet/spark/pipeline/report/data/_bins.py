@@ -25,7 +25,7 @@ ROUND_TIMES: Final = (
 
 @attrs.frozen
 class Bins:
-    """Adjacent time intervals of equal length."""
+    """Adjacent time intervals of equal length, as in a timeline."""
 
     start: datetime
     seconds: int
@@ -33,7 +33,7 @@ class Bins:
 
     @classmethod
     def over(cls, start: datetime, end: datetime) -> Bins:
-        """Divide a range into the shortest bins of a round length that fit into a chart."""
+        """Divide a time range into the shortest bins of round length that fit into a chart."""
         whole = (end - start).total_seconds()
         candidates = (each for each in ROUND_TIMES if whole <= each * BINS_MAX)
         seconds = next(candidates, DAY * math.ceil(whole / BINS_MAX / DAY))
@@ -52,6 +52,6 @@ class Bins:
         return (time - self.start).total_seconds() / self.seconds
 
     def covered(self, end: datetime) -> Sequence[float]:
-        """Return how many seconds of each bin are before ``end``, which is in the last bin."""
+        """Return the number of seconds of each bin before ``end``, which is in the last bin."""
         ends = (min(end, self.time(index + 1)) for index in range(self.count))
         return [(each - self.time(index)).total_seconds() for index, each in enumerate(ends)]

@@ -18,7 +18,7 @@ SHARES: Final = {"p50": 500, "p95": 950, "p99": 990, "p99.9": 999}
 
 @attrs.frozen
 class Filters:
-    """Which requests to include; an empty filter includes all."""
+    """Selects the requests to include; an empty filter includes all."""
 
     apis: Mapping[int, str] = attrs.field(factory=dict)
     clients: Sequence[str] = ()
@@ -34,13 +34,14 @@ class Traffic:
 
     Attributes:
         records: the number of log records.
-        requests: the number of requests that they stand for.
-        errors: requests with an error response, or whose connection closed before the response.
-        throttled: requests that were throttled by a quota.
+        requests: the number of requests that the records represent.
+        errors: the number of requests with an error response, or whose connection closed before
+            the response.
+        throttled: the number of requests that were throttled by a quota.
         request_bytes: the total size of the requests.
-        response_bytes: the total size of their responses.
-        phase_us: the sum of the durations of each phase, in microseconds.
-        max_us: the longest total duration.
+        response_bytes: the total size of the responses.
+        phase_us: the total duration of each phase, in microseconds.
+        max_us: the longest total duration of a request, in microseconds.
     """
 
     records: int = 0
@@ -139,7 +140,7 @@ class Quota:
 
 @attrs.frozen
 class Anomaly:
-    """A value of a minute that deviates from the hour before it."""
+    """A value that deviates from the hour before its minute."""
 
     window: datetime
     api: str
@@ -153,7 +154,7 @@ class Anomaly:
 
 @attrs.frozen
 class Intake:
-    """Numbers of log records that are not included in any minute, by cause."""
+    """Counts of the log records that are not included in any minute, by cause."""
 
     late: int = 0
     malformed: int = 0
@@ -166,7 +167,7 @@ class Intake:
 
 @attrs.frozen
 class Heat:
-    """The requests of a bin with a duration between two bounds, in microseconds."""
+    """The number of requests of a bin with a duration between two bounds, in microseconds."""
 
     bin: int
     low: float
@@ -176,15 +177,15 @@ class Heat:
 
 @attrs.frozen(kw_only=True)
 class Timeline:
-    """Figures over time; lists have a value per bin.
+    """Figures over time; each list has one value per bin.
 
     Attributes:
         bins: the time intervals.
-        seconds: how much of each bin is covered by results.
-        requests: requests by API, the most frequent first.
-        errors: errors by API and error, the most frequent first.
+        seconds: the number of seconds of each bin that are covered by results.
+        requests: the number of requests by API, the most frequent first.
+        errors: the number of requests by error, the most frequent first.
         percentiles: percentiles of the total duration of all requests, by name.
-        slowest: the p99 of the total duration, by API in the order of ``requests``.
+        slowest: the p99 of the total duration by API, in the order of ``requests``.
         heat: the distribution of the total duration of all requests.
     """
 
@@ -204,9 +205,9 @@ class Report:
     Attributes:
         folder: the folder of the results.
         requested: the requested time range.
-        filters: the filters.
-        start: the start of the first minute.
-        end: the end of the last minute.
+        filters: the filters of the requests.
+        start: the start of the first minute with results.
+        end: the end of the last minute with results.
         windows: the number of minutes with results.
         clients: the number of pairs of client id and listener.
         traffic: the totals of all requests.
@@ -214,11 +215,11 @@ class Report:
         apis: the APIs, the most frequent first.
         talkers: the clients with the largest share of requests, bytes or time, descending.
         errors: the errors, the most frequent first.
-        closes: the closed connections, the most frequent reason first.
-        quotas: the throttled clients, those throttled the longest first.
+        closes: the closed connections by reason, the most frequent first.
+        quotas: the throttled clients, the longest throttled first.
         anomalies: the anomalies with the highest scores, descending.
-        anomaly_count: the number of all anomalies.
-        intake: records that are not included in any minute.
+        anomaly_count: the total number of anomalies.
+        intake: counts of the records that are not included in any minute.
         timeline: figures over time.
     """
 

@@ -1,4 +1,4 @@
-"""Builds a report from the query results of Spark. Pure."""
+"""Builds a report from the results of the Spark queries. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _EMPTY: Final = np.empty(0, np.int64)
 
 @attrs.frozen(eq=False)
 class Cells:
-    """The histogram cells of all bins and APIs, as columns: a count of requests per cell."""
+    """The histogram cells of all bins and APIs, as columns, each with its number of requests."""
 
     bin: NDArray[np.int64]
     api_key: NDArray[np.int64]
@@ -48,18 +48,18 @@ class Cells:
 
     @classmethod
     def of(cls, table: Any) -> Cells:
-        """Convert an Arrow table; None is an empty one."""
+        """Convert an Arrow table; None stands for an empty table."""
         if table is None:
             return cls(_EMPTY, _EMPTY, _EMPTY, _EMPTY)
         return cls(*(np.asarray(table[each.name]).astype(np.int64) for each in attrs.fields(cls)))
 
     def histograms(self, api_key: int | None = None) -> Mapping[str, Buckets]:
-        """Return the histograms of one API or of all, by phase."""
+        """Return the histograms of one API, or of all APIs, by phase."""
         selected = slice(None) if api_key is None else self.api_key == api_key
         return by_phase(self.cell[selected], self.requests[selected])
 
     def totals(self, api_key: int | None = None) -> Iterator[tuple[int, Buckets]]:
-        """Yield each bin with the histogram of the total duration, of one API or of all."""
+        """Yield each bin with the total-duration histogram of one API, or of all APIs."""
         selected = self.cell // BUCKETS_MAX == PHASES.index("total")
         if api_key is not None:
             selected &= self.api_key == api_key
@@ -69,7 +69,7 @@ class Cells:
 
 
 def report(results: QueryResults, folder: str, requested: TimeRange, filters: Filters) -> Report:
-    """Build the report."""
+    """Build a report from the results of its queries."""
     cells = Cells.of(results.cells)
     traffic = overall(results.traffic)
     return Report(
@@ -95,7 +95,7 @@ def report(results: QueryResults, folder: str, requested: TimeRange, filters: Fi
 
 
 def overall(rows: Iterable[Row]) -> Traffic:
-    """Add up the traffic of bins and APIs."""
+    """Sum up the traffic of all bins and APIs."""
     return reduce(add, map(_traffic, rows), Traffic())
 
 
@@ -202,7 +202,7 @@ def error_name(error: Error) -> str:
 
 
 def _by_bin(bins: Bins, rows: Iterable[tuple[str, Row]]) -> Mapping[str, Sequence[float]]:
-    """Count the requests of each name per bin; the most frequent name first."""
+    """Sum up the requests of each name per bin, the most frequent name first."""
     found: dict[str, list[float]] = {}
     for name, row in rows:
         found.setdefault(name, [0.0] * bins.count)[row["bin"]] += row["requests"]

@@ -1,7 +1,7 @@
 """Merges the histograms of many minutes, for percentiles and heatmaps. Pure.
 
-The percentile of a longer time is computed from the buckets of all its minutes. It cannot be
-computed from the percentiles of the minutes: their average is meaningless.
+The percentile of a longer period is computed from the buckets of all its minutes. It cannot be
+computed from the percentiles of the minutes, whose average is meaningless.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _BANDS: Final = 4
 
 @attrs.frozen(eq=False)
 class Buckets:
-    """A histogram: the numbers of its buckets, distinct and sorted, and their counts."""
+    """A histogram: distinct, sorted bucket numbers, and the count of each bucket."""
 
     numbers: NDArray[np.int64]
     counts: NDArray[np.int64]
 
     @classmethod
     def of(cls, numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> Buckets:
-        """Merge buckets in any order, adding up the counts of equal ones."""
+        """Merge buckets given in any order, adding up the counts of equal buckets."""
         each, places = np.unique(numbers, return_inverse=True)
         sums = np.zeros(len(each), np.int64)
         np.add.at(sums, places, counts)
         return cls(each, sums)
 
     def percentiles(self, largest: int | None = None) -> Percentiles:
-        """Compute the percentiles of ``SHARES``, capped to ``largest``."""
+        """Compute the percentiles of ``SHARES``, capped at ``largest``."""
         if not self.counts.sum():
             return dict.fromkeys(SHARES)
         values = {
@@ -52,7 +52,7 @@ class Buckets:
 
 
 def by_phase(cells: NDArray[np.int64], counts: NDArray[np.int64]) -> Mapping[str, Buckets]:
-    """Split cells, which number the buckets of all phases, into a histogram per phase."""
+    """Split the cells of all phases into a histogram per phase."""
     found = dict(grouped(cells // BUCKETS_MAX))
     empty = np.empty(0, np.int64)
     return {
@@ -71,7 +71,7 @@ def grouped(keys: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
 
 
 def heat(index: int, buckets: Buckets) -> Iterator[Heat]:
-    """Yield the cells of one bin of a heatmap, each a quarter of a doubling high."""
+    """Yield the cells of one bin of a heatmap; each cell covers a quarter of a doubling."""
     bands: dict[int, int] = {}
     times = middle(buckets.numbers).tolist()
     for time, count in zip(times, buckets.counts.tolist(), strict=True):

@@ -1,7 +1,7 @@
 """Spark queries for a report: aggregates whose size does not grow with the results.
 
-Times are microseconds since the epoch, because PySpark returns timestamps in the time zone of this
-machine.
+Times are in microseconds since the epoch, because PySpark returns timestamps in the time zone of
+the machine.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COUNTS: Final = (
 
 
 def extent_of(results: Results) -> Extent | None:
-    """Return the minutes with results; None if there are none."""
+    """Return the extent of the minutes with results; None without results."""
     windows = results.table("windows", ("records",))
     if windows is None:
         return None
@@ -52,7 +52,7 @@ class Queries:
 
     Args:
         results: the result tables.
-        filters: which requests to include.
+        filters: selects the requests to include.
         bins: the bins of the timeline.
     """
 
@@ -98,7 +98,7 @@ class Queries:
 
         Args:
             top: the number of clients.
-            whole: the totals of ``requests``, ``bytes`` and ``time``, in microseconds.
+            whole: the totals of all clients: ``requests``, ``bytes``, and ``time`` in microseconds.
         """
         found = self._rows("requests", _KEYS, (*_COUNTS, "total_mean_us", "total_max_us"))
         if found is None:
@@ -149,7 +149,7 @@ class Queries:
         return _collected(sums.orderBy(f.col("throttle_us").desc(), *keys).limit(top))
 
     def anomalies(self) -> tuple[Sequence[Row], int]:
-        """Return the anomalies with the highest scores, and the number of all."""
+        """Return the anomalies with the highest scores, and the total number of anomalies."""
         found = self._rows("anomalies", _KEYS, ("measure", "value", "expected", "score"))
         if found is None:
             return [], 0
@@ -166,7 +166,7 @@ class Queries:
         return {name: row[name] or 0 for name in counts}
 
     def _rows(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> DataFrame | None:
-        """Select the rows of a table that pass the filters for which the table has columns."""
+        """Select the rows of a table that pass the filters on its key columns."""
         found = self._results.table(table, list(dict.fromkeys((*keys, *columns))))
         filters = {
             "api_key": list(self._filters.apis),

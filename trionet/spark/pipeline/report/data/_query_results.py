@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 @attrs.frozen
 class Extent:
-    """The start of the first minute, the end of the last, and the number of minutes."""
+    """The time range and the number of the minutes with results."""
 
     start: datetime
     end: datetime
@@ -30,7 +30,7 @@ class QueryResults:
     """The results of all queries.
 
     Attributes:
-        extent: the minutes with results.
+        extent: the extent of the minutes with results.
         bins: the bins of the timeline.
         traffic: sums by bin and API.
         clients: the number of pairs of client id and listener.
@@ -38,10 +38,10 @@ class QueryResults:
         talkers: sums of the clients with the largest share of requests, bytes or time.
         errors: sums by bin, API and error.
         closes: sums by listener and reason.
-        quotas: sums of the clients that were throttled the longest.
+        quotas: sums of the longest throttled clients.
         anomalies: the anomalies with the highest scores.
-        anomaly_count: the number of all anomalies.
-        intake: a row of records that are not included in any window.
+        anomaly_count: the total number of anomalies.
+        intake: counts of the records that are not included in any window.
     """
 
     extent: Extent

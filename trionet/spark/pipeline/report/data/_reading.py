@@ -1,7 +1,7 @@
 """Opens the tables of a results folder in Spark, limited to a time range.
 
 Imports pyspark only when a table is opened: :func:`check_folder` is called before Spark is started,
-so that a wrong folder is reported at once.
+so that a wrong folder is reported immediately.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _DAYS_LISTED_MAX: Final = 400
 
 
 def check_folder(folder: str) -> None:
-    """Check, before Spark is started, that a local folder has results.
+    """Check that a local folder contains results, before Spark is started.
 
     Raises:
-        ConfigError: the folder does not exist, or has no results of the pipeline.
+        ConfigError: the folder does not exist, or contains no results of the pipeline.
     """
     parts = urlsplit(folder)
     if parts.scheme not in ("", "file"):
@@ -39,8 +39,8 @@ def check_folder(folder: str) -> None:
         raise ConfigError(f"--folder {folder}: {what}; {_WHAT_TO_GIVE}")
     if not (path / WINDOWS).is_dir():
         raise ConfigError(
-            f"--folder {folder}: no results of a pipeline (no {WINDOWS} in it); {_WHAT_TO_GIVE};"
-            " its first results are written when the watermark has passed the first minute"
+            f"--folder {folder}: no results of a pipeline (no folder {WINDOWS}); {_WHAT_TO_GIVE};"
+            " the first results are written when the watermark passes the end of the first minute"
         )
 
 
@@ -53,7 +53,7 @@ class Results:
     Args:
         session: the Spark session.
         folder: the folder, on any file system that Spark can read.
-        requested: the time range of the rows.
+        requested: the time range of the rows to return.
         now: the current time, after which there are no results.
     """
 
@@ -67,16 +67,16 @@ class Results:
         self._found: dict[str, DataFrame | None] = {}
 
     def table(self, name: str, columns: Sequence[str]) -> DataFrame | None:
-        """Return a table with ``at``, its window in microseconds since the epoch.
+        """Return a table; None if it has no files.
 
-        None if the table has no files.
+        The column ``at`` contains the window, in microseconds since the epoch.
 
         Args:
             name: the name of the table.
             columns: the columns to select besides ``at``.
 
         Raises:
-            ConfigError: the table lacks columns, so it is not the pipeline's.
+            ConfigError: the table lacks a column, so it was not written by this pipeline.
         """
         from pyspark.sql import functions as f
 
@@ -89,8 +89,8 @@ class Results:
         missing = sorted({"window", "day", *columns} - set(found.columns))
         if missing:
             raise ConfigError(
-                f"--folder {self._folder}: table {name} was not written by the pipeline, or by"
-                f" another version: column {', '.join(missing)} is missing"
+                f"--folder {self._folder}: table {name} was not written by this version of the"
+                f" pipeline; missing columns: {', '.join(missing)}"
             )
         start, end = self._requested.start, self._requested.end
         if start is not None:
@@ -116,7 +116,7 @@ class Results:
             raise
 
     def _days(self) -> str:
-        """Return a Hadoop path pattern for the days of the range, if there are not too many."""
+        """Return a Hadoop path pattern for the days of the range; empty if there are too many."""
         if self._requested.start is None:
             return ""
         first = self._requested.start.date()

@@ -1,4 +1,4 @@
-"""Makes a report from a results folder: queries it with Spark, and builds the report."""
+"""Makes a report from a results folder: queries the results with Spark, and builds the report."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def make_report(
 
     Args:
         session: the Spark session that runs the queries.
-        folder: the folder of the pipeline, on any file system that Spark can read.
-        requested: the time range.
-        filters: which requests to include.
-        top: the number of talkers and of throttled clients.
+        folder: the results folder of the pipeline, on any file system that Spark can read.
+        requested: the time range of the report.
+        filters: selects the requests to include.
+        top: the maximum number of talkers and of throttled clients.
         now: the current time, after which there are no results.
 
     Raises:
-        ConfigError: the folder has no results of the pipeline, or none that match.
+        ConfigError: the folder contains no results of the pipeline, or none that match.
     """
     results = Results(session, folder, requested, now)
     extent = extent_of(results)
@@ -86,8 +86,8 @@ def _whole(traffic: Traffic) -> Mapping[str, float]:
 
 def _no_results(available: Extent | None, folder: str, requested: TimeRange) -> str:
     if available is None:
-        return f"--folder {folder}: no results of a pipeline, or none yet"
+        return f"--folder {folder}: the folder contains no results yet"
     return (
-        f"--folder {folder}: no results {requested}; there are results from"
+        f"--folder {folder}: no results {requested}; results are available from"
         f" {format_time(available.start)} to {format_time(available.end)}"
     )

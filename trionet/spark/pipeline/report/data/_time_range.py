@@ -18,7 +18,7 @@ _RELATIVE: Final = re.compile(r"-(?P<count>\d+)(?P<unit>[smhdw])")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 _FORMS: Final = (
-    "give a day (2026-03-01), a time in UTC (2026-03-01T12:30), a time with its zone"
+    "not a time; give a day (2026-03-01), a time in UTC (2026-03-01T12:30), a time with its zone"
     " (2026-03-01T12:30+01:00), or how long ago (-30s, -90m, -1h, -2d, -1w)"
 )
 
@@ -42,10 +42,10 @@ def time_range(start: str | None, end: str | None, now: datetime) -> TimeRange:
     Args:
         start: the start; for a day, its beginning.
         end: the end, exclusive; for a day, its end.
-        now: the reference of relative times; with a time zone.
+        now: the reference for relative times, with a time zone.
 
     Raises:
-        ConfigError: a text is not a time, or the range ends before it starts.
+        ConfigError: a text is not a time, or the range is empty.
     """
     parsed = TimeRange(
         None if start is None else _time("--from", start, now, is_end=False),
@@ -73,6 +73,6 @@ def _time(option: str, text: str, now: datetime, *, is_end: bool) -> datetime:
 
 
 def format_time(time: datetime) -> str:
-    """Format a time in UTC, with seconds only if they are not zero."""
+    """Format a time in UTC; seconds are included only if they are not zero."""
     time = time.astimezone(UTC)
     return time.strftime("%Y-%m-%d %H:%M:%S UTC" if time.second else "%Y-%m-%d %H:%M UTC")

@@ -1,1 +1,1 @@
-"""A report as a single HTML page with charts."""
+"""Renders a report as a single HTML page with charts."""

@@ -1,4 +1,4 @@
-"""Stacked bars, one per row, that show what a duration consists of. Pure."""
+"""Draws stacked bars, one per row, that show the parts of a duration. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BAR_WIDTH: Final = WIDTH - _LABELS - _VALUES
 
 @attrs.frozen
 class Bar:
-    """A row, with its parts in the order of the legend."""
+    """A bar with its label, and its parts in the order of the legend."""
 
     label: str
     parts: Sequence[float]
@@ -31,7 +31,7 @@ class Bar:
 
 
 def stacked_bars(title: str, bars: Sequence[Bar], names: Sequence[str], format_: Format) -> Element:
-    """Draw bars of equal length, divided in proportion to their parts, with the sum beside each."""
+    """Draw bars of equal length, divided in proportion to their parts, each with the sum."""
     drawing = node(
         "svg",
         viewBox=f"0 0 {WIDTH} {_ROW * len(bars)}",

@@ -1,7 +1,7 @@
-"""SVG charts over time: lines, stacked columns, a heatmap. Pure.
+"""Draws SVG charts over time: lines, stacked columns and heatmaps. Pure.
 
-They need no script: lines and columns have a legend, all elements have a native tooltip, and the
-colours come from the page's style, which has a light and a dark scheme.
+The charts need no script: lines and columns have a legend, all elements have a native tooltip, and
+the colours come from the page's style, which has a light and a dark scheme.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Format = Callable[[float], str]
 
 @attrs.frozen
 class Series:
-    """A value, or None, for each bin."""
+    """A named series with a value, or None, for each bin."""
 
     name: str
     values: Sequence[float | None]
@@ -48,7 +48,7 @@ class Series:
 
 @attrs.frozen
 class Mark:
-    """An event, marked on the time axis."""
+    """An event to mark on the time axis."""
 
     time: datetime
     text: str
@@ -63,7 +63,7 @@ def lines(
     is_logarithmic: bool = False,
     marks: Iterable[Mark] = (),
 ) -> Element:
-    """Draw a line per series, with gaps where it has no value."""
+    """Draw a line per series, with gaps where values are missing."""
     values = [value for each in series for value in each.values if value is not None]
     scale: Scale = (
         Logarithmic.over(min(values, default=1), max(values, default=1))
@@ -114,7 +114,7 @@ def stacked_columns(
 def heatmap(
     title: str, bins: Bins, cells: Sequence[Heat], format_: Format, *, marks: Iterable[Mark] = ()
 ) -> Element:
-    """Draw a heatmap with a logarithmic axis; darker cells have more requests."""
+    """Draw a heatmap with a logarithmic axis; darker cells contain more requests."""
     scale = Logarithmic.over(
         min((cell.low for cell in cells), default=1), max((cell.high for cell in cells), default=1)
     )
@@ -141,7 +141,7 @@ def heatmap(
 
 
 def figure(title: str, drawing: Element, names: Sequence[str]) -> Element:
-    """Wrap a drawing with its title and legend."""
+    """Combine a drawing with its title and legend."""
     wrapped = node("figure", node("figcaption", title), drawing)
     if names:
         keys = [

@@ -1,6 +1,6 @@
-"""Builds HTML and SVG from elements of the standard library, which escapes all texts. Pure.
+"""Builds HTML and SVG from elements of the standard library, which escapes all text. Pure.
 
-Strings supplied by clients get into a page only as text or attribute values of these elements,
+Strings supplied by clients are added to a page only as text or attribute values of these elements,
 never as markup.
 """
 
@@ -20,9 +20,9 @@ def node(tag: str, *children: Child, **attributes: str | float) -> Element:
 
     Args:
         tag: the name of the element.
-        children: elements and texts.
-        attributes: the attributes; underscores become dashes, except for a trailing one, which is
-            dropped.
+        children: the child elements and texts.
+        attributes: the attributes; a trailing underscore of a name is removed, other underscores
+            become dashes.
     """
     element = Element(tag)
     for name, value in attributes.items():
@@ -33,7 +33,7 @@ def node(tag: str, *children: Child, **attributes: str | float) -> Element:
 
 
 def append(parent: Element, *children: Child) -> None:
-    """Append elements and texts to an element."""
+    """Append children, elements or text, to an element."""
     for child in children:
         if not isinstance(child, str):
             parent.append(child)
@@ -44,10 +44,10 @@ def append(parent: Element, *children: Child) -> None:
 
 
 def number(value: float) -> str:
-    """Format a coordinate, as short as possible."""
+    """Format a coordinate as briefly as possible."""
     return f"{value:.{_DIGITS}f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.0f}"
 
 
 def page(root: Element) -> str:
-    """Serialize a page."""
+    """Serialize a page, with its doctype."""
     return f"<!doctype html>\n{tostring(root, encoding='unicode', method='html')}\n"

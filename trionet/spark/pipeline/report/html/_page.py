@@ -1,4 +1,4 @@
-"""A report as a self-contained HTML page, without scripts or external resources. Pure."""
+"""Renders a report as a self-contained HTML page, without scripts or external resources. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page(report: Report, top: int, made_at: datetime) -> str:
 
     Args:
         report: the report.
-        top: rows per table at most.
+        top: the maximum number of rows per table.
         made_at: the current time, shown at the end of the page.
     """
     title = "Broker requests"
@@ -97,7 +97,7 @@ def _figures(report: Report) -> Iterator[Element]:
 
 
 def _series(values: Mapping[str, Sequence[float]]) -> Sequence[Series]:
-    """Return at most as many series as a chart has colours; the rest is added up to "others"."""
+    """Return at most as many series as a chart has colours; the rest is summed up as "others"."""
     series = list(_first_series(values))
     if rest := list(values)[len(series) :]:
         series.append(
@@ -107,14 +107,14 @@ def _series(values: Mapping[str, Sequence[float]]) -> Sequence[Series]:
 
 
 def _first_series(values: Mapping[str, Sequence[float | None]]) -> Sequence[Series]:
-    """Return as many series as a chart has colours, leaving one for "others" if needed."""
+    """Return at most as many series as a chart has colours, leaving one for "others" if needed."""
     names = list(values)
     names = names if len(names) <= SERIES_MAX else names[: SERIES_MAX - 1]
     return [Series(printable(name), values[name]) for name in names]
 
 
 def _marks(report: Report) -> Sequence[Mark]:
-    """Return a mark for each bin with anomalies, at the time of the first."""
+    """Return a mark for each bin with anomalies, at the time of its first anomaly."""
     bins = report.timeline.bins
     in_order = sorted(report.anomalies, key=lambda each: (each.window, -abs(each.score)))
     by_bin = groupby(in_order, key=lambda each: int(bins.place(each.window)))

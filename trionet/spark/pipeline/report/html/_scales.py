@@ -1,4 +1,4 @@
-"""The axes of charts: positions of values, and tick marks. Pure."""
+"""The axes of charts: the positions of values and of tick marks. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Linear:
 
 @attrs.frozen
 class Logarithmic:
-    """A logarithmic axis between two powers of ten that enclose all values; starts at 1 or more."""
+    """A logarithmic axis between two powers of ten, at least 1, that enclose all values."""
 
     low: int
     high: int
@@ -72,9 +72,9 @@ def _round_up(value: float) -> float:
 
 
 def time_ticks(start: datetime, end: datetime) -> list[tuple[datetime, str]]:
-    """Return round times in a range with their labels.
+    """Return the round times in a range, with their labels.
 
-    The first label and those at midnight include the day, so that the others are unambiguous.
+    The first label and labels at midnight include the day, so that the others are unambiguous.
     """
     seconds = (end - start).total_seconds()
     step = next((each for each in ROUND_TIMES if seconds / each <= _TIME_TICKS), ROUND_TIMES[-1])

@@ -1,1 +1,1 @@
-"""A report as tables of text, on a terminal, and as JSON."""
+"""Formats a report as text tables, for a terminal, and as JSON."""

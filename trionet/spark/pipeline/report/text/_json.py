@@ -1,4 +1,4 @@
-"""A report as JSON; durations are in microseconds. Pure."""
+"""Formats a report as JSON; durations are in microseconds. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats numbers for a report, short and with their unit. Pure."""
+"""Formats numbers for a report, briefly and with their unit. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING: Final = "-"
 
 
 def count(value: float) -> str:
-    """Format a count: all digits up to a million, ``1.23 M`` beyond."""
+    """Format a count: all digits below a million, ``1.23 M`` from there."""
     return f"{value:,.0f}" if value < 1_000_000 else _scaled(value, _COUNTS)
 
 
@@ -41,7 +41,7 @@ def size(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """Format a fraction as a percentage; a tiny one is shown as ``<0.01%``, not as 0."""
+    """Format a fraction as a percentage; a tiny fraction is shown as ``<0.01%`` instead of 0."""
     if 0 < value < 0.0001:
         return "<0.01%"
     return f"{value:.2%}" if value < 0.1 else f"{value:.1%}"
@@ -58,7 +58,7 @@ def duration(microseconds: float | None) -> str:
 
 
 def rounded(text: str) -> str:
-    """Remove the trailing zeros of a formatted number: ``10 ms``."""
+    """Remove trailing zeros from a formatted number: ``10.0 ms`` becomes ``10 ms``."""
     return _ZEROS.sub("", text)
 
 

@@ -1,6 +1,6 @@
-"""The tables of a report as text, for the terminal and the HTML page. Pure.
+"""Formats the tables of a report as text, for the terminal and the HTML page. Pure.
 
-Strings supplied by clients are sanitised for terminals here; the HTML page escapes them itself.
+Strings supplied by clients are sanitized for terminals here; the HTML page escapes them itself.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _MEASURES: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
 
 @attrs.frozen
 class Section:
-    """A table.
+    """A table of a report.
 
     Attributes:
         title: the title above the table.
-        headings: the column headings; those that end with ``>`` are of right-aligned numbers.
-        rows: sanitised texts.
+        headings: the column headings; a heading that ends with ``>`` is of right-aligned numbers.
+        rows: the rows, as sanitized text.
         note: a note below the table.
-        placeholder: shown instead of a table without rows.
+        placeholder: the text shown if there are no rows.
     """
 
     title: str
@@ -53,7 +53,7 @@ class Section:
 
 
 def overview(report: Report) -> Sequence[tuple[str, str]]:
-    """Return the names and texts of the overview, which starts the report."""
+    """Return the names and texts of the overview at the start of the report."""
     return [(name, text) for name, text in _overview(report) if text]
 
 
@@ -111,11 +111,11 @@ def _intake(report: Report) -> str:
 
 
 def sections(report: Report, top: int) -> Sequence[Section]:
-    """Return all tables in the order of the report.
+    """Return all tables, in the order of the report.
 
     Args:
         report: the report.
-        top: rows per table at most.
+        top: the maximum number of rows per table.
     """
     return [
         _apis(report),
@@ -282,7 +282,7 @@ def _anomaly(anomaly: Anomaly) -> Sequence[str]:
 
 
 def measure(name: str) -> tuple[str, Callable[[float], str]]:
-    """Return the label of a measure of anomalies, and the function that formats its values."""
+    """Return the label of an anomaly measure, and the function that formats its values."""
     return _MEASURES.get(name, (printable(name), lambda value: f"{value:,.6g}"))
 
 

@@ -1,4 +1,4 @@
-"""A report on a terminal, or as plain text."""
+"""Writes a report to a terminal, or as plain text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write(report: Report, top: int, file: IO[str]) -> None:
 
     Args:
         report: the report.
-        top: rows per table at most.
+        top: the maximum number of rows per table.
         file: the output; colored if it is a terminal.
     """
     console = Console(file=file, highlight=False, markup=False, emoji=False)
