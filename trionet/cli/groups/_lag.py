@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from trionet.client._lag import offset_lag, total_lag
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin.groups._group_descriptions import GroupDescription, GroupMember
 from trionet.client.admin.groups._groups import CommittedOffset
@@ -22,7 +23,8 @@ class PartitionLag(NamedTuple):
         offset: the committed offset; None if there is none.
         start_offset: the log start offset.
         end_offset: the end offset.
-        lag: number of unread offsets; None without a committed offset, as in Kafka's tool.
+        lag: the number of unread offsets; None without a committed offset, as in Kafka's tool, or
+            if the end offset is unknown.
         member: id of the member it is assigned to.
         client_id: the member's client id.
         host: the member's host.
@@ -48,13 +50,13 @@ class TopicLag(NamedTuple):
         topic: the topic.
         partitions: number of partitions with a committed offset or a member.
         uncommitted: number of these without a committed offset.
-        lag: total lag.
+        lag: the total lag; None if the lag of a partition with a committed offset is unknown.
     """
 
     topic: str
     partitions: int
     uncommitted: int
-    lag: int
+    lag: int | None
 
 
 FIELDS: Final = PartitionLag._fields
@@ -83,14 +85,14 @@ def topic_lags(partitions: Iterable[PartitionLag]) -> list[TopicLag]:
     for each in partitions:
         by_topic.setdefault(each.topic, []).append(each)
     return [
-        TopicLag(topic, len(rows), sum(row.offset is None for row in rows), total_lag(rows))
+        TopicLag(topic, len(rows), sum(row.offset is None for row in rows), committed_lag(rows))
         for topic, rows in by_topic.items()
     ]
 
 
-def total_lag(partitions: Iterable[PartitionLag]) -> int:
-    """Return the sum over all partitions whose lag is known."""
-    return sum(each.lag or 0 for each in partitions)
+def committed_lag(partitions: Iterable[PartitionLag]) -> int | None:
+    """Return the total lag of the partitions with a committed offset; None if one is unknown."""
+    return total_lag(each.lag for each in partitions if each.offset is not None)
 
 
 def _owners(members: Sequence[GroupMember]) -> dict[TopicPartition, GroupMember]:
@@ -105,15 +107,13 @@ def _lag(
 ) -> PartitionLag:
     start, end = limits or (None, None)
     offset = None if committed is None else committed.offset
-    # After a truncation, or if the topic was recreated, the log may end before the commit.
-    lag = None if offset is None or end is None else max(0, end - offset)
     return PartitionLag(
         key.topic,
         key.partition,
         offset,
         start,
         end,
-        lag,
+        offset_lag(offset, end),
         None if owner is None else owner.id,
         None if owner is None else owner.client_id,
         None if owner is None else owner.client_host,
