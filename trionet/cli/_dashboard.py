@@ -219,7 +219,7 @@ async def _show(arguments: argparse.Namespace) -> int:
 async def _until_interrupted(
     command: Callable[[argparse.Namespace], Awaitable[int]], arguments: argparse.Namespace
 ) -> int:
-    """Run a command until Ctrl-C; a KeyboardInterrupt would arrive in an exception group."""
+    """Run a command until Ctrl-C; without this, KeyboardInterrupt would be in an exception group."""
     import trio
 
     from trionet._util._raising import raise_single_error

@@ -69,7 +69,7 @@ _HANDLED_SIGNALS: Final = (*_STOP_SIGNALS, signal.SIGTSTP, signal.SIGCONT, signa
 
 @attrs.frozen
 class DashboardSettings:
-    """How the dashboard looks, and what it shows first.
+    """The appearance of the dashboard, and what it shows first.
 
     Attributes:
         view: the name of the first view.
@@ -289,7 +289,7 @@ class Dashboard:
         self._redraw_now()
 
     async def _exported(self, form: str) -> str | None:
-        """The current frame, or all rows of the table; None if that form needs a table."""
+        """Export the current frame, or all rows of the table; None if that form needs a table."""
         await trio.lowlevel.checkpoint()
         place = self._ui.current
         place.update(self._model, is_paused=self._ui.is_paused)
@@ -381,16 +381,16 @@ class Dashboard:
 
 
 def _rest(began: float, share: float) -> float:
-    """How long to rest after work since ``began``, so that it takes ``share`` of the time."""
+    """Return how long to rest after work since ``began``, to keep it to ``share`` of the time."""
     spent = perf_counter() - began
     return spent / share - spent
 
 
 def write_new_file(path: Path, text: str) -> Path:
-    """Write a new file; if the name is taken, a number is added to it. Returns the path.
+    """Write a new file; if the name is taken, add a number to it. Returns the path.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     for number in range(1, FILES_MAX):
         numbered = path if number == 1 else path.with_stem(f"{path.stem}-{number}")

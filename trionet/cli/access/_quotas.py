@@ -47,7 +47,7 @@ def add_entity_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def entity_parts(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """Return the entity's name by type, None for the type's default.
+    """Return the names of the entity by type, None for the default of the type.
 
     Raises:
         ConfigError: a type is unknown or given twice.

@@ -49,7 +49,7 @@ class GroupReader:
         """Read the list of groups and their states.
 
         Raises:
-            TrionetError: a broker could not be asked.
+            TrionetError: a broker could not be reached.
         """
         listed = await GroupCalls(calls).list()
         groups, pace = list(listed.values()), Pace(share=1.0)
@@ -73,7 +73,7 @@ class GroupReader:
         """Read members, offsets and lag of all groups, and sum up the lag.
 
         Raises:
-            TrionetError: no broker could be asked.
+            TrionetError: a request as a whole failed.
         """
         began = trio.current_time()
         await self.read_details(calls, list(self._model.groups), pace)
@@ -84,10 +84,11 @@ class GroupReader:
     async def read_details(self, calls: Calls, ids: Iterable[str], pace: Pace) -> None:
         """Read members, offsets and lag of groups.
 
-        What cannot be read of a group, because it is gone or access is denied, stays unknown.
+        Data of a group that cannot be read, because the group no longer exists or access is denied,
+        stays unknown.
 
         Raises:
-            TrionetError: no broker could be asked.
+            TrionetError: a request as a whole failed.
         """
         known = [id for id in ids if _type_of(self._model.group(id)) in _DESCRIBED]
         ends: dict[Key, int] = {}
@@ -139,7 +140,7 @@ class GroupReader:
         self._changed()
 
     def _sum_up(self) -> None:
-        """Sum up the lag of all groups, if each is known."""
+        """Sum up the lag of all groups; unknown if the lag of one is."""
         figures = self._model.figures
         groups = self._model.groups.values()
         lag = total_lag(row.lag for row in groups if row.type in _DESCRIBED)

@@ -1,4 +1,4 @@
-"""Reads the last records of a topic and new ones while they are shown."""
+"""Reads the last records of a topic, and new ones while they are shown."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class TailSource:
     """Updates a model with records.
 
     Args:
-        bootstrap_servers: of the cluster.
+        bootstrap_servers: the bootstrap servers of the cluster.
         settings: client settings by Kafka's keys.
-        network: where connections are made.
+        network: opens the connections.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ BROKER_COLUMNS: Final[tuple[Column[BrokerRow], ...]] = (
 
 
 class BrokersView(View):
-    """A table of the brokers with what they lead and store."""
+    """A table of the brokers with the partitions they lead and the bytes they store."""
 
     name = "brokers"
     key = "b"

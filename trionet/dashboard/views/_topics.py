@@ -194,7 +194,7 @@ class TopicView(View):
     """The partitions of a topic.
 
     Args:
-        topic: its name.
+        topic: the name of the topic.
     """
 
     name = "partitions"
