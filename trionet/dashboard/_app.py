@@ -276,7 +276,7 @@ class Dashboard:
         try:
             text = await self._exported(form)
             if text is None:
-                message = f"export: .{form} needs a table, and this view has none"
+                message = f"export: .{form} requires a table, but this view has none"
             else:
                 written = await trio.to_thread.run_sync(write_new_file, Path(path), text)
                 message = f"written to {written}"
@@ -400,4 +400,4 @@ def write_new_file(path: Path, text: str) -> Path:
         except FileExistsError:
             continue
         return numbered
-    raise FileExistsError(errno.EEXIST, "too many files of that name", str(path))
+    raise FileExistsError(errno.EEXIST, "too many files with that name", str(path))

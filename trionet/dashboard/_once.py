@@ -127,7 +127,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
         return as_text(Frame(width, whole_view(ui.current, model, pen)))
     if ui.current.table is None:
         raise NotATableError(
-            f"the view {options.view} has no table; its figures are printed by --interval"
+            f"the view {options.view} has no table; use --interval to print its figures"
         )
     if ui.current.table.missing is not None:
         raise NoDataError(ui.current.table.missing)

@@ -71,7 +71,7 @@ def positive_int(text: str) -> int:
     """Parse an integer of at least 1, for argparse."""
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, not {text}")
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
     return number
 
 
@@ -79,7 +79,7 @@ def natural_int(text: str) -> int:
     """Parse an integer of at least 0, for argparse."""
     number = int(text)
     if number < 0:
-        raise argparse.ArgumentTypeError(f"must be 0 or more, not {text}")
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {text}")
     return number
 
 

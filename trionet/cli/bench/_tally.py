@@ -59,7 +59,7 @@ class Tally:
         self.last = now
 
     def took(self, seconds: float, records: int = 1) -> None:
-        """Record the latency of records in the histogram."""
+        """Record the latency of completed records."""
         value = max(0, round(seconds * MICROSECONDS))
         self.histogram.add(value, records)
         self.total_us += value * records

@@ -1,4 +1,4 @@
-"""Timeout errors of commands that say what the client knows about its connections."""
+"""Timeout errors of commands, with what the client knows about its connections."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def is_connected(client: Client) -> bool:
 def timeout_error(
     servers: str, seconds: float, client: Client, *, option: str
 ) -> CallTimedOutError:
-    """Return the error of a command that timed out, with the reason as far as it is known.
+    """Return the error of a command that timed out, with the reason if it is known.
 
     Args:
         servers: the bootstrap servers.
-        seconds: how long the command waited.
+        seconds: the time that the command waited.
         client: the client that waited.
         option: the option that raises the limit.
     """

@@ -1,4 +1,4 @@
-"""Lag of groups: committed offsets and assignments against the end offsets of partitions. Pure."""
+"""The lag of groups: committed offsets compared with the end offsets of partitions. Pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class PartitionLag(NamedTuple):
     """A partition with a committed offset of a group, or assigned to one of its members.
 
     Attributes:
-        topic: its topic.
-        partition: its number.
+        topic: the topic.
+        partition: the number of the partition.
         offset: the committed offset; None if there is none.
-        start_offset: the log start offset.
-        end_offset: the end offset.
+        start_offset: the log start offset; None if unknown.
+        end_offset: the end offset; None if unknown.
         lag: the number of unread offsets; None without a committed offset, as in Kafka's tool, or
             if the end offset is unknown.
-        member: id of the member it is assigned to.
-        client_id: the member's client id.
-        host: the member's host.
+        member: the id of the member that the partition is assigned to; None if there is none.
+        client_id: the client id of the member.
+        host: the host of the member.
         metadata: the metadata committed with the offset.
     """
 
@@ -44,12 +44,12 @@ class PartitionLag(NamedTuple):
 
 
 class TopicLag(NamedTuple):
-    """The partitions of a topic, summed up.
+    """The sums over the partitions of a topic.
 
     Attributes:
         topic: the topic.
-        partitions: number of partitions with a committed offset or a member.
-        uncommitted: number of these without a committed offset.
+        partitions: the number of partitions with a committed offset or a member.
+        uncommitted: the number of these partitions without a committed offset.
         lag: the total lag; None if the lag of a partition with a committed offset is unknown.
     """
 
@@ -70,9 +70,9 @@ def partition_lags(
     """Return the lag of each partition of a group, sorted by topic and number.
 
     Args:
-        group: for its members; None if unknown.
-        committed: its committed offsets.
-        limits: start and end offsets of the partitions.
+        group: the description of the group, for its members; None if unknown.
+        committed: the committed offsets of the group.
+        limits: the start and end offsets of the partitions.
     """
     owners = _owners(group.members if group is not None else ())
     keys = sorted({*owners, *(key for key, each in committed.items() if each is not None)})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trionet.client.network._settings import ClientSettings
 
 ERROR, NOTE = "error", "note"
-# Keys that only brokers have: a file with one of them is a broker's.
+# Keys that only brokers have: a file with one of them configures a broker.
 _BROKER_ONLY: Final = frozenset(
     {
         "advertised.listeners",
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
     Attributes:
         kind: ``error``, which prevents a start, or ``note``.
         key: the key concerned; empty for several.
-        text: the message.
+        text: the text of the message.
     """
 
     kind: str

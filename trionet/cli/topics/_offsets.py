@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
     from trionet.errors import TrionetError
 
-# Those of Kafka's GetOffsetShell, which also accepts -1 to -5.
+# The words of Kafka's GetOffsetShell, which also accepts -1 to -5.
 SPECS: Final = (
     "latest",
     "earliest",

@@ -59,7 +59,7 @@ class HttpClient:
         if token is not None:
             if not token or not (token.isascii() and token.isprintable()):
                 raise ConfigError(
-                    "invalid metrics listener token: it must be printable ASCII characters"
+                    "invalid metrics listener token: expected printable ASCII characters"
                 )
             self._headers.append(("Authorization", f"Bearer {token}"))
         self._stream: trio.abc.Stream | None = None

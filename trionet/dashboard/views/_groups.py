@@ -192,7 +192,7 @@ def _of_group(model: Model, row: GroupRow | None, rows: Sequence[R] | None) -> T
     section_rows = rows_of(model.groups)
     missing = section_rows["missing"]
     if row is None:
-        missing = missing or "the group does not exist any more"
+        missing = missing or "the group no longer exists"
     elif rows is None:
         missing = missing or row.failure or UNREAD
     return {
