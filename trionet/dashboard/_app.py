@@ -94,8 +94,8 @@ async def run_dashboard(
     The screen is restored however this ends: by a key, a signal, an error or cancellation.
 
     Args:
-        source: what to show.
-        settings: how to show it.
+        source: the source to show.
+        settings: the settings of the dashboard.
         views: the views with tabs, in order; None for all.
 
     Returns:
@@ -121,8 +121,8 @@ class Dashboard:
     """One run of the dashboard.
 
     Args:
-        source: what to show.
-        settings: how to show it.
+        source: the source to show.
+        settings: the settings of the dashboard.
         tty: the terminal; the caller closes it.
         views: the views with tabs.
     """
@@ -332,7 +332,7 @@ class Dashboard:
         """Finish filtering the rows in small steps.
 
         Args:
-            is_urgent: whether a user waits for it; otherwise it rests as drawing does.
+            is_urgent: whether a user is waiting; if not, this rests between steps, as drawing does.
 
         Returns:
             False if a key arrived meanwhile, which is handled first.

@@ -101,7 +101,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
     """Read a source twice within a second, and return the view.
 
     Args:
-        source: what to show.
+        source: the source to show.
         options: which view, and in which format.
 
     Raises:
@@ -215,7 +215,7 @@ async def roll(
     """Write a line of figures every few seconds.
 
     Args:
-        source: what to show.
+        source: the source to show.
         interval_seconds: the time between two lines.
         count: the number of lines; None continues until cancelled.
         form: one of :data:`ROLLING_FORMS`; JSON has a document per line.

@@ -37,7 +37,7 @@ def test_the_password_comes_from_standard_input(
     assert 0 == add(data, "alice")
 
     printed = capsys.readouterr().out
-    assert "trionet broker: alice may log in with SCRAM-SHA-256, SCRAM-SHA-512\n" == printed
+    assert "trionet broker: alice can now log in with SCRAM-SHA-256, SCRAM-SHA-512\n" == printed
     assert {"alice": dict.fromkeys(HASHES, 4096)} == trio.run(users, data)
 
 

@@ -102,10 +102,10 @@ class Result:
         command: the subcommand.
         target: the topic, or the address of the server.
         things: the plural of what was counted, such as ``records``.
-        latency: what the latencies measure: ``from due to acknowledged``.
+        latency: the interval that the latencies measure, such as ``from due to acknowledged``.
         tally: the counts.
         more: other figures by name, in seconds.
-        notes: messages about the run.
+        notes: the messages about the run.
         is_complete: whether the run did everything requested, apart from failures.
         metrics: the client's metrics by Kafka's names; None if not requested.
     """

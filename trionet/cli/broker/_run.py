@@ -159,7 +159,7 @@ def _add_scram(arguments: argparse.Namespace, settings: dict[str, object]) -> No
     except UnicodeDecodeError:
         raise ConfigError(f"the password of {name!r} is not valid UTF-8") from None
     trio.run(add_scram_user, folder, name, password.rstrip("\r\n"))
-    print(f"trionet broker: {name} may log in with {', '.join(HASHES)}")
+    print(f"trionet broker: {name} can now log in with {', '.join(HASHES)}")
 
 
 def _read_password(name: str, path: str | None) -> str:

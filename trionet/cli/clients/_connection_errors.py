@@ -36,7 +36,7 @@ def timeout_error(
     """
     why = client.connection_problem()
     if not why and is_connected(client):
-        why = f"{servers} responded before but hangs now, or a leader cannot be reached"
+        why = f"{servers} responded earlier but no longer does, or a leader cannot be reached"
     elif not why:
         why = f"{servers} has not responded"
     return CallTimedOutError(f"timed out after {seconds:g} s: {why}; raise the limit with {option}")

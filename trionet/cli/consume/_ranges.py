@@ -27,7 +27,7 @@ class Place(NamedTuple):
     """A place in each partition.
 
     Attributes:
-        base: what it is relative to.
+        base: the base that the place is relative to.
         number: the offset from the base, backward from the end, or milliseconds since 1970.
     """
 
@@ -166,7 +166,7 @@ def offset_at(place: Place, first: int, last: int, at_time: int | None) -> int:
         place: the place; not the committed offsets.
         first: the log start offset.
         last: the end offset.
-        at_time: for a time, the first offset at or after it; None if there is none.
+        at_time: if the place is a time, the first offset at or after it; None if there is none.
     """
     if place.base is From.TIME:
         return last if at_time is None else at_time

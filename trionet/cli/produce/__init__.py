@@ -163,7 +163,7 @@ def _check_whole(arguments: argparse.Namespace) -> None:
     """Reject options that split the input, which do not apply to files sent as one record."""
     is_divided = arguments.format is not None or arguments.key_delimiter is not None
     if is_divided or (arguments.delimiter != NEWLINE and not arguments.tee):
-        raise ConfigError("a FILE is sent as one record; -f, -K and -D apply to lines: -l FILE")
+        raise ConfigError("-f, -K and -D apply to lines, but a FILE is one record; use -l FILE")
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[str, ProducerSettings]:

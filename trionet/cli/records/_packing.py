@@ -110,7 +110,7 @@ class Packing:
         try:
             return b"".join(map(_packed, self._steps, words))
         except (ValueError, struct.error, OverflowError) as error:
-            raise PackError(f"{data[:80]!r} is not {self.text!r}: {error}") from error
+            raise PackError(f"cannot encode {data[:80]!r} as {self.text!r}: {error}") from error
 
 
 def _steps(whole: str, text: str) -> Sequence[str]:

@@ -34,7 +34,7 @@ class Glyphs:
         ellipsis: marks where text was cut.
         rising: marks the ascending sort column.
         falling: marks the descending sort column.
-        into: between the titles of stacked views.
+        into: the separator between the titles of stacked views.
         rule: a horizontal line.
         dot: separates words.
     """

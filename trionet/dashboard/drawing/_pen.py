@@ -20,7 +20,7 @@ class Frame:
 
     Attributes:
         width: the width of every line, in cells.
-        lines: from the top to the bottom.
+        lines: the lines from top to bottom.
     """
 
     width: int

@@ -14,7 +14,7 @@ from ._pen import Line, Pen
 R = TypeVar("R")
 
 Value = str | int | float | bool | None
-"""What a cell is sorted by and exported as."""
+"""The value that a cell is sorted by and exported as."""
 
 
 @attrs.frozen
@@ -61,13 +61,13 @@ class Table(Generic[R]):
     """Rows to be sorted, filtered and scrolled; only those on the screen are drawn.
 
     Attributes:
-        columns: from left to right.
-        rows: in the order of the model.
-        key: identifies a row across updates, so that the cursor can follow it.
+        columns: the columns from left to right.
+        rows: the rows in the order of the model.
+        key: returns what identifies a row across updates, so that the cursor can follow it.
         missing: why there are no rows, as a sentence.
         sort: the default sort column; None keeps the order.
         descending: whether the default order starts with the largest.
-        total: how many rows there are, if the model does not have all of them.
+        total: the number of rows, if the model does not have all of them.
         version: changes with the rows, which are not sorted again before; None sorts every time.
         as_of: when the oldest values in the rows were read, in seconds of the loop's clock; None if
             rows do not age.

@@ -102,7 +102,7 @@ class Figures(Mapping[str, float]):
         Args:
             name: one of :data:`FIGURES`.
             at: the time, in seconds of the source's clock.
-            value: in the figure's unit.
+            value: the value in the unit of the figure.
         """
         assert name in FIGURES, name
         if value is None:

@@ -19,7 +19,7 @@ class History:
 
     Args:
         seconds_max: values older than this, relative to the newest, are dropped.
-        values_max: how many values are kept at most.
+        values_max: the maximum number of values to keep.
     """
 
     __slots__ = ("_seconds_max", "_values")

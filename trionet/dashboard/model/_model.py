@@ -210,7 +210,7 @@ class Model:
 
         Args:
             snapshot: the snapshot, with the time of the broker's clock.
-            now: in seconds of this loop's clock.
+            now: the current time in seconds of this loop's clock.
         """
         about, at = snapshot.about, snapshot.at
         for section in self._lists().values():
@@ -298,7 +298,7 @@ class Model:
             rows: the rows from :meth:`make_rows`, the newest first.
             total: the number of rows that the broker has; more than ``rows`` if not all were
                 read.
-            now: in seconds of this loop's clock.
+            now: the current time in seconds of this loop's clock.
         """
         self._lists()[section].replace(rows, now, total)
         self.version += 1
@@ -338,7 +338,7 @@ class Model:
         Args:
             records: the records in the order of their arrival.
             skipped: the number of records skipped before them.
-            now: in seconds of this loop's clock.
+            now: the current time in seconds of this loop's clock.
         """
         first = next(iter(self.tail), -1) + 1
         rows = [TailRow.of(record, first + index) for index, record in enumerate(records)]
@@ -377,7 +377,7 @@ class Model:
 
         Args:
             rows: the rows by name, which replace the earlier rows of these groups.
-            now: in seconds of this loop's clock.
+            now: the current time in seconds of this loop's clock.
             all_of: the names of all groups, to drop the others; None if ``rows`` may be partial.
             total: the number of groups, if known.
         """

@@ -153,7 +153,7 @@ class Pipeline:
         """Update the sections with all records passed to :meth:`put`, dropping old minutes.
 
         Args:
-            now: in seconds of the loop's clock.
+            now: the current time in seconds of the loop's clock.
         """
         for section, rows in self._tables.values():
             if not rows and section.updated_at is None:

@@ -17,7 +17,7 @@ class About:
     """What the dashboard is connected to.
 
     Attributes:
-        source: its address, such as ``PLAINTEXT://127.0.0.1:9092``.
+        source: the address, such as ``PLAINTEXT://127.0.0.1:9092``.
         software: the name and version of the broker's software, if reported.
         node_id: the broker whose network layer is shown.
         cluster_id: the id of the cluster.
@@ -48,8 +48,8 @@ class ApiRow:
         phases_ms: the mean time of each of Kafka's seven phases within the window of
             :mod:`._api_times`, in the order of :data:`trionet.metrics._request_times.PHASES`; empty
             if no request was completed in it.
-        p50_ms, p99_ms, max_ms: of the total time within the window; None if no request was
-            completed in it.
+        p50_ms, p99_ms, max_ms: the median, the 99th percentile and the maximum of the total time
+            within the window; None if no request was completed in it.
         buckets: the number of requests completed within the window, by upper bound of the total
             time in ms, ascending, without empty buckets.
         mean_bytes: the mean size of requests within the window.
@@ -180,7 +180,7 @@ class BrokerRow:
 
     Attributes:
         leads: the number of partitions that the broker leads, among the topics that were read.
-        bytes: the size of the broker's logs; None if unknown.
+        bytes: the size of those of them whose size is known; None if no size is.
     """
 
     id: int

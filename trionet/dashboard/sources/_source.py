@@ -21,7 +21,7 @@ class Source(Protocol):
     """Updates a model until cancelled.
 
     Attributes:
-        name: the name of what is read, such as ``PLAINTEXT://127.0.0.1:9092``.
+        name: the name of the broker or cluster, such as ``PLAINTEXT://127.0.0.1:9092``.
         interval_seconds: the interval between reads in seconds; may be changed at any time.
         actions: the available operations.
     """

@@ -15,9 +15,9 @@ from ..model._model import Model
 from ._pacing import Pace
 from ._source import INTERVAL_SECONDS
 
-#: With how many records per partition a tail starts.
+#: The number of records per partition that a tail starts with.
 FIRST_RECORDS: Final = 20
-#: A tail with more lag than this skips to the end, since it cannot be read that fast.
+#: A tail with more lag than this skips to the end, because it cannot keep up.
 LAG_MAX: Final = 500
 #: How long to wait after an error before retrying.
 RETRY_SECONDS: Final = 2.0

@@ -63,9 +63,11 @@ class Action:
         key: a capital letter, so that no action starts by accident.
         name: the command, such as ``delete-topic``; its arguments fill the fields, in order.
         label: a few words for the hints.
-        run: runs it and returns a sentence that says what was done; raises TrionetError or OSError.
+        run: runs the action; returns a sentence that says what was done; raises TrionetError or
+            OSError.
         fields: the form to fill in first.
-        question: what to confirm with ``y``, given row and answers; None runs it at once.
+        question: returns the question to confirm with ``y``, given row and answers; None runs the
+            action without confirmation.
         needs_row: whether it applies to the selected row.
         refused: returns why the action is unavailable; None if it is available.
     """

@@ -27,7 +27,7 @@ class ViewState:
         summary: the last lines above the table.
         cursor: the index of the selected row; in a view of lines, of the first line on the screen.
         top: the index of the first row on the screen.
-        height: how many rows fit on the screen.
+        height: the number of rows that fit on the screen.
         is_frozen: whether the screen stays as it is, once the view has had data to show.
         sort: the column that the user chose; None for the table's default.
         filter: words that a row must contain, or must not with ``!`` before them.

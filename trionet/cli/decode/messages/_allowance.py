@@ -66,7 +66,7 @@ class Allowance:
         return records
 
     def records_of_message(self, data: bytes) -> tuple[list[Record], int]:
-        """Decode a message of format 0 or 1, or the messages in it. Returns them and the number omitted.
+        """Decode a message of format 0 or 1, or the ones in it. Also returns the number omitted.
 
         Raises:
             WireFormatError: a message is malformed, or decompression exceeds the limit.
