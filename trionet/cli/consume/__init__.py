@@ -208,7 +208,7 @@ def _settings(
             settings["auto.offset.reset"] = reset
     elif where.start.base is From.STORED:
         if GROUP not in settings:
-            raise ConfigError("-o stored requires a group: -G to join it, or -X group.id=...")
+            raise ConfigError("-o stored requires a group: use -G to join it, or -X group.id=...")
     else:
         _leave_group(settings, given)
     settings.setdefault("auto.offset.reset", "earliest")
@@ -224,7 +224,7 @@ def _poll_records(arguments: argparse.Namespace, settings: dict[str, object]) ->
 def _leave_group(settings: dict[str, object], given: dict[str, Any]) -> None:
     """Drop a group that a shared file sets for other programs."""
     if GROUP in given and given[GROUP].origin == "-X":
-        raise ConfigError("-X group.id requires -G, to join the group, or -o stored")
+        raise ConfigError("-X group.id requires -G (to join the group) or -o stored")
     for key in _GROUP_KEYS:
         if key in given and given[key].origin != "-X":
             del settings[key]

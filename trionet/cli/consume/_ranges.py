@@ -192,7 +192,7 @@ def partitions(text: str) -> frozenset[int]:
             raise ConfigError(f"-p {text}: expected partition numbers, such as 0 or 0,3-5")
         end = int(last) if dash else int(first)
         if end - int(first) > _PARTITIONS_MAX:
-            raise ConfigError(f"-p {text}: more than {_PARTITIONS_MAX:,} partitions")
+            raise ConfigError(f"-p {text}: selects more than {_PARTITIONS_MAX:,} partitions")
         found.update(range(int(first), end + 1))
     return frozenset(found)
 

@@ -111,7 +111,7 @@ class _Run:
         sender = self._sender
         failed = 0 if sender is None else sender.failed
         if failed:
-            self._options.report(f"{counted(failed, 'record')} failed or not known to be written")
+            self._options.report(f"{counted(failed, 'record')} failed or may not have been written")
         if self._error is not None:
             raise self._error
         return 1 if failed else self._stop.status

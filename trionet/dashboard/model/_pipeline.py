@@ -177,7 +177,7 @@ class Pipeline:
 
 def _parsed(key: bytes | None, value: bytes | None) -> tuple[str, str, Any]:
     if key is None:
-        raise ValueError("results have keys")
+        raise ValueError("a result must have a key")
     names = json.loads(key)
     kind, window = names["kind"], names["window"]
     if value is None:

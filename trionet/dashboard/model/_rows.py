@@ -180,7 +180,7 @@ class BrokerRow:
 
     Attributes:
         leads: the number of partitions that the broker leads, among the topics that were read.
-        bytes: the size of those of them whose size is known; None if no size is.
+        bytes: the total size of the partitions whose size is known; None if no size is known.
     """
 
     id: int

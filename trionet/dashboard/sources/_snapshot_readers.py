@@ -90,7 +90,7 @@ class MetricsListenerReader:
     async def take(self) -> BrokerSnapshot:
         page = await self._page("/snapshot?limit=1")
         if not isinstance(page.get("now"), int | float):
-            raise MetricsPagesError("the snapshot has no time (now)")
+            raise MetricsPagesError("the snapshot does not contain its time (now)")
         return from_json(page)
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
