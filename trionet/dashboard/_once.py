@@ -102,7 +102,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
 
     Args:
         source: the source to show.
-        options: which view, and in which format.
+        options: the view and the format.
 
     Raises:
         NotATableError: JSON or CSV was requested for a view without a table.
@@ -135,7 +135,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
 
 
 async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery) -> None:
-    """Run the source until the view has its data, and figures were read twice."""
+    """Run the source until the view has its data and figures have been read twice."""
     changed = trio.Event()
 
     def on_change() -> None:

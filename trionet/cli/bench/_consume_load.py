@@ -28,7 +28,7 @@ NO_TIMESTAMP: Final = -1
 
 @attrs.frozen(kw_only=True)
 class Source:
-    """The topic to read, and from where to where.
+    """The topic to read, and the range to read of it.
 
     Attributes:
         servers: ``bootstrap.servers``.

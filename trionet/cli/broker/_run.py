@@ -72,7 +72,7 @@ def _dashboard(arguments: argparse.Namespace) -> Show | None:
     """Return the dashboard if ``--dashboard`` was given.
 
     Raises:
-        ConfigError: there is no terminal, or no broker will run.
+        ConfigError: there is no terminal, or another option means that no broker will run.
     """
     if not arguments.dashboard:
         return None

@@ -21,7 +21,7 @@ async def start_and_end(
     Args:
         admin: the client to use.
         partitions: the partitions to look up.
-        read_committed: use the last stable offset as the end.
+        read_committed: whether to use the last stable offset as the end offset.
 
     Raises:
         TrionetError: the request as a whole failed.

@@ -1,4 +1,4 @@
-"""``trionet groups list``."""
+"""``trionet groups list``: list groups with their types and states."""
 
 from __future__ import annotations
 

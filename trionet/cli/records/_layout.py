@@ -35,7 +35,7 @@ Part = bytes | Verb
 
 
 def layout(text: str) -> list[Part]:
-    """Parse a format into its parts, adjacent literals merged.
+    """Parse a format into its parts, with adjacent literals merged.
 
     Raises:
         ConfigError: an escape is unknown, or a brace is not closed.

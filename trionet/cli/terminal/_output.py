@@ -176,7 +176,7 @@ def table_text(table: Table, *, is_terminal: bool = False) -> str:
 
 
 def json_text(document: object, out: IO[str]) -> str:
-    """Format a document on one line, or indented on a terminal, control characters escaped."""
+    """Format a document on one line, or indented on a terminal, with control characters escaped."""
     text = json.dumps(
         document,
         ensure_ascii=not (getattr(out, "encoding", None) or "").lower().startswith("utf"),

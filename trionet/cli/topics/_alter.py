@@ -1,4 +1,4 @@
-"""``trionet topics alter``."""
+"""``trionet topics alter``: add partitions to topics or change their settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``trionet topics create``."""
+"""``trionet topics create``: create topics."""
 
 from __future__ import annotations
 

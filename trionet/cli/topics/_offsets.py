@@ -1,4 +1,4 @@
-"""``trionet topics offsets``."""
+"""``trionet topics offsets``: show the offsets of partitions."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def bar(fraction: float, width: int, glyphs: Glyphs = UNICODE) -> str:
 def shares(parts: Sequence[float], width: int) -> list[int]:
     """Distribute ``width`` cells among the parts of a stacked bar; all zero if all parts are.
 
-    By largest remainder, so that rounding does not make the bar longer or shorter.
+    Uses the largest remainder method, so that rounding does not change the length of the bar.
     """
     total = sum(parts)
     if total <= 0 or width <= 0:

@@ -1,4 +1,4 @@
-"""Counters since the start to recent phases, latencies and rates of an API."""
+"""Computes recent phases, latencies and rates of an API from its counters since the start."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class BrokerRates:
         """Return request counts and times by API name; None if the broker is too old to have them.
 
         Raises:
-            MALFORMED: they are in an unknown format.
+            MALFORMED: the entries are in an unknown format.
         """
         if "apis" not in snapshot.about:
             return None
@@ -84,7 +84,7 @@ class BrokerRates:
         """Return the network processors by number.
 
         Raises:
-            MALFORMED: they are in an unknown format.
+            MALFORMED: the entries are in an unknown format.
         """
         rows, at = {}, snapshot.at
         for values in snapshot.about.get("processors", ()):
@@ -103,7 +103,7 @@ class BrokerRates:
         """Return how many connections were closed, by the name of the reason.
 
         Raises:
-            MALFORMED: they are in an unknown format.
+            MALFORMED: the entries are in an unknown format.
         """
         return {
             reason: CloseReasonRow(reason, count, self.rate(("closed", reason), snapshot.at, count))

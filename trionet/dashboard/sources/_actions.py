@@ -1,7 +1,7 @@
 """The operations that the dashboard offers. Each returns a sentence that reports the result.
 
-They are requests as any client makes them, so the cluster decides what the user may do. The user
-interface has asked for confirmation before it calls them. The client is imported when an operation
+The operations are ordinary client requests, so the cluster decides what the user may do. The user
+interface asks for confirmation before it calls them. The client is imported when an operation
 needs it: loading it takes longer than drawing the first frame.
 """
 

@@ -122,7 +122,7 @@ class NetworkSource:
 
 
 def _reason(error: Exception) -> str:
-    """Return the text about an error that is shown to the user."""
+    """Return a description of an error for the user."""
     if isinstance(error, _UNREADABLE):
         return str(error)
     return f"unknown format: {error!r}"

@@ -135,7 +135,7 @@ class TopicReader:
 
     Attributes:
         shown: the topic whose partitions are shown; None for all.
-        has_all: whether the list was read completely once.
+        has_all: whether the list was read completely at least once.
         was_read: set after the first attempt to read the list, successful or not.
     """
 

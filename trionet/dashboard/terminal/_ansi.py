@@ -1,4 +1,4 @@
-"""Lines to escape sequences: only those that changed since the last frame; pure."""
+"""Encodes the lines that changed since the last frame as escape sequences; pure."""
 
 from __future__ import annotations
 

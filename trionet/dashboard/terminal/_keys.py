@@ -1,4 +1,4 @@
-"""Bytes from a terminal to keys, clicks and pasted text, however the bytes are split; pure.
+"""Decodes keys, clicks and pasted text from the bytes of a terminal, however split; pure.
 
 Supports what xterm, the Linux console, tmux and the like send: CSI and SS3 sequences with
 modifiers, mouse reports in SGR format, bracketed paste and UTF-8. ESC alone is the Escape key only

@@ -1,4 +1,4 @@
-"""Keys, clicks and pasted text to changes of the user interface's state; pure."""
+"""Translates keys, clicks and pasted text to changes of the user interface's state; pure."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _DECODERS: Final = "trionet.protocol.messages."
 
 
 class DecodeProgress(NamedTuple):
-    """How far a decoder got before it failed.
+    """The progress of a decoder before it failed.
 
     Attributes:
         message: the message with the fields decoded so far; None if unknown.
