@@ -94,7 +94,7 @@ def _read(name: str) -> str:
 
 
 def _of_json(name: str, text: str) -> dict[TopicPartition, int]:
-    """Read rows of JSON: an array, or an object with an array ``partitions``, as Kafka's tools use."""
+    """Read rows of JSON: an array, or an object with an array ``partitions``, as in Kafka."""
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""``trionet groups delete``, ``delete-offsets`` and ``remove-members``: delete data of groups."""
+"""``trionet groups delete``, ``delete-offsets`` and ``remove-members``."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Commands:
         return name
 
     def _meant_or_none(self, word: str) -> str | None:
-        """Return the command that a word names or abbreviates unambiguously; None if there is none."""
+        """Return the command that a word names, or abbreviates unambiguously; None if none does."""
         names = self.names()
         if word == "q":
             return "quit"
