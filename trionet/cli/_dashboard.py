@@ -57,12 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metrics-token-file",
         metavar="FILE",
-        help="file with its token (metrics.listener.token), needed to close connections",
+        help="file with the listener's token (metrics.listener.token), needed to close connections",
     )
     parser.add_argument(
         "--metrics-ca-file",
         metavar="FILE",
-        help="PEM certificates to trust for it (default: those of the system)",
+        help="PEM certificates to trust for the listener (default: those of the system)",
     )
     parser.add_argument(
         "--pipeline-topic",
@@ -151,10 +151,10 @@ def _check(arguments: argparse.Namespace) -> None:
             f"--format {arguments.format}: --interval supports {', '.join(ROLLING_FORMS)}"
         )
     if arguments.count is not None and arguments.count < 1:
-        raise ConfigError(f"--count {arguments.count}: must be 1 or more")
+        raise ConfigError(f"--count {arguments.count}: must be at least 1")
     if arguments.size is not None and not _SIZE.fullmatch(arguments.size):
         raise ConfigError(
-            f"--size {arguments.size}: must have the form COLUMNSxLINES, as in 120x40"
+            f"--size {arguments.size}: must have the form COLUMNSxLINES, such as 120x40"
         )
     for option in ("metrics_token_file", "metrics_ca_file"):
         if arguments.metrics is None and getattr(arguments, option) is not None:
@@ -219,7 +219,7 @@ async def _show(arguments: argparse.Namespace) -> int:
 async def _until_interrupted(
     command: Callable[[argparse.Namespace], Awaitable[int]], arguments: argparse.Namespace
 ) -> int:
-    """Run a command until Ctrl-C; a KeyboardInterrupt would arrive in an exception group."""
+    """Run a command until Ctrl-C, which by itself would raise an exception group."""
     import trio
 
     from trionet._util._raising import raise_single_error

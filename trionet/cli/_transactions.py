@@ -47,7 +47,7 @@ def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
         help="only transactions open for longer than this (Kafka 3.8)",
     )
     parser.add_argument(
-        "--pattern", metavar="REGEX", help="only ids that this matches as a whole (RE2; Kafka 4.1)"
+        "--pattern", metavar="REGEX", help="only ids that match this as a whole (RE2; Kafka 4.1)"
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)

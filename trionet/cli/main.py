@@ -60,7 +60,7 @@ _MODULES = {
 
 
 class Subcommand(Protocol):
-    """The module of a subcommand."""
+    """The interface of the module of a subcommand."""
 
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
@@ -115,7 +115,7 @@ def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
 
 
 def _print_message(args: argparse.Namespace, chosen: str, text: str) -> None:
-    """Print a message under the name of the subcommand, including its own subcommand."""
+    """Print a message, prefixed with the names of the subcommand and its own subcommand."""
     from .terminal._output import single_line
 
     print(f"{getattr(args, 'prog', f'trionet {chosen}')}: {single_line(text)}", file=sys.stderr)

@@ -69,7 +69,7 @@ _HANDLED_SIGNALS: Final = (*_STOP_SIGNALS, signal.SIGTSTP, signal.SIGCONT, signa
 
 @attrs.frozen
 class DashboardSettings:
-    """How the dashboard looks, and what it shows first.
+    """The appearance of the dashboard, and what it shows first.
 
     Attributes:
         view: the name of the first view.
@@ -94,8 +94,8 @@ async def run_dashboard(
     The screen is restored however this ends: by a key, a signal, an error or cancellation.
 
     Args:
-        source: what to show.
-        settings: how to show it.
+        source: the source to show.
+        settings: the settings of the dashboard.
         views: the views with tabs, in order; None for all.
 
     Returns:
@@ -121,8 +121,8 @@ class Dashboard:
     """One run of the dashboard.
 
     Args:
-        source: what to show.
-        settings: how to show it.
+        source: the source to show.
+        settings: the settings of the dashboard.
         tty: the terminal; the caller closes it.
         views: the views with tabs.
     """
@@ -276,7 +276,7 @@ class Dashboard:
         try:
             text = await self._exported(form)
             if text is None:
-                message = f"export: .{form} needs a table, and this view has none"
+                message = f"export: .{form} requires a table, but this view has none"
             else:
                 written = await trio.to_thread.run_sync(write_new_file, Path(path), text)
                 message = f"written to {written}"
@@ -289,7 +289,7 @@ class Dashboard:
         self._redraw_now()
 
     async def _exported(self, form: str) -> str | None:
-        """The current frame, or all rows of the table; None if that form needs a table."""
+        """Export the current frame, or all rows of the table; None if that form needs a table."""
         await trio.lowlevel.checkpoint()
         place = self._ui.current
         place.update(self._model, is_paused=self._ui.is_paused)
@@ -332,7 +332,7 @@ class Dashboard:
         """Finish filtering the rows in small steps.
 
         Args:
-            is_urgent: whether a user waits for it; otherwise it rests as drawing does.
+            is_urgent: whether a user is waiting; if not, this rests between steps, as drawing does.
 
         Returns:
             False if a key arrived meanwhile, which is handled first.
@@ -381,16 +381,16 @@ class Dashboard:
 
 
 def _rest(began: float, share: float) -> float:
-    """How long to rest after work since ``began``, so that it takes ``share`` of the time."""
+    """Return how long to rest after work since ``began``, to keep it to ``share`` of the time."""
     spent = perf_counter() - began
     return spent / share - spent
 
 
 def write_new_file(path: Path, text: str) -> Path:
-    """Write a new file; if the name is taken, a number is added to it. Returns the path.
+    """Write a new file; if the name is taken, add a number to it. Returns the path.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     for number in range(1, FILES_MAX):
         numbered = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
@@ -400,4 +400,4 @@ def write_new_file(path: Path, text: str) -> Path:
         except FileExistsError:
             continue
         return numbered
-    raise FileExistsError(errno.EEXIST, "too many files of that name", str(path))
+    raise FileExistsError(errno.EEXIST, "too many files with that name", str(path))

@@ -64,11 +64,11 @@ ROLLING_FORMS: Final = ("text", "json", "csv")
 
 
 class NoDataError(TrionetError):
-    """The data of a view could not be read, or the source does not have it."""
+    """Raised when the data of a view could not be read, or the source does not have it."""
 
 
 class NotATableError(Exception):
-    """JSON or CSV was requested for a view without a table."""
+    """Raised when JSON or CSV is requested for a view without a table."""
 
 
 @attrs.frozen
@@ -78,10 +78,10 @@ class OnceOptions:
     Attributes:
         view: the name of the view.
         form: one of :data:`ONCE_FORMS`.
-        width: in cells.
-        height: of a picture, in lines; text is as long as the view.
+        width: the width in cells.
+        height: the height of a picture, in lines; text is as long as the view.
         ascii: whether to print only ASCII.
-        filter: words that rows must contain, as after ``/``.
+        filter: words that rows must contain, as typed after ``/``.
     """
 
     view: str = "overview"
@@ -101,8 +101,8 @@ async def render_once(source: Source, options: OnceOptions) -> str:
     """Read a source twice within a second, and return the view.
 
     Args:
-        source: what to show.
-        options: which view, and in which format.
+        source: the source to show.
+        options: the view and the format.
 
     Raises:
         NotATableError: JSON or CSV was requested for a view without a table.
@@ -127,7 +127,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
         return as_text(Frame(width, whole_view(ui.current, model, pen)))
     if ui.current.table is None:
         raise NotATableError(
-            f"the view {options.view} has no table; its figures are printed by --interval"
+            f"the view {options.view} has no table; use --interval to print its figures"
         )
     if ui.current.table.missing is not None:
         raise NoDataError(ui.current.table.missing)
@@ -135,7 +135,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
 
 
 async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery) -> None:
-    """Run the source until the view has its data, and figures were read twice."""
+    """Run the source until the view has its data and figures have been read twice."""
     changed = trio.Event()
 
     def on_change() -> None:
@@ -157,7 +157,7 @@ async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery)
 
 
 def has_data(model: Model, view: View) -> bool:
-    """Whether the model has the data of a view, or knows why it has not."""
+    """Whether the model has the data of a view, or knows why the data is missing."""
     section = _section(model, view)
     if section is None:
         return bool(model.figures or model.alarms)
@@ -177,7 +177,7 @@ def _section(model: Model, view: View) -> Section[Any, Any] | None:
 
 
 def _failure(model: Model, view: View) -> str | None:
-    """Why nothing at all could be read for a view; None if something was."""
+    """Return why nothing at all could be read for a view; None if something was read."""
     section = _section(model, view)
     if section is None:
         return None if model.figures else next(iter(model.alarms.values()), None)
@@ -189,7 +189,7 @@ def _why_nothing(source: Source, model: Model, view: View) -> str:
 
 
 def whole_view(state: ViewState, model: Model, pen: Pen) -> list[Line]:
-    """A view with all its rows, without the header, tabs and hints."""
+    """Return a view with all its rows, without the header, tabs and hints."""
     mark = pen.glyphs.ellipsis
     return [exactly(line, pen.width, mark=mark) for line in _lines(state, model, pen)]
 
@@ -215,9 +215,9 @@ async def roll(
     """Write a line of figures every few seconds.
 
     Args:
-        source: what to show.
+        source: the source to show.
         interval_seconds: the time between two lines.
-        count: how many lines; None continues until cancelled.
+        count: the number of lines; None continues until cancelled.
         form: one of :data:`ROLLING_FORMS`; JSON has a document per line.
         out: flushed after each line.
 
@@ -242,7 +242,7 @@ async def roll(
 
 
 class _TextLines:
-    """Columns for people, only of figures that were reported."""
+    """Writes the reported figures as aligned columns for people."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -268,7 +268,7 @@ def _cell(name: str, value: float | None) -> str:
 
 
 class _JsonLines:
-    """All known figures by name."""
+    """Writes all known figures as one JSON document per line."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -282,7 +282,7 @@ class _JsonLines:
 
 
 class _CsvLines:
-    """All figures, known or not, so that the columns never change."""
+    """Writes all figures as CSV, known or not, so that the columns never change."""
 
     def __init__(self, out: TextIO) -> None:
         self._writer = csv.writer(out, lineterminator="\n")

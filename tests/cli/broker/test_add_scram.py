@@ -37,7 +37,7 @@ def test_the_password_comes_from_standard_input(
     assert 0 == add(data, "alice")
 
     printed = capsys.readouterr().out
-    assert "trionet broker: alice may log in with SCRAM-SHA-256, SCRAM-SHA-512\n" == printed
+    assert "trionet broker: alice can now log in with SCRAM-SHA-256, SCRAM-SHA-512\n" == printed
     assert {"alice": dict.fromkeys(HASHES, 4096)} == trio.run(users, data)
 
 
@@ -93,7 +93,7 @@ def test_it_needs_a_folder(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert 2 == main(["broker", "--memory", "--add-scram", "alice"])
-    assert "--add-scram needs the broker's data folder" in capsys.readouterr().err
+    assert "--add-scram requires the broker's data folder" in capsys.readouterr().err
 
 
 def test_a_folder_in_use_or_of_another_user_is_left_alone(
@@ -129,4 +129,4 @@ def test_a_password_file_that_cannot_be_read_is_reported(
 
 def test_a_password_file_is_for_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == main(["broker", "--password-file", "password"])
-    assert "--password-file belongs to --add-scram" in capsys.readouterr().err
+    assert "--password-file requires --add-scram" in capsys.readouterr().err

@@ -126,4 +126,4 @@ def test_without_a_terminal_it_says_what_else_there_is() -> None:
     done = subprocess.run(COMMAND, capture_output=True, text=True, env=SAME_TRIONET, check=False)
 
     assert (2, "") == (done.returncode, done.stdout)
-    assert "--dashboard needs a terminal" in done.stderr
+    assert "--dashboard requires a terminal" in done.stderr

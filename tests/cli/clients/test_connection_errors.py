@@ -40,4 +40,4 @@ def test_silence_is_said_before_the_client_has_noticed_it() -> None:
 
 
 def test_a_broker_that_has_responded_hangs() -> None:
-    assert "b:1 responded before but hangs" in said_of(Waiting(responses=3))
+    assert "b:1 responded earlier but no longer does" in said_of(Waiting(responses=3))

@@ -85,7 +85,7 @@ def test_a_table_has_a_row_at_least(
         main(["pipeline", "report", "--folder", str(folder), "--top", top])
 
     assert 2 == stopped.value.code
-    assert "expected a whole number from 1" in capsys.readouterr().err
+    assert "expected an integer of at least 1" in capsys.readouterr().err
 
 
 def test_without_java_it_is_said_what_to_install(
@@ -93,7 +93,7 @@ def test_without_java_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(folder))
 
-    assert "Spark needs Java 17 or newer" in refused("--folder", folder, capsys=capsys)
+    assert "Spark requires Java 17 or newer" in refused("--folder", folder, capsys=capsys)
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -26,7 +26,7 @@ def test_without_java_it_says_what_to_install(
 
     assert 2 == status
     error = capsys.readouterr().err
-    assert error.startswith("trionet pipeline: no java on the PATH: ")
+    assert error.startswith("trionet pipeline: no Java found on the PATH: ")
     assert "openjdk-17" in error
 
 
@@ -36,7 +36,7 @@ def test_a_wrong_java_home_is_named(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
     assert 2 == main(ARGUMENTS)
-    assert f"no java in JAVA_HOME, {tmp_path}" in capsys.readouterr().err
+    assert f"no Java found in JAVA_HOME, {tmp_path}" in capsys.readouterr().err
 
 
 def test_without_pyspark_it_says_what_to_install(

@@ -160,7 +160,7 @@ def test_input_that_is_no_record_ends_it_after_those_before(trionet: CommandLine
 
     assert 1 == done.status
     assert [b"\0" * 7 + b"\1", b"\0" * 7 + b"\2"] == [each.value for each in trionet.records(topic)]
-    assert "record 3: b'three' is not 'long'" in done.err
+    assert "record 3: cannot encode b'three' as 'long'" in done.err
 
 
 def test_a_topic_refuses_what_is_too_large_for_it(trionet: CommandLine) -> None:
@@ -295,5 +295,5 @@ def test_a_whole_file_of_a_wrong_type_is_left_out_if_others_are_to_be_sent(
     )
 
     assert 1 == done.status
-    assert "record 1: b'x' is not 'short'" in done.err
+    assert "record 1: cannot encode b'x' as 'short'" in done.err
     assert [b"\0\x07"] == [each.value for each in trionet.records(topic)]

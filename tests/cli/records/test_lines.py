@@ -59,7 +59,7 @@ def test_a_line_that_is_not_what_was_said_is_reported_and_those_around_it_are_se
     behind = reader.feed(b"5\n")
 
     assert [(None, b"\0\1"), (None, b"\0\2")] == rows(before)
-    assert str(first).startswith("record 3: b'x' is not 'short'")
+    assert str(first).startswith("record 3: cannot encode b'x' as 'short'")
     assert [(None, b"\0\3")] == rows(between)
     assert str(second).startswith("record 5: ")
     assert [(None, b"\0\4"), (None, b"\0\5")] == rows(behind)
@@ -96,7 +96,7 @@ def test_too_long_lines_are_reported_beside_others_that_are_wrong() -> None:
     reader = lines(size_max=10, value_packing=Packing("short"))
 
     assert [(None, b"\0\1")] == rows(reader.feed(b"1\nx\n2\n" + b"x" * 11))
-    assert str(reader.take_error()).startswith("record 2: b'x' is not 'short'")
+    assert str(reader.take_error()).startswith("record 2: cannot encode b'x' as 'short'")
     assert [(None, b"\0\2")] == rows(reader.feed(b""))
     assert str(reader.take_error()).startswith("record 4: more than 10 bytes")
     assert [(None, b"\0\5")] == rows(reader.feed(b"x\n5\n" + b"y" * 11))

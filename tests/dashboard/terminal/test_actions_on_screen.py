@@ -146,7 +146,7 @@ def test_topics_are_made_grown_and_deleted(rig: Rig) -> None:
     rig.refuse("C", "Create the topic new?", "new", "3", "")
     rig.screen.press("C")
     rig.fill_in("new", "0")
-    rig.wait_for_foot("! partitions: must be a whole number, 1 or more")
+    rig.wait_for_foot("! partitions: must be an integer of at least 1")
     rig.screen.press("Escape")
     rig.wait_for_foot("create a topic: cancelled")
     assert {"orders"} == set(rig.ask(lambda admin: admin.list_topics()))

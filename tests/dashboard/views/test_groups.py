@@ -82,7 +82,7 @@ def test_a_group_that_is_gone_is_said_so(model: Model) -> None:
     shown.press("enter")
     model.update_groups({}, 2.0, all_of={"reports"})
 
-    assert "the group does not exist any more" in shown.text
+    assert "the group no longer exists" in shown.text
 
 
 def test_a_reset_is_asked_for_and_confirmed(model: Model) -> None:

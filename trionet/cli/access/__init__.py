@@ -1,1 +1,1 @@
-"""``trionet configs acls``, ``quotas`` and ``users``: who may do what, and how much of it."""
+"""``trionet configs acls``, ``quotas`` and ``users``: permissions, client quotas, credentials."""

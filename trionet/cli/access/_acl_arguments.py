@@ -114,7 +114,7 @@ def bindings(arguments: argparse.Namespace) -> list[AclBinding]:
 
 
 def filters(arguments: argparse.Namespace) -> list[AclFilter]:
-    """Return filters for the selected ACLs; what is not given matches anything.
+    """Return filters for the selected ACLs; options that are not given match anything.
 
     Raises:
         ConfigError: an operation is unknown.
@@ -200,7 +200,7 @@ def _operations_of(text: str) -> list[AclOperation]:
 
 
 def _principal(name: str) -> str:
-    """Return Kafka's form of a principal; a bare name is a user."""
+    """Return a principal in Kafka's form; a bare name is a user."""
     return name if ":" in name else f"User:{name}"
 
 

@@ -47,7 +47,7 @@ def add_entity_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def entity_parts(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """Return the entity's name by type, None for the type's default.
+    """Return the names of the entity by type, None for the default of the type.
 
     Raises:
         ConfigError: a type is unknown or given twice.
@@ -59,7 +59,7 @@ def entity_parts(arguments: argparse.Namespace) -> dict[str, str | None]:
         if kind not in TYPES:
             raise ConfigError(f"unknown type {kind!r}; allowed: {', '.join(TYPES)}")
         if kind in parts:
-            raise ConfigError(f"{kind} is given twice")
+            raise ConfigError(f"{kind} is given more than once")
         parts[kind] = name
     return parts
 
@@ -99,7 +99,7 @@ def _filters(arguments: argparse.Namespace) -> list[QuotaFilter]:
 
     parts = entity_parts(arguments)
     if repeated := [kind for kind in arguments.any if kind in parts]:
-        raise ConfigError(f"{repeated[0]} is given twice")
+        raise ConfigError(f"{repeated[0]} is given more than once")
     return [
         *(
             QuotaFilter(kind, name, QuotaMatch.DEFAULT if name is None else QuotaMatch.EXACT)

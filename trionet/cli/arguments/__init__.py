@@ -1,1 +1,1 @@
-"""Values of command-line arguments: numbers, times, partitions, names, changes of settings."""
+"""Parsing of command-line arguments: numbers, times, partitions, names, changes of settings."""

@@ -60,7 +60,7 @@ def changes(arguments: argparse.Namespace) -> Changes:
 
 
 def change_labels(requested: Mapping[str, object]) -> list[str]:
-    """Return the changed keys, deleted ones with a minus sign; values may be secrets."""
+    """Return the changed keys, deleted ones with a minus sign; no values, which may be secret."""
     return [f"-{key}" if change is None else key for key, change in requested.items()]
 
 

@@ -43,12 +43,12 @@ def split_names(texts: Iterable[str]) -> list[str]:
     return [name for text in texts for each in text.split(",") if (name := each.strip())]
 
 
-# Least similarity of a suggested name, from 0 to 1.
+# The minimum similarity of a suggested name, from 0 to 1.
 _SIMILARITY_MIN: Final = 0.6
 
 
 def api_name(key: int) -> str:
-    """Return the name of a supported API."""
+    """Return the name of the supported API with this key."""
     from trionet.protocol.messages.registry import APIS  # slow to import, and rarely needed
 
     return APIS[key][1]
@@ -58,8 +58,8 @@ def api_key(name: str, hint: str) -> int:
     """Resolve an API name or key to its key.
 
     Args:
-        name: its name, in any case, or its key.
-        hint: ends the error message when no known name is similar.
+        name: the name of the API, in any case, or its key.
+        hint: the end of the error message when no known name is similar.
 
     Raises:
         ConfigError: the API is unknown.

@@ -20,8 +20,8 @@ def bounded_int(least: int, most: int, *, default: int | None = None) -> Callabl
     """Return a ``type`` for argparse: an integer within limits.
 
     Args:
-        least: the smallest.
-        most: the largest.
+        least: the smallest value.
+        most: the largest value.
         default: a value outside the limits that selects the broker's default.
     """
 

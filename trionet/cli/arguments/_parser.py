@@ -19,7 +19,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # the overloads add nothing
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse, and if words are left over, once more with options and words intermixed."""
+        """Parse, and if words are left over, parse again with options and words intermixed."""
         found, rest = super().parse_known_args(args, namespace)
         is_possible = self._subparsers is None and not self._is_retrying
         if not rest or not is_possible or "--" in (args or ()) or _has_options(rest):
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _has_options(words: Sequence[str]) -> bool:
-    """Whether the words contain an option; it is unknown, so argparse should reject it."""
+    """Whether the words contain an option, which is then unknown, so that argparse rejects it."""
     return any(word.startswith("-") and word != "-" for word in words)
 
 
@@ -40,9 +40,9 @@ class Verb(NamedTuple):
     """A subcommand of a command.
 
     Attributes:
-        summary: its line in the command's help.
-        add_arguments: adds its arguments to a parser.
-        run: runs it; returns the exit status.
+        summary: the line in the help of the command.
+        add_arguments: adds the arguments of the subcommand to a parser.
+        run: runs the subcommand; returns the exit status.
     """
 
     summary: str

@@ -36,7 +36,7 @@ def parse_time(text: str, now: datetime) -> int:
     Args:
         text: an ISO 8601 day or time; a duration before now (``2h``); ``now``; or seconds or
             milliseconds since 1970.
-        now: an aware time.
+        now: the current time, with a time zone.
 
     Raises:
         ConfigError: the text is none of these.

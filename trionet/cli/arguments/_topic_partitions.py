@@ -14,7 +14,7 @@ from trionet.errors import ConfigError
 
 from ._numbers import INT32_MAX, INT64_MAX, is_natural
 
-#: Largest file of offsets that is read.
+#: The maximum size of a file of offsets.
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 _FIELDS: Final = ("topic", "partition", "offset")
 _EXPECTED: Final = "expected rows of topic, partition and offset, as CSV or JSON with these names"
@@ -33,7 +33,7 @@ def parse_topic(text: str) -> tuple[str, list[int] | None]:
 
 
 def parse_partitions(texts: Iterable[str]) -> list[int]:
-    """Parse partition numbers, separated by commas or given one by one, without duplicates.
+    """Parse partition numbers, separated by commas or given one by one, and remove duplicates.
 
     Raises:
         ConfigError: a text is not a partition number.
@@ -94,7 +94,7 @@ def _read(name: str) -> str:
 
 
 def _of_json(name: str, text: str) -> dict[TopicPartition, int]:
-    """Read rows of JSON: an array, or as in Kafka's own files an array named ``partitions``."""
+    """Read rows of JSON: an array, or an object with an array ``partitions``, as in Kafka."""
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError) as error:

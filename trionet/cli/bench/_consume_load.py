@@ -28,15 +28,15 @@ NO_TIMESTAMP: Final = -1
 
 @attrs.frozen(kw_only=True)
 class Source:
-    """What to read.
+    """The topic to read, and the range to read of it.
 
     Attributes:
         servers: ``bootstrap.servers``.
         settings: consumer settings by Kafka's keys.
-        topic: its name.
-        partition: its number; None for all.
-        at_end: start at the end of the log.
-        until_end: stop at the end offsets of the start.
+        topic: the name of the topic.
+        partition: the number of the partition; None for all.
+        at_end: whether to start at the end of the log.
+        until_end: whether to stop at the end offsets that the log has at the start of the run.
         idle_seconds_max: stop when no record has arrived for this long.
     """
 
@@ -58,8 +58,8 @@ class ConsumeLoad:
     """Reads a topic and counts the records.
 
     Args:
-        source: what to read.
-        with_metrics: include the consumer's metrics in the result.
+        source: the topic to read.
+        with_metrics: whether to include the consumer's metrics in the result.
         network: opens the connections.
     """
 
@@ -195,5 +195,5 @@ class ConsumeLoad:
 
 
 def _size(column: Sequence[bytes | None], count: int) -> int:
-    """Return the total size of the first ``count`` values of a column."""
+    """Return the total size in bytes of the first ``count`` values of a column."""
     return sum(map(len, filter(None, column[:count])))

@@ -36,10 +36,10 @@ class Echo:
     """The server and the requests.
 
     Attributes:
-        host: of the server.
-        port: of the server.
-        connections: number of connections.
-        request_bytes: size of a request, without its four-byte prefix.
+        host: the host of the server.
+        port: the port of the server.
+        connections: the number of connections.
+        request_bytes: the size of a request, without its four-byte prefix.
     """
 
     host: str

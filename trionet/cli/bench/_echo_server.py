@@ -19,8 +19,8 @@ def run_server(address: str, ready: str) -> int:
     """Serve until a signal.
 
     Args:
-        address: ``HOST:PORT``.
-        ready: prefix of the line that reports the listening address.
+        address: the address to listen on, ``HOST:PORT``.
+        ready: the prefix of the line that reports the listening address.
 
     Returns:
         The exit status.

@@ -84,5 +84,5 @@ async def _finish(
 def _interval(text: str) -> float:
     seconds = float(text)
     if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be 0 or more, not {text}")
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {text}")
     return seconds

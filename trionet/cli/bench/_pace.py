@@ -17,8 +17,8 @@ class Pace:
     """Schedules groups of records.
 
     Args:
-        rate: records per second.
-        began: when the first is due, in seconds.
+        rate: the number of records per second.
+        began: when the first record is due, in seconds.
     """
 
     def __init__(self, rate: float, began: float) -> None:
@@ -29,7 +29,7 @@ class Pace:
 
     @property
     def due_at(self) -> float:
-        """When the next group is due."""
+        """The time at which the next group is due, in seconds."""
         return self._began + self._number * self._interval
 
     def take(self) -> int:

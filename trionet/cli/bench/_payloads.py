@@ -1,4 +1,4 @@
-"""Record values: random ones of a fixed size, or those of a file, repeated. Pure."""
+"""Record values: random values of a fixed size, or the values in a file, repeated. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Payloads:
     """Cycles through values.
 
     Args:
-        values: at least one.
+        values: the values, at least one.
     """
 
     def __init__(self, values: Sequence[bytes]) -> None:
@@ -28,7 +28,7 @@ class Payloads:
 
     @property
     def mean_bytes(self) -> int:
-        """Mean size of a value, at least 1."""
+        """The mean size of a value in bytes, at least 1."""
         return max(1, sum(self._sizes) // len(self._sizes))
 
     def take(self, count: int) -> tuple[list[bytes], int]:
@@ -47,7 +47,7 @@ def random_payloads(size: int) -> Payloads:
     """Return random values of capital letters, as Kafka's tool does.
 
     Args:
-        size: bytes per value.
+        size: the size of each value in bytes.
     """
     rng = random.Random(SEED)  # noqa: S311 - nothing secret
     count = max(1, min(POOL_VALUES, POOL_BYTES // max(size, 1)))

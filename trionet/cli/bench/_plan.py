@@ -13,9 +13,9 @@ class Plan(NamedTuple):
     """Limits and rate of a run.
 
     Attributes:
-        records_max: the number of records; infinity for no limit.
-        seconds_max: the duration; infinity for no limit.
-        rate: records per second; 0 for no limit.
+        records_max: the maximum number of records; infinity for no limit.
+        seconds_max: the maximum duration in seconds; infinity for no limit.
+        rate: the number of records per second; 0 for no limit.
     """
 
     records_max: float = math.inf
@@ -24,7 +24,7 @@ class Plan(NamedTuple):
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser, things: str) -> None:
-    """Add the limits of a run; ``things`` is what is counted."""
+    """Add the limits of a run; ``things`` is the plural of what is counted, such as ``records``."""
     group = parser.add_argument_group("load")
     group.add_argument(
         f"--{things}",
@@ -53,7 +53,7 @@ def plan_of(arguments: argparse.Namespace, *, seconds: float = DEFAULT_SECONDS) 
     """Return the plan that the options give.
 
     Args:
-        arguments: parsed with :func:`add_plan_arguments`.
+        arguments: the arguments parsed with :func:`add_plan_arguments`.
         seconds: the duration if neither a number nor a duration was given.
     """
     records: int | None = arguments.records_max
@@ -71,7 +71,7 @@ def positive_int(text: str) -> int:
     """Parse an integer of at least 1, for argparse."""
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, not {text}")
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
     return number
 
 
@@ -79,7 +79,7 @@ def natural_int(text: str) -> int:
     """Parse an integer of at least 0, for argparse."""
     number = int(text)
     if number < 0:
-        raise argparse.ArgumentTypeError(f"must be 0 or more, not {text}")
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {text}")
     return number
 
 

@@ -1,10 +1,9 @@
 """Load of ``trionet bench produce``: as fast as the producer accepts records, or at a rate.
 
-Match acknowledgements to the records they cover, to measure their latency. Pure.
-
-A producer acknowledges batches: a number of records of a partition. Records of a partition keep
-their order, so an acknowledgement covers the oldest unacknowledged ones. It may arrive before the
-call that sent the records returns their partition.
+To measure the latency of records, acknowledgements are matched to the records that they cover. A
+producer acknowledges batches: a number of records of a partition. Records of a partition keep their
+order, so an acknowledgement covers the oldest unacknowledged records. It may arrive before the call
+that sent the records returns their partition.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Acknowledgements:
         self._acknowledged: dict[int, deque[_Acknowledged]] = {}
 
     def sent(self, partition: int, records: int, bytes: int, began: float) -> None:
-        """Record that records of a partition were sent, which were due at ``began``."""
+        """Record that records of a partition, which were due at ``began``, were sent."""
         self._sent.setdefault(partition, deque()).append(_Sent(records, bytes, began))
         self._match(partition)
 
@@ -70,7 +69,7 @@ class Acknowledgements:
 
     @property
     def waiting(self) -> int:
-        """Number of unacknowledged records."""
+        """The number of unacknowledged records."""
         return sum(each.records for sent in self._sent.values() for each in sent)
 
     def _match(self, partition: int) -> None:
@@ -103,13 +102,13 @@ REACH_SECONDS: Final = 10.0
 
 @attrs.frozen(kw_only=True)
 class Target:
-    """Where to write.
+    """The topic to write to.
 
     Attributes:
         servers: ``bootstrap.servers``.
         settings: producer settings by Kafka's keys.
-        topic: its name.
-        partition: its number; None for all.
+        topic: the name of the topic.
+        partition: the number of the partition; None for all.
     """
 
     servers: str
@@ -122,10 +121,10 @@ class ProduceLoad:
     """Sends records through a producer and times each until it is acknowledged.
 
     Args:
-        target: where to write.
-        payloads: the values.
-        warmup: number of records to write before measuring.
-        with_metrics: include the producer's metrics in the result.
+        target: the topic to write to.
+        payloads: the values of the records.
+        warmup: the number of records to write before measuring.
+        with_metrics: whether to include the producer's metrics in the result.
         network: opens the connections.
     """
 

@@ -33,8 +33,8 @@ def ranges(counts: Sequence[int], rows_max: int = ROWS_MAX) -> list[Range]:
     A range spans an eighth of a power of two, or a multiple of that.
 
     Args:
-        counts: of the buckets of a :class:`trionet.metrics._histogram.Histogram`.
-        rows_max: most ranges; at least 8, which covers values up to a minute.
+        counts: the counts in the buckets of a :class:`trionet.metrics._histogram.Histogram`.
+        rows_max: the maximum number of ranges; at least 8, which covers values up to a minute.
     """
     filled = [number for number, count in enumerate(counts) if count]
     if not filled:
@@ -76,7 +76,7 @@ def _bar(share: float, *, is_unicode: bool) -> str:
 
 
 def duration(microseconds: float, *, is_unicode: bool) -> str:
-    """Format a time with three digits and a suitable unit: ``12.3 ms``."""
+    """Format a time with three significant digits and a suitable unit: ``12.3 ms``."""
     value = microseconds
     if value < 999.5:
         return f"{value:.0f} {'µs' if is_unicode else 'us'}"
@@ -100,12 +100,12 @@ class Result:
 
     Attributes:
         command: the subcommand.
-        target: a topic, or an address.
-        things: what was counted: ``records``.
-        latency: what the latencies measure: ``from due to acknowledged``.
+        target: the topic, or the address of the server.
+        things: the plural of what was counted, such as ``records``.
+        latency: the interval that the latencies measure, such as ``from due to acknowledged``.
         tally: the counts.
         more: other figures by name, in seconds.
-        notes: messages about the run.
+        notes: the messages about the run.
         is_complete: whether the run did everything requested, apart from failures.
         metrics: the client's metrics by Kafka's names; None if not requested.
     """

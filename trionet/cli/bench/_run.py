@@ -1,4 +1,4 @@
-"""What all runs share: clock, end, signals, and progress lines."""
+"""The parts common to all runs: clock, end, signals, and progress lines."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Run:
     """One run. A signal ends it early, with the results so far.
 
     Args:
-        things: what is counted.
-        plan: when it ends.
-        interval: seconds between progress lines; 0 for none.
+        things: the plural of what is counted, such as ``records``.
+        plan: the limits of the run.
+        interval: the interval of progress lines in seconds; 0 for none.
 
     Attributes:
         tally: the counts.
         stopping: set by the first signal.
-        signal: its number; 0 for none.
+        signal: the number of that signal; 0 for none.
     """
 
     def __init__(self, things: str, plan: Plan, interval: float) -> None:
@@ -50,12 +50,12 @@ class Run:
         return self.tally
 
     def is_over(self, done: int) -> bool:
-        """Whether the run ends, with ``done`` records processed."""
+        """Whether the run ends after ``done`` processed records."""
         return done >= self.plan.records_max or self.now() >= self.ends_at or self.stopping.is_set()
 
     @property
     def ends_at(self) -> float:
-        """The latest end of the run."""
+        """The time at which the run ends at the latest."""
         return self.tally.began + self.plan.seconds_max
 
     async def wait_until(self, at: float) -> None:

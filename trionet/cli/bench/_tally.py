@@ -26,15 +26,15 @@ class Tally:
     """Counts of a run so far.
 
     Attributes:
-        began: start time in seconds.
-        last: time of the last count.
-        records: number of completed records.
-        bytes: size of their keys and values.
-        failed: number of failed records.
-        failure: reason of the first failure.
-        total_us: sum of all latencies.
-        histogram: latencies in microseconds.
-        window: counts since :meth:`take_window`.
+        began: the start time in seconds.
+        last: the time of the last count in seconds.
+        records: the number of completed records.
+        bytes: the total size of their keys and values.
+        failed: the number of failed records.
+        failure: the reason of the first failure.
+        total_us: the sum of all latencies in microseconds.
+        histogram: the latencies in microseconds.
+        window: the counts since the last :meth:`take_window`.
     """
 
     began: float
@@ -59,7 +59,7 @@ class Tally:
         self.last = now
 
     def took(self, seconds: float, records: int = 1) -> None:
-        """Record the latency of records."""
+        """Record the latency of completed records."""
         value = max(0, round(seconds * MICROSECONDS))
         self.histogram.add(value, records)
         self.total_us += value * records
@@ -79,10 +79,10 @@ class Tally:
 
     @property
     def seconds(self) -> float:
-        """Time from the start to the last count."""
+        """The time from the start to the last count in seconds."""
         return self.last - self.began
 
     @property
     def mean_us(self) -> float:
-        """Mean latency; 0 without any."""
+        """The mean latency in microseconds; 0 if there is none."""
         return self.total_us / self.histogram.count if self.histogram.count else 0.0

@@ -28,7 +28,7 @@ class BrokerDashboard:
     def __init__(self, level: int) -> None:
         if not is_interactive():
             raise ConfigError(
-                "--dashboard needs a terminal on standard input and output; without one, connect"
+                "--dashboard requires a terminal on standard input and output; without one, connect"
                 " from another terminal: trionet dashboard HOST:PORT"
             )
         self._log = LogRing(level)

@@ -72,13 +72,13 @@ def _dashboard(arguments: argparse.Namespace) -> Show | None:
     """Return the dashboard if ``--dashboard`` was given.
 
     Raises:
-        ConfigError: there is no terminal, or no broker will run.
+        ConfigError: there is no terminal, or another option means that no broker will run.
     """
     if not arguments.dashboard:
         return None
     if arguments.add_scram is not None or arguments.reset_altered_settings:
         raise ConfigError(
-            "--dashboard needs a running broker; leave out --add-scram and --reset-altered-settings"
+            "--dashboard cannot be combined with --add-scram or --reset-altered-settings"
         )
     # Imported here so that a broker without a dashboard does not load rich.
     from ._dashboard import BrokerDashboard
@@ -87,7 +87,7 @@ def _dashboard(arguments: argparse.Namespace) -> Show | None:
 
 
 def _sentence(error: OSError) -> str:
-    """Format a system error without its number, with the file it concerns."""
+    """Format a system error without its number, but with the name of the file."""
     about = f": {error.filename}" if error.filename else ""
     return f"{error.strerror or error}{about}"
 
@@ -104,7 +104,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.listen is not None:
         settings["listeners"] = _listener(arguments.listen, settings)
     if arguments.password_file is not None and arguments.add_scram is None:
-        raise ValueError("--password-file belongs to --add-scram NAME")
+        raise ValueError("--password-file requires --add-scram NAME")
     settings.setdefault("listeners", f"PLAINTEXT://{DEFAULT_SERVERS}")
     if arguments.memory:
         settings.pop("log.dirs", None)
@@ -116,12 +116,12 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _listener(text: str, settings: dict[str, object]) -> str:
-    """Return the listener of ``--listen``, which replaces those in the settings."""
+    """Return the listener that ``--listen`` names, which replaces those in the settings."""
     protocol, _, address = text.rpartition("://")
     _, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
         raise ValueError(
-            f"--listen {text}: must have the form HOST:PORT, as in {DEFAULT_SERVERS}; [::1]:9092 "
+            f"--listen {text}: must have the form HOST:PORT, such as {DEFAULT_SERVERS}; [::1]:9092 "
             "for IPv6; port 0 picks a free one; SSL://HOST:PORT for another protocol"
         )
     if protocol:
@@ -131,7 +131,7 @@ def _listener(text: str, settings: dict[str, object]) -> str:
     if security_key is not None:
         raise ValueError(
             f"--listen {text} would listen without TLS or SASL, but {security_key} is set; name "
-            f"the protocol, as in SSL://{text}, or PLAINTEXT://{text} if that is intended"
+            f"the protocol: SSL://{text}, or PLAINTEXT://{text} if no security is intended"
         )
     return f"PLAINTEXT://{text}"
 
@@ -139,7 +139,7 @@ def _listener(text: str, settings: dict[str, object]) -> str:
 def _folder(option: str, settings: dict[str, object]) -> str:
     folder = BrokerConfig.from_settings(settings).log_dir
     if folder is None:
-        raise ConfigError(f"{option} needs the broker's data folder: --data DIR")
+        raise ConfigError(f"{option} requires the broker's data folder: --data DIR")
     return folder
 
 
@@ -159,7 +159,7 @@ def _add_scram(arguments: argparse.Namespace, settings: dict[str, object]) -> No
     except UnicodeDecodeError:
         raise ConfigError(f"the password of {name!r} is not valid UTF-8") from None
     trio.run(add_scram_user, folder, name, password.rstrip("\r\n"))
-    print(f"trionet broker: {name} may log in with {', '.join(HASHES)}")
+    print(f"trionet broker: {name} can now log in with {', '.join(HASHES)}")
 
 
 def _read_password(name: str, path: str | None) -> str:
@@ -217,7 +217,7 @@ def _report(broker: Broker) -> None:
 
 
 def _raise_descriptor_limit() -> None:
-    """Raise the descriptor limit to its hard limit, as Java does: connections and segments."""
+    """Raise the limit of open files (connections, segments) to the hard limit, as Java does."""
     try:
         import resource
     except ImportError:  # Windows

@@ -24,8 +24,8 @@ def run_with_admin(arguments: argparse.Namespace, work: Work) -> int:
     """Open an admin client with the connection options and run ``work`` with it.
 
     Args:
-        arguments: with the connection options.
-        work: returns the exit status.
+        arguments: the arguments, with the connection options.
+        work: uses the client; returns the exit status.
 
     Raises:
         TrionetError: a setting is invalid, no broker can be reached, or ``work`` raises one.

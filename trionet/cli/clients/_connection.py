@@ -30,7 +30,7 @@ DEFAULT_PORT: Final = 9092
 PREFIX: Final = "TRIONET_"
 #: Default of ``--config``.
 FILE_VARIABLE: Final = "TRIONET_CONFIG"
-# Variables with our prefix that are not client settings.
+# Variables with trionet's prefix that are not client settings.
 _OTHER_VARIABLES: Final = re.compile(r"TRIONET_(?:CONFIG|PURE|TEST_.*)")
 
 SERVERS: Final = "bootstrap.servers"
@@ -83,8 +83,8 @@ class Setting(NamedTuple):
 
     Attributes:
         key: Kafka's dotted key.
-        value: as written.
-        origin: where it was set: ``client.properties``, ``TRIONET_ACKS``, ``-X``.
+        value: the value as written.
+        origin: where it was set, such as ``client.properties``, ``TRIONET_ACKS`` or ``-X``.
     """
 
     key: str
@@ -154,12 +154,12 @@ def resolve_settings(
     keys: ClientKeys | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Setting]:
-    """Return what :func:`client_settings` does, each setting with its origin.
+    """Return the same settings as :func:`client_settings`, each with its origin.
 
     Args:
-        arguments: as for :func:`client_settings`.
-        keys: as for :func:`client_settings`.
-        environment: by default that of the process.
+        arguments: see :func:`client_settings`.
+        keys: see :func:`client_settings`.
+        environment: the environment variables; by default those of the process.
     """
     if keys is None:
         from trionet.client.config._keys import ADMIN_KEYS
@@ -215,7 +215,7 @@ class _OneLine(logging.Formatter):
 
 
 def with_ports(servers: str) -> str:
-    """Add Kafka's default port to those of ``bootstrap.servers`` that have none."""
+    """Add Kafka's default port to the entries of ``bootstrap.servers`` that have no port."""
     texts = [text.strip() for text in servers.split(",")]
     return ",".join(
         f"{text}:{DEFAULT_PORT}" if re.fullmatch(r"[^:\[\]]+|\[[^\]]*\]", text) else text
@@ -226,7 +226,7 @@ def with_ports(servers: str) -> str:
 def _layers(
     arguments: argparse.Namespace, variables: Mapping[str, str]
 ) -> Iterator[tuple[Setting, bool]]:
-    """Yield settings, lowest precedence first, and whether other clients may share their source."""
+    """Yield settings, lowest precedence first, and whether other clients share their source."""
     path = arguments.config or variables.get(FILE_VARIABLE)
     if path:
         from trionet.broker.config._properties import read_properties
@@ -260,7 +260,7 @@ def _known(setting: Setting, keys: ClientKeys, *, is_shared: bool) -> Setting | 
     try:
         found = kafka_setting(setting, keys)
     except ConfigError as error:
-        # Other programs may use variables with our prefix.
+        # Other programs may use variables with the same prefix.
         if not is_client_key and setting.origin.startswith(PREFIX):
             logger.warning("ignoring %s: %s", setting.origin, error)
             return None
@@ -274,11 +274,11 @@ def kafka_setting(setting: Setting, keys: ClientKeys) -> Setting | None:
     """Translate a setting that may be librdkafka's to Kafka's key and value, and validate it.
 
     Args:
-        setting: as given.
-        keys: the keys of the kind of client it is for.
+        setting: the setting as given.
+        keys: the keys of the kind of client that the setting is for.
 
     Returns:
-        None for a librdkafka setting that has no effect here.
+        The setting under Kafka's key; None for a librdkafka setting that has no effect here.
 
     Raises:
         ConfigError: this client has no such key, or the value is not allowed.
@@ -310,11 +310,11 @@ _BYTES_MAX: Final = 64 * 1024
 
 
 def first_line_of(path: str) -> str:
-    """Return the first line of a file or, as in ``<(command)``, of a pipe, without its newline.
+    """Return the first line of a file, or of a pipe such as ``<(command)``, without its newline.
 
     Raises:
         OSError: the file cannot be read, is a device or a folder, or is too large.
-        UnicodeDecodeError: it is not UTF-8.
+        UnicodeDecodeError: the file is not valid UTF-8.
     """
     text = read_regular_file(path, _BYTES_MAX, takes_pipes=True).decode()
     return (text.splitlines() or [""])[0]

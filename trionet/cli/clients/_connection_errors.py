@@ -1,4 +1,4 @@
-"""Timeout errors of commands that say what the client knows about its connections."""
+"""Timeout errors of commands, with what the client knows about its connections."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def is_connected(client: Client) -> bool:
 def timeout_error(
     servers: str, seconds: float, client: Client, *, option: str
 ) -> CallTimedOutError:
-    """Return the error of a command that timed out, with the reason as far as it is known.
+    """Return the error of a command that timed out, with the reason if it is known.
 
     Args:
         servers: the bootstrap servers.
-        seconds: how long the command waited.
+        seconds: the time that the command waited.
         client: the client that waited.
         option: the option that raises the limit.
     """
     why = client.connection_problem()
     if not why and is_connected(client):
-        why = f"{servers} responded before but hangs now, or a leader cannot be reached"
+        why = f"{servers} responded earlier but no longer does, or a leader cannot be reached"
     elif not why:
         why = f"{servers} has not responded"
     return CallTimedOutError(f"timed out after {seconds:g} s: {why}; raise the limit with {option}")

@@ -16,12 +16,12 @@ Limits = dict[TopicPartition, tuple[int | None, int | None]]
 async def start_and_end(
     admin: Admin, partitions: Iterable[TopicPartition], *, read_committed: bool = False
 ) -> tuple[Limits, list[TrionetError]]:
-    """Return the start and end offsets of partitions, and the errors of those that failed.
+    """Return the start and end offsets of partitions, and the errors of the partitions that failed.
 
     Args:
         admin: the client to use.
         partitions: the partitions to look up.
-        read_committed: use the last stable offset as the end.
+        read_committed: whether to use the last stable offset as the end offset.
 
     Raises:
         TrionetError: the request as a whole failed.
@@ -40,12 +40,12 @@ async def start_and_end(
 async def offsets_at(
     admin: Admin, partitions: Iterable[TopicPartition], time: int
 ) -> tuple[dict[TopicPartition, int], list[TrionetError]]:
-    """Return the first offset at or after a time in each partition, its end if there is none.
+    """Return the first offset at or after a time in each partition, or the end offset if none is.
 
     Args:
         admin: the client to use.
         partitions: the partitions to look up.
-        time: in milliseconds since 1970.
+        time: the time in milliseconds since 1970.
 
     Raises:
         TrionetError: the request as a whole failed.

@@ -34,10 +34,10 @@ async def selected_names(arguments: argparse.Namespace, admin: Admin) -> list[st
 async def describe_selected(
     arguments: argparse.Namespace, admin: Admin
 ) -> tuple[list[TopicDescription], list[TrionetError]]:
-    """Describe the selected topics. Returns also the errors of those that failed.
+    """Describe the selected topics. Also returns the errors of the topics that failed.
 
     Raises:
-        TrionetError: as :func:`selected_names`, or the request as a whole failed.
+        TrionetError: the topics could not be listed, or the request as a whole failed.
     """
     results = await admin.describe_topics(await selected_names(arguments, admin))
     errors = list(results.errors.values())

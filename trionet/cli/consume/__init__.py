@@ -94,7 +94,7 @@ def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "-f",
         "--format",
         metavar="FORMAT",
-        help=r"output format of a record, as in '%%t [%%p] at %%o: %%k %%s\n'; or json",
+        help=r"output format of a record, such as '%%t [%%p] at %%o: %%k %%s\n'; or json",
     )
     form.add_argument(
         "-J",
@@ -208,7 +208,7 @@ def _settings(
             settings["auto.offset.reset"] = reset
     elif where.start.base is From.STORED:
         if GROUP not in settings:
-            raise ConfigError("-o stored needs a group: -G to join it, or -X group.id=...")
+            raise ConfigError("-o stored requires a group: use -G to join it, or -X group.id=...")
     else:
         _leave_group(settings, given)
     settings.setdefault("auto.offset.reset", "earliest")
@@ -224,7 +224,7 @@ def _poll_records(arguments: argparse.Namespace, settings: dict[str, object]) ->
 def _leave_group(settings: dict[str, object], given: dict[str, Any]) -> None:
     """Drop a group that a shared file sets for other programs."""
     if GROUP in given and given[GROUP].origin == "-X":
-        raise ConfigError("-X group.id needs -G, to join the group, or -o stored")
+        raise ConfigError("-X group.id requires -G (to join the group) or -o stored")
     for key in _GROUP_KEYS:
         if key in given and given[key].origin != "-X":
             del settings[key]

@@ -1,4 +1,4 @@
-"""Start and end offsets of what is read of each partition."""
+"""Start and end offsets of the range that is read of each partition."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class NoSuchTopicError(TrionetError):
 
 
 class Bounds(NamedTuple):
-    """Offsets of one partition.
+    """The range that is read of one partition.
 
     Attributes:
         start: the first offset to read; None for the committed offset of the group.
-        end: the offset to stop before; None for no end.
+        end: the end of the range, exclusive; None for no end.
         last: the end offset of the log.
     """
 
@@ -92,7 +92,7 @@ async def _offsets(
     firsts: dict[TopicPartition, int],
     lasts: dict[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of a place; empty without a place, and for committed offsets."""
+    """Return the offsets of a place; empty if there is no place, and for committed offsets."""
     await trio.lowlevel.checkpoint()
     if place is None or place.base is From.STORED:
         return {}
@@ -122,7 +122,7 @@ class Ends:
     """End offsets, and the partitions that have not reached theirs.
 
     Attributes:
-        left: the end offset of each of those.
+        left: the end offset of each of these partitions.
     """
 
     left: dict[TopicPartition, int]
@@ -131,7 +131,7 @@ class Ends:
     def of(cls, found: dict[TopicPartition, Bounds]) -> Ends | None:
         """Return the ends of partitions; None if reading has no end.
 
-        Partitions with nothing to read have reached theirs.
+        Partitions with nothing to read have reached their ends.
         """
         if all(each.end is None for each in found.values()):
             return None
@@ -155,7 +155,7 @@ class Ends:
         return count
 
     def look(self, position: Callable[[TopicPartition], int | None]) -> None:
-        """Note the ends reached by position: the last offsets may hold control records."""
+        """Note the ends that the position has reached: the last offsets may be control records."""
         for partition, end in list(self.left.items()):
             at = position(partition)
             if at is not None and at >= end:
@@ -163,7 +163,7 @@ class Ends:
 
 
 def part(batch: ConsumerBatch, start: int, end: int) -> ConsumerBatch:
-    """Return a slice of a batch."""
+    """Return a part of a batch."""
     if start == 0 and end >= len(batch):
         return batch
     return attrs.evolve(

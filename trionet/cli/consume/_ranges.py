@@ -27,8 +27,8 @@ class Place(NamedTuple):
     """A place in each partition.
 
     Attributes:
-        base: what it is relative to.
-        number: offset from the base, backward from the end, or milliseconds since 1970.
+        base: the base that the place is relative to.
+        number: the offset from the base, backward from the end, or milliseconds since 1970.
     """
 
     base: From
@@ -39,8 +39,8 @@ class Span(NamedTuple):
     """A range to read.
 
     Attributes:
-        start: where it starts.
-        end: where it ends, exclusive; None for no end.
+        start: the start of the range.
+        end: the end of the range, exclusive; None for no end.
     """
 
     start: Place
@@ -83,7 +83,7 @@ def span(texts: Sequence[str], now: datetime) -> Span:
 
     Args:
         texts: the values.
-        now: an aware time.
+        now: the current time, with a time zone.
 
     Raises:
         ConfigError: a value is invalid, or the end is before the start.
@@ -163,10 +163,10 @@ def offset_at(place: Place, first: int, last: int, at_time: int | None) -> int:
     """Return the offset of a place in one partition, clamped to its log.
 
     Args:
-        place: any but committed offsets.
+        place: the place; not the committed offsets.
         first: the log start offset.
         last: the end offset.
-        at_time: for a time, the first offset at or after it; None if there is none.
+        at_time: if the place is a time, the first offset at or after it; None if there is none.
     """
     if place.base is From.TIME:
         return last if at_time is None else at_time
@@ -189,10 +189,10 @@ def partitions(text: str) -> frozenset[int]:
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not is_natural(first, INT32_MAX) or (dash and not is_natural(last, INT32_MAX)):
-            raise ConfigError(f"-p {text}: expected partition numbers, as in 0 or 0,3-5")
+            raise ConfigError(f"-p {text}: expected partition numbers, such as 0 or 0,3-5")
         end = int(last) if dash else int(first)
         if end - int(first) > _PARTITIONS_MAX:
-            raise ConfigError(f"-p {text}: more than {_PARTITIONS_MAX:,} partitions")
+            raise ConfigError(f"-p {text}: selects more than {_PARTITIONS_MAX:,} partitions")
         found.update(range(int(first), end + 1))
     return frozenset(found)
 

@@ -40,21 +40,21 @@ class ConsumeOptions:
     """The options of ``trionet consume``.
 
     Attributes:
-        servers: bootstrap servers.
-        settings: of the consumer.
-        admin_settings: of the admin client that lists topics for patterns.
-        topics: topic names, or patterns.
-        is_pattern: whether they are patterns.
-        partitions: partition numbers; empty for all.
+        servers: the bootstrap servers.
+        settings: the settings of the consumer.
+        admin_settings: the settings of the admin client that lists topics for patterns.
+        topics: the topic names, or patterns.
+        is_pattern: whether the topics are patterns.
+        partitions: the partition numbers; empty for all.
         group: whether a group assigns the partitions.
         span: the range to read of each partition.
         stops: whether to stop at the current end of the logs.
-        records_max: most records to read; None for all.
+        records_max: the maximum number of records to read; None for all.
         keeps_going: whether to skip records that cannot be decoded.
         render: formats a batch of records.
-        timeout_seconds: time limit for the first response.
+        timeout_seconds: the time limit for the first response.
         shows_lag: whether to report the lag of each partition at the end.
-        progress: counts.
+        progress: the counts.
         shows_bar: whether to show progress as a bar, or as lines (False); None for neither.
         is_quiet: whether to report only errors.
         report: prints a message.
@@ -102,7 +102,7 @@ async def _show(options: ConsumeOptions, is_bar: bool) -> None:
 
 
 class OutputStalledError(TrionetError):
-    """Raised when the reader of the output does not read the rest after a signal."""
+    """Raised when the reader of standard output does not read the rest after a signal."""
 
 
 class UnreadableError(TrionetError):
@@ -114,9 +114,9 @@ class _Rendered(NamedTuple):
 
     Attributes:
         text: the output.
-        done: number of records of the batch processed, including skipped ones.
-        records: number of records in the text.
-        error: why the next record cannot be decoded; None if that was not tried.
+        done: the number of processed records of the batch, including skipped ones.
+        records: the number of records in the text.
+        error: why the next record cannot be decoded; None if the next record was not tried.
     """
 
     text: bytes
@@ -200,7 +200,10 @@ class _Run:
         return timeout_error(options.servers, options.timeout_seconds, client, option="-m")
 
     async def _check_topics(self, consumer: Consumer, topics: Sequence[str]) -> None:
-        """Check that a broker can be reached; the topics of a group may be created later."""
+        """Check that a broker can be reached and, if reading stops at the end, that topics exist.
+
+        Otherwise they may be created later.
+        """
         await trio.lowlevel.checkpoint()
         options = self._options
         if options.is_pattern:
@@ -285,7 +288,7 @@ class _Run:
         return all(consumer.lag(each) == 0 for each in consumer.assignment)
 
     def _render(self, batch: ConsumerBatch) -> _Rendered:
-        """Render as many of these records as remain to be read."""
+        """Render these records, but no more than remain to be read."""
         records = batch if self._left is None else part(batch, 0, self._left)
         try:
             return _Rendered(self._options.render(records), len(records), len(records))

@@ -67,5 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"invalid count {text!r}: expected a whole number from 0")
+        raise argparse.ArgumentTypeError(
+            f"invalid count {text!r}: expected an integer of at least 0"
+        )
     return int(text)

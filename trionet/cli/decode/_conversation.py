@@ -17,7 +17,7 @@ from .messages._requests_and_responses import Reading, read_request, read_respon
 from .messages._tree import Entry, Problem, Tree
 from .messages._whole import fits_response
 
-#: Most requests without a response that are kept; the oldest are dropped first.
+#: The maximum number of requests kept until their responses; the oldest are dropped first.
 PENDING_REQUESTS_MAX: Final = 100_000
 
 # A frame of unknown kind counts as a request of an unknown API only if its key and version are
@@ -43,7 +43,7 @@ class PendingRequest(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What all frames are according to ``--response``: an API and a version, None for any."""
+    """The API and the version of all frames according to ``--response``; None for any."""
 
     api_key: int
     version: int | None
@@ -53,7 +53,7 @@ class Conversation:
     """Decodes frames, matching responses to earlier requests.
 
     Args:
-        expected: what all frames are, if known.
+        expected: the API and version of all frames, if known.
     """
 
     def __init__(self, expected: Expected | None = None) -> None:

@@ -15,12 +15,12 @@ from .messages._tree import Entry, Problem, first_problem
 
 
 class Selection(NamedTuple):
-    """Which entries to show.
+    """The entries to show.
 
     Attributes:
-        expected: what all frames are, if given.
-        api_keys: APIs whose frames are shown; empty for all.
-        skip: number of entries to skip.
+        expected: the API and version of all frames, if given.
+        api_keys: the keys of the APIs whose frames are shown; empty for all.
+        skip: the number of entries to skip.
     """
 
     expected: Expected | None = None

@@ -1,4 +1,4 @@
-"""``trionet groups describe``."""
+"""``trionet groups describe``: show members, assignments and lag, once or continuously."""
 
 from __future__ import annotations
 

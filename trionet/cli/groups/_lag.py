@@ -1,10 +1,11 @@
-"""Lag of groups: committed offsets and assignments against the end offsets of partitions. Pure."""
+"""The lag of groups: committed offsets compared with the end offsets of partitions. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from trionet.client._lag import offset_lag, total_lag
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin.groups._group_descriptions import GroupDescription, GroupMember
 from trionet.client.admin.groups._groups import CommittedOffset
@@ -17,15 +18,16 @@ class PartitionLag(NamedTuple):
     """A partition with a committed offset of a group, or assigned to one of its members.
 
     Attributes:
-        topic: its topic.
-        partition: its number.
+        topic: the topic.
+        partition: the number of the partition.
         offset: the committed offset; None if there is none.
-        start_offset: the log start offset.
-        end_offset: the end offset.
-        lag: number of unread offsets; None without a committed offset, as in Kafka's tool.
-        member: id of the member it is assigned to.
-        client_id: the member's client id.
-        host: the member's host.
+        start_offset: the log start offset; None if unknown.
+        end_offset: the end offset; None if unknown.
+        lag: the number of unread offsets; None without a committed offset, as in Kafka's tool, or
+            if the end offset is unknown.
+        member: the id of the member that the partition is assigned to; None if there is none.
+        client_id: the client id of the member.
+        host: the host of the member.
         metadata: the metadata committed with the offset.
     """
 
@@ -42,19 +44,19 @@ class PartitionLag(NamedTuple):
 
 
 class TopicLag(NamedTuple):
-    """The partitions of a topic, summed up.
+    """The sums over the partitions of a topic.
 
     Attributes:
         topic: the topic.
-        partitions: number of partitions with a committed offset or a member.
-        uncommitted: number of these without a committed offset.
-        lag: total lag.
+        partitions: the number of partitions with a committed offset or a member.
+        uncommitted: the number of these partitions without a committed offset.
+        lag: the total lag; None if the lag of a partition with a committed offset is unknown.
     """
 
     topic: str
     partitions: int
     uncommitted: int
-    lag: int
+    lag: int | None
 
 
 FIELDS: Final = PartitionLag._fields
@@ -68,9 +70,9 @@ def partition_lags(
     """Return the lag of each partition of a group, sorted by topic and number.
 
     Args:
-        group: for its members; None if unknown.
-        committed: its committed offsets.
-        limits: start and end offsets of the partitions.
+        group: the description of the group, for its members; None if unknown.
+        committed: the committed offsets of the group.
+        limits: the start and end offsets of the partitions.
     """
     owners = _owners(group.members if group is not None else ())
     keys = sorted({*owners, *(key for key, each in committed.items() if each is not None)})
@@ -83,14 +85,14 @@ def topic_lags(partitions: Iterable[PartitionLag]) -> list[TopicLag]:
     for each in partitions:
         by_topic.setdefault(each.topic, []).append(each)
     return [
-        TopicLag(topic, len(rows), sum(row.offset is None for row in rows), total_lag(rows))
+        TopicLag(topic, len(rows), sum(row.offset is None for row in rows), committed_lag(rows))
         for topic, rows in by_topic.items()
     ]
 
 
-def total_lag(partitions: Iterable[PartitionLag]) -> int:
-    """Return the sum over all partitions whose lag is known."""
-    return sum(each.lag or 0 for each in partitions)
+def committed_lag(partitions: Iterable[PartitionLag]) -> int | None:
+    """Return the total lag of the partitions with a committed offset; None if one is unknown."""
+    return total_lag(each.lag for each in partitions if each.offset is not None)
 
 
 def _owners(members: Sequence[GroupMember]) -> dict[TopicPartition, GroupMember]:
@@ -105,15 +107,13 @@ def _lag(
 ) -> PartitionLag:
     start, end = limits or (None, None)
     offset = None if committed is None else committed.offset
-    # After a truncation, or if the topic was recreated, the log may end before the commit.
-    lag = None if offset is None or end is None else max(0, end - offset)
     return PartitionLag(
         key.topic,
         key.partition,
         offset,
         start,
         end,
-        lag,
+        offset_lag(offset, end),
         None if owner is None else owner.id,
         None if owner is None else owner.client_id,
         None if owner is None else owner.client_host,

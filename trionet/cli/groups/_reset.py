@@ -1,4 +1,4 @@
-"""``trionet groups reset``."""
+"""``trionet groups reset``: reset the committed offsets of a group."""
 
 from __future__ import annotations
 

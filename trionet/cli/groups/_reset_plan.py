@@ -12,11 +12,11 @@ class Move(NamedTuple):
     """A partition and the new committed offset of the group in it.
 
     Attributes:
-        topic: its topic.
-        partition: its number.
+        topic: the topic.
+        partition: the number of the partition.
         before: the current committed offset; None if there is none.
         offset: the new committed offset.
-        note: why it differs from the request; empty if it does not.
+        note: why the new offset differs from the requested one; empty if it does not.
     """
 
     topic: str
@@ -31,14 +31,14 @@ def moves(
     committed: Mapping[TopicPartition, int],
     limits: Mapping[TopicPartition, tuple[int, int]],
 ) -> list[Move]:
-    """Return the moves by topic and number, with offsets clamped to the range of the log.
+    """Return the moves, sorted by topic and number, with offsets clamped to the range of the log.
 
-    (Kafka: ConsumerGroupCommand.checkOffsetsRange.)
+    See Kafka's ConsumerGroupCommand.checkOffsetsRange.
 
     Args:
         requested: the requested offset of each partition.
         committed: the current committed offsets.
-        limits: start and end offset of each partition.
+        limits: the start and end offset of each partition.
     """
     found = []
     for key in sorted(requested):

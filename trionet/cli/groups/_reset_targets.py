@@ -31,7 +31,7 @@ class Found(NamedTuple):
     Attributes:
         requested: the requested offset by partition.
         committed: the current committed offsets.
-        limits: start and end offset of each partition.
+        limits: the start and end offset of each partition.
         errors: the errors of other partitions.
     """
 
@@ -64,13 +64,13 @@ async def find(
     """Look up the partitions, their limits and the requested offsets.
 
     Args:
-        arguments: of ``trionet groups reset``.
+        arguments: the arguments of ``trionet groups reset``.
         topics: the topics to reset; empty for all.
         from_file: the offsets of ``--to-file``.
         admin: the client to use.
 
     Raises:
-        ConfigError: no offsets to reset.
+        ConfigError: there are no offsets to reset.
         TrionetError: a request as a whole failed.
     """
     committed = await committed_by(admin, arguments.group)
@@ -117,7 +117,7 @@ def _selected(topics: Topics, known: Iterable[TopicPartition]) -> set[TopicParti
 async def _existing(
     admin: Admin, topics: Topics, selected: Iterable[TopicPartition], *, is_given: bool
 ) -> tuple[list[TopicPartition], list[TrionetError]]:
-    """Return the partitions that exist and have a leader, and the errors of the others."""
+    """Return the partitions that exist and have a leader, and the errors about the others."""
     keys = set(selected)
     names = sorted({*(key.topic for key in keys), *(topic for topic, _ in topics)})
     described = await admin.describe_topics(names)

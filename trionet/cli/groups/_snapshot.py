@@ -1,4 +1,4 @@
-"""Fetch all that is shown of groups: descriptions, committed offsets and end offsets."""
+"""Fetches the data shown about groups: descriptions, committed offsets and end offsets."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Group(NamedTuple):
     """A snapshot of a group.
 
     Attributes:
-        about: its state and members.
-        partitions: its committed offsets, assignments and lag.
+        about: the state and the members.
+        partitions: the committed offsets, assignments and lag.
     """
 
     about: GroupDescription
@@ -32,7 +32,7 @@ class Group(NamedTuple):
 async def take_snapshot(
     admin: Admin, names: Sequence[str]
 ) -> tuple[list[Group], list[TrionetError]]:
-    """Fetch the groups of these names. Returns also the errors of those that failed.
+    """Fetch the groups with these names. Also returns the errors of the groups that failed.
 
     Raises:
         TrionetError: a request as a whole failed.
@@ -83,7 +83,7 @@ async def _limits(
     groups: Mapping[str, GroupDescription],
     committed: Mapping[str, Mapping[TopicPartition, CommittedOffset | None]],
 ) -> tuple[dict[TopicPartition, Limits], list[TrionetError]]:
-    """Return start and end offsets of all partitions of the groups that have a leader."""
+    """Return the start and end offsets of all partitions of the groups that have a leader."""
     keys = {key for offsets in committed.values() for key in offsets}
     keys |= {key for group in groups.values() for each in group.members for key in each.assignment}
     topics = await admin.describe_topics(sorted({key.topic for key in keys}))

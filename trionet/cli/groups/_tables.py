@@ -10,7 +10,7 @@ from typing import Any, Final
 from trionet.client._topic_partition import TopicPartition
 
 from ..terminal._output import Table, facts
-from ._lag import FIELDS, TopicLag, topic_lags, total_lag
+from ._lag import FIELDS, TopicLag, committed_lag, topic_lags
 from ._snapshot import Group
 
 
@@ -118,7 +118,7 @@ def _summary(group: Group) -> dict[str, Any]:
         str(about.coordinator),
         about.assignor or None,
         len(about.members),
-        total_lag(group.partitions),
+        committed_lag(group.partitions),
     )
     return dict(zip(_SUMMARY, values, strict=True))
 

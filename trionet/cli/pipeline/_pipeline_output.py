@@ -1,4 +1,4 @@
-"""Output of ``trionet pipeline run``: progress lines, or JSON for scripts."""
+"""The output of ``trionet pipeline run``: progress lines, or JSON for scripts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trionet.spark.pipeline.aggregation._watermarks import Intake
 from trionet.spark.pipeline.run._batches import BatchResult
 from trionet.spark.pipeline.run._job import Event, JobDone
 
-#: Records that count towards no minute, and how they are reported.
+#: Records that do not count towards a minute, and how they are reported.
 _EXCLUDED = {
     "late": "late (their minute was over)",
     "malformed": "malformed",
@@ -27,7 +27,7 @@ class EventPrinter:
     """Prints the job's events on standard error, or as JSON on standard output.
 
     Args:
-        as_json: print each event as a JSON document on its own line.
+        as_json: whether to print each event as a JSON document on its own line.
     """
 
     def __init__(self, *, as_json: bool) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TOP: Final = 10
 _APIS: Final = "`trionet decode --list` shows the known ones"
-# A relative time, which argparse must not mistake for an option.
+# A relative time, which argparse must not take for an option.
 _RELATIVE: Final = re.compile(r"-\d+[smhdw]?")
 
 
@@ -161,9 +161,9 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 class _Page:
-    """The file of ``--html``, checked to be writable before Spark is started.
+    """The file that ``--html`` names, checked to be writable before Spark is started.
 
-    It is replaced atomically when complete, so that a reader never sees a partial page.
+    The file is replaced atomically when the page is complete, so that a reader never sees a part.
     """
 
     def __init__(self, name: str) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from trionet.errors import ConfigError
 
-#: pandas because PySpark refuses to pass Arrow batches to a function without it.
+#: pandas, because PySpark does not pass Arrow batches to a function without it.
 _REQUIRED: Final = ("pyspark", "pyarrow", "numpy", "pandas")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=duration,
         default="1m",
         metavar="TIME",
-        help="how long to wait for late records after the end of a minute, as in 90s, 2m or 1h "
+        help="how long to wait for late records after the end of a minute, such as 90s, 2m or 1h "
         "(default: 1m)",
     )
     parser.add_argument(
@@ -163,7 +163,7 @@ def check_environment() -> None:
     if shutil.which("java", path=os.path.join(home, "bin") if home else None) is None:
         where = f"in JAVA_HOME, {home}" if home else "on the PATH"
         raise ConfigError(
-            f"no java {where}: Spark needs Java 17 or newer; install it (apt-get install "
+            f"no Java found {where}: Spark requires Java 17 or newer; install it (apt-get install "
             "openjdk-17-jre-headless) or set JAVA_HOME"
         )
 
@@ -173,7 +173,7 @@ def duration(text: str) -> float:
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise argparse.ArgumentTypeError(
-            f"invalid duration {text!r}: expected a number followed by ms, s, m or h, as in 90s"
+            f"invalid duration {text!r}: expected a number followed by ms, s, m or h, such as 90s"
         )
     return float(found[1]) * _UNITS[found[2]]
 
@@ -181,5 +181,7 @@ def duration(text: str) -> float:
 def positive(text: str) -> int:
     """Parse a positive integer."""
     if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"invalid number {text!r}: expected a whole number from 1")
+        raise argparse.ArgumentTypeError(
+            f"invalid number {text!r}: expected an integer of at least 1"
+        )
     return int(text)

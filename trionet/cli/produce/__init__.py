@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ._run import ProduceOptions
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-#: Suited to pipes: batches as large as a request may be, as librdkafka's, and blocking for as long
-#: as a record may take to be delivered.
+#: Defaults for pipes: batches as large as a request may be, as in librdkafka, and blocking for as
+#: long as a record may take to be delivered.
 _DEFAULTS: Final = {"batch.size": "1000000", "max.block.ms": "130000"}
 
 
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-f",
         "--format",
         metavar="FORMAT",
-        help="format of the input, as in '%%k %%v\\n'; the verbs are those of trionet consume -f",
+        help="format of the input, such as '%%k %%v\\n'; the verbs are those of trionet consume -f",
     )
     parser.add_argument(
         "-c", "-n", "--count", metavar="N", type=number_from_1, help="send at most N records"
@@ -97,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output-format",
         metavar="FORMAT",
-        help="write this for each acknowledged record, as in '%%t [%%p] at offset %%o\\n'",
+        help="write this for each acknowledged record, such as '%%t [%%p] at offset %%o\\n'",
     )
     add_record_arguments(
         parser, "continue after a record that cannot be sent; the exit status is still 1"
@@ -163,7 +163,7 @@ def _check_whole(arguments: argparse.Namespace) -> None:
     """Reject options that split the input, which do not apply to files sent as one record."""
     is_divided = arguments.format is not None or arguments.key_delimiter is not None
     if is_divided or (arguments.delimiter != NEWLINE and not arguments.tee):
-        raise ConfigError("a FILE is sent as one record; -f, -K and -D apply to lines: -l FILE")
+        raise ConfigError("-f, -K and -D apply to lines, but a FILE is one record; use -l FILE")
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[str, ProducerSettings]:

@@ -37,19 +37,19 @@ class ProduceOptions:
     """The options of ``trionet produce``.
 
     Attributes:
-        servers: bootstrap servers.
-        settings: of the producer.
-        topic: of records without their own; None if all have one.
-        partition: of records without their own.
-        sources: where the input comes from.
+        servers: the bootstrap servers.
+        settings: the settings of the producer.
+        topic: the topic for records without one; None if all records have one.
+        partition: the partition for records without one.
+        sources: the files to read.
         input: parses the input into records.
-        shape: what records of whole files share.
-        records_max: most records to send; None for all.
+        shape: the properties common to records of whole files.
+        records_max: the maximum number of records to send; None for all.
         keeps_going: whether to continue after a record that failed.
-        timeout_seconds: time limit for the topic's metadata.
+        timeout_seconds: the time limit for the topic's metadata.
         tee: written after each value that was sent; None writes no values.
         written: formats acknowledged records; None for no output.
-        progress: counts.
+        progress: the counts.
         shows_bar: whether to show progress as a bar, or as lines (False); None for neither.
         is_quiet: whether to report only errors.
         report: prints a message.
@@ -111,7 +111,7 @@ class _Run:
         sender = self._sender
         failed = 0 if sender is None else sender.failed
         if failed:
-            self._options.report(f"{counted(failed, 'record')} failed or not known to be written")
+            self._options.report(f"{counted(failed, 'record')} failed or may not have been written")
         if self._error is not None:
             raise self._error
         return 1 if failed else self._stop.status
@@ -122,7 +122,7 @@ class _Run:
             self._sender.give_up()
 
     async def run(self) -> None:
-        """Read and send. Records that were read are sent even if the input fails later."""
+        """Read and send records. Records that were read are sent even if the input fails later."""
         options = self._options
         # Failures are reported per record, also after the block, so its end must not raise them.
         async with open_producer(

@@ -1,8 +1,8 @@
-"""Send records through a producer and account for the outcome of each.
+"""Sends records through a producer and accounts for the outcome of each.
 
-The exit status must say whether every record was written, and failures are reported in the order of
-the input. A task of its own therefore waits for the deliveries in the order they were enqueued,
-while reading and sending go on. Acting on each acknowledgement as it arrives would be simpler, but
+The exit status must say whether every record was written, and failures are reported in input order.
+A separate task therefore waits for the deliveries in the order in which they were enqueued, while
+reading and sending continue. Handling each acknowledgement as it arrives would be simpler, but
 would report records of different partitions out of order.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trionet.client.producer._producer import Producer
     from trionet.client.producer.delivery._deliveries import Deliveries
 
-#: Most failed records that are reported individually.
+#: The maximum number of failed records that are reported individually.
 REPORTED_MAX: Final = 10
 
 
@@ -46,19 +46,19 @@ class RecordSender:
 
     Args:
         producer: the producer to use.
-        topic: of records without their own; None if all must have one.
-        partition: of records without their own.
-        servers: bootstrap servers, for error messages.
-        timeout_seconds: time limit for a topic's metadata.
+        topic: the topic for records without one; None if all records must have one.
+        partition: the partition for records without one.
+        servers: the bootstrap servers, for error messages.
+        timeout_seconds: the time limit for the metadata of a topic.
         keeps_going: whether to continue after a record that failed.
         report: prints a message.
         progress: counts the records written.
         written: formats acknowledged records; None for no output.
-        output: descriptor for that output.
+        output: the file descriptor for that output.
 
     Attributes:
-        failed: number of records that failed or whose outcome is unknown.
-        when_failed: called at the first of these, unless ``keeps_going``.
+        failed: the number of records that failed or whose outcome is unknown.
+        when_failed: called at the first such record, unless ``keeps_going``.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class RecordSender:
 
     @property
     def in_flight(self) -> int:
-        """Number of records whose outcome is not known yet."""
+        """The number of records whose outcome is not known yet."""
         return sum(len(each.deliveries) for each in self._in_flight)
 
     async def look_up(self, topic: str) -> int:
@@ -173,7 +173,7 @@ class RecordSender:
         self._has_records.set()
 
     async def _one_by_one(self, topic: str, records: RecordColumns) -> int:
-        """Send records of which one is invalid: those before it, and with -E those after it."""
+        """Send records of which one is invalid: those before it and, with -E, those after it."""
         await trio.lowlevel.checkpoint()
         count = 0
         for place in range(len(records.values)):
@@ -190,7 +190,7 @@ class RecordSender:
         """Count and report a record that was not sent or not written.
 
         Args:
-            number: its number; None if the error names it.
+            number: the number of the record; None if the error names it.
             error: the reason.
         """
         self.failed += 1
@@ -256,9 +256,9 @@ class RecordSender:
 
 
 def _timestamps(timestamps: list[int]) -> list[int]:
-    """Replace missing timestamps by the current time, as Kafka's own copiers do.
+    """Replace missing timestamps by the current time, as Kafka's tools that copy topics do.
 
-    (Kafka: ConnectUtils.checkAndConvertTimestamp.)
+    See Kafka's ConnectUtils.checkAndConvertTimestamp.
     """
     if min(timestamps) > NO_TIMESTAMP:
         return timestamps

@@ -1,4 +1,4 @@
-"""Sources of records: standard input, files of lines, files that are one record each."""
+"""Sources of records: standard input, files of lines, and files that are one record each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..records._splitting import InputError
 from ..terminal._pipes import read_some, widen
 
 STDIN: Final = "-"
-#: Most chunks read ahead.
+#: The maximum number of chunks read ahead.
 _CHUNKS_MAX: Final = 2
 
 
@@ -40,9 +40,9 @@ class Sources:
     """Input files in order; ``-`` is standard input.
 
     Attributes:
-        lines: files with records.
-        whole: files that are one record each.
-        size_max: most bytes of the latter.
+        lines: the files that contain records.
+        whole: the files that are one record each.
+        size_max: the maximum size of such a record in bytes.
     """
 
     lines: Sequence[str] = ()
@@ -50,7 +50,7 @@ class Sources:
     size_max: int
 
     async def read(self, send: trio.MemorySendChannel[Chunk]) -> None:
-        """Send all chunks.
+        """Send all chunks to a channel.
 
         Raises:
             InputError: a file cannot be read.
@@ -68,7 +68,7 @@ class Sources:
             await send.send(WholeFile(data))
 
     async def _whole(self, path: str) -> bytes:
-        """Read a file, but not much more than ``size_max`` bytes of it."""
+        """Read a file, but not much more than ``size_max`` bytes."""
         found = bytearray()
         async with _opened(path) as descriptor:
             while len(found) <= self.size_max and (data := await read_some(descriptor)):
@@ -77,7 +77,7 @@ class Sources:
 
 
 def open_chunks() -> tuple[trio.MemorySendChannel[Chunk], trio.MemoryReceiveChannel[Chunk]]:
-    """Return a channel for chunks, so that the next is read while one is processed."""
+    """Return a channel for chunks, so that the next chunk is read while one is processed."""
     return trio.open_memory_channel[Chunk](_CHUNKS_MAX)
 
 

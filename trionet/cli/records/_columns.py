@@ -20,13 +20,14 @@ class RecordColumns:
     """Records for one topic, in order.
 
     Attributes:
-        numbers: their numbers in the input, from 1.
-        topic: None for that of the command line.
-        partition: None for that of the command line.
-        values: None elements are null.
-        keys: None elements are null; None if no record has a key.
-        headers: None if no record has any.
-        timestamps: milliseconds since 1970; None, or -1 elements, for the current time.
+        numbers: the numbers of the records in the input, from 1.
+        topic: the topic; None for the one given on the command line.
+        partition: the partition; None for the one given on the command line.
+        values: the values; None elements are null.
+        keys: the keys; None elements are null; None if no record has a key.
+        headers: the headers of each record; None if no record has any.
+        timestamps: the timestamps in milliseconds since 1970; None, or -1 elements, for the
+            current time.
     """
 
     numbers: Sequence[int]
@@ -71,4 +72,4 @@ class Input(Protocol):
 
     @property
     def kept(self) -> int:
-        """Number of buffered bytes of an incomplete record."""
+        """The number of buffered bytes of an incomplete record."""

@@ -23,9 +23,9 @@ class JsonLines:
     A value that is not valid UTF-8 becomes null, with its base64 in ``payload_base64``.
 
     Args:
-        showing: types of keys and values, and whether the output is a terminal.
+        showing: the types of keys and values, and whether the output is a terminal.
         with_value: whether to include the value, or only its size.
-        end: follows each document.
+        end: the text after each document.
     """
 
     def __init__(

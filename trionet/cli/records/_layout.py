@@ -20,8 +20,8 @@ class Verb(NamedTuple):
     """A field of a record and its format.
 
     Attributes:
-        letter: the field.
-        modifier: the text in braces after it; None without.
+        letter: the letter that names the field.
+        modifier: the text in braces after the letter; None if there is none.
     """
 
     letter: str
@@ -35,7 +35,7 @@ Part = bytes | Verb
 
 
 def layout(text: str) -> list[Part]:
-    """Parse a format into its parts, adjacent literals merged.
+    """Parse a format into its parts, with adjacent literals merged.
 
     Raises:
         ConfigError: an escape is unknown, or a brace is not closed.
@@ -99,11 +99,11 @@ def inside(text: str, of: str) -> str:
     ``[%F]``, ``##%F##``.
 
     Args:
-        text: with its delimiters.
+        text: the text, with its delimiters.
         of: the verb, for the error message.
 
     Raises:
-        ConfigError: the text does not end with the delimiter it starts with.
+        ConfigError: the text does not end with the delimiter that it starts with.
     """
     if text:
         begin = text[0]
@@ -111,7 +111,7 @@ def inside(text: str, of: str) -> str:
         end = _CLOSING.get(begin, begin) * count
         if len(text) >= 2 * count and text.endswith(end):
             return text[count:-count]
-    raise ConfigError(f"{of}: {text!r} must be in brackets, as in {of}[...]")
+    raise ConfigError(f"{of}: {text!r} must be in brackets, such as {of}[...]")
 
 
 def _escape(text: str, position: int) -> tuple[bytes, int]:

@@ -1,4 +1,4 @@
-"""Input lines as records: a value, or a key, a delimiter and a value."""
+"""Parses input lines as records: a value, or a key, a delimiter and a value."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ._splitting import InputError, Splitter
 
 @attrs.frozen(kw_only=True)
 class Shape:
-    """What all records of the input share.
+    """The properties common to all records of the input.
 
     Attributes:
-        key: of records without their own key.
-        headers: of all records.
+        key: the key for records without one.
+        headers: the headers of all records.
         is_empty_null: whether an empty key or value is sent as null.
         key_packing: the type of keys; None for raw bytes.
         value_packing: the type of values.
@@ -37,10 +37,10 @@ class Shape:
         values: Sequence[bytes | None],
         keys: Sequence[bytes | None] | None = None,
     ) -> RecordColumns:
-        """Return records of these values and keys.
+        """Return records with these values and keys.
 
         Raises:
-            PackError: one cannot be encoded as its type.
+            PackError: a key or a value cannot be encoded as its type.
         """
         count = len(values)
         if keys is None and self.key is not None:
@@ -68,10 +68,11 @@ class LineInput:
     """Splits input into lines and parses each as a record.
 
     Args:
-        delimiter: follows each record.
-        key_delimiter: between key and value; a line without it has no key. None for no keys.
-        shape: what all records share.
-        size_max: most bytes of a line.
+        delimiter: the delimiter after each record.
+        key_delimiter: the delimiter between key and value; a line without it has no key. None for
+            no keys.
+        shape: the properties common to all records.
+        size_max: the maximum size of a line in bytes.
     """
 
     can_go_on = True
@@ -90,7 +91,7 @@ class LineInput:
 
     @property
     def kept(self) -> int:
-        """Number of buffered bytes of an incomplete line."""
+        """The number of buffered bytes of an incomplete line."""
         return self._splitter.kept
 
     def take_error(self) -> InputError | None:
@@ -144,7 +145,7 @@ class LineInput:
         return self._shape.columns(numbers, values, keys)
 
     def _find_errors(self, lines: list[bytes]) -> None:
-        """Parse lines of which at least one is invalid; valid ones in between stay together."""
+        """Parse lines of which at least one is invalid; valid lines in between stay together."""
         start = 0
         for place, line in enumerate(lines):
             try:

@@ -11,17 +11,17 @@ from trionet.errors import ConfigError
 
 from ._layout import delimiter
 
-#: Time limit for the first response of a broker. Short, because the address may be mistyped.
+#: The time limit for the first response of a broker. Short, because the address may be mistyped.
 TIMEOUT_SECONDS: Final = 10.0
 NEWLINE: Final = "\\n"
 
 
 def add_record_arguments(parser: argparse.ArgumentParser, keep_going: str) -> None:
-    """Add the options of both.
+    """Add the options that both commands have.
 
     Args:
-        parser: of the command.
-        keep_going: help text of ``--keep-going``.
+        parser: the parser of the command.
+        keep_going: the help text of ``--keep-going``.
     """
     parser.set_defaults(prog=parser.prog)
     parser.add_argument(
@@ -71,7 +71,9 @@ def optional_delimiter(text: str | None) -> bytes | None:
 def number(text: str) -> int:
     """Parse an integer of at least 0, for argparse."""
     if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise argparse.ArgumentTypeError(f"invalid number {text!r}: expected a whole number from 0")
+        raise argparse.ArgumentTypeError(
+            f"invalid number {text!r}: expected an integer of at least 0"
+        )
     return int(text)
 
 
@@ -89,12 +91,14 @@ def _seconds(text: str) -> float:
     except ValueError:
         found = -1.0
     if not 0 < found < float("inf"):
-        raise argparse.ArgumentTypeError(f"invalid time {text!r}: expected seconds above 0")
+        raise argparse.ArgumentTypeError(
+            f"invalid time {text!r}: expected a number of seconds above 0"
+        )
     return found
 
 
 def check_open(file: IO[str] | None, name: str) -> None:
-    """Check that a standard stream is open; otherwise a socket would get its descriptor.
+    """Check that a standard stream is open; if it is closed, a socket would get its descriptor.
 
     Raises:
         ConfigError: the stream is closed.
@@ -104,10 +108,10 @@ def check_open(file: IO[str] | None, name: str) -> None:
 
 
 def shows_bar(arguments: argparse.Namespace, *, is_typed: bool) -> bool | None:
-    """Whether to show a progress bar, or lines (False), or neither (None).
+    """Whether to show a progress bar (True), lines (False), or neither (None).
 
     Args:
-        arguments: parsed with :func:`add_record_arguments`.
+        arguments: the arguments parsed with :func:`add_record_arguments`.
         is_typed: whether records are read from or written to the terminal.
     """
     if arguments.quiet:

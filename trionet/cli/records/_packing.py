@@ -28,7 +28,7 @@ _LETTERS: Final = f"< > {' '.join(_NUMBERS)} c . s $"
 
 
 class PackError(TrionetError):
-    """Raised when bytes or a text do not match a type; names the mismatch."""
+    """Raised when bytes or a text do not match a type; the message names the mismatch."""
 
 
 Value = int | float | str
@@ -87,7 +87,7 @@ class Packing:
         """Decode bytes to ASCII JSON: a single value, or a list.
 
         Raises:
-            PackError: as for :meth:`values`, or invalid JSON.
+            PackError: there are too few or too many bytes, or the JSON is invalid.
         """
         if self._is_json:
             return _NO_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], compact(data).decode())
@@ -110,7 +110,7 @@ class Packing:
         try:
             return b"".join(map(_packed, self._steps, words))
         except (ValueError, struct.error, OverflowError) as error:
-            raise PackError(f"{data[:80]!r} is not {self.text!r}: {error}") from error
+            raise PackError(f"cannot encode {data[:80]!r} as {self.text!r}: {error}") from error
 
 
 def _steps(whole: str, text: str) -> Sequence[str]:
@@ -173,7 +173,8 @@ def _finite(value: Value) -> Value:
 def compact(data: bytes) -> bytes:
     """Remove the whitespace between the tokens of a JSON document.
 
-    Does not reserialise it, which would change numbers with many digits and drop duplicate fields.
+    The document is not serialised again, which would change numbers with many digits and drop
+    duplicate fields.
 
     Raises:
         PackError: the data is not valid JSON.

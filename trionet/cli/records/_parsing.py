@@ -28,14 +28,14 @@ from ._parsing_steps import (
 )
 from ._splitting import InputError
 
-#: Letters of lengths, and of the fields that they measure.
+#: The letters of lengths, and of the fields that they measure.
 _SIZES: Final = {"K": "k", "S": "v", "V": "v", "R": "v", "H": "h"}
 _TEXTS: Final = {"t": "t", "k": "k", "v": "v", "s": "v"}
 _NUMBERS: Final = {"p": "p", "T": "d", "d": "d"}
-#: Values assigned by the broker or the consumer: parsed and ignored.
+#: Fields assigned by the broker or the consumer, which are parsed and ignored.
 _IGNORED: Final = "oei"
 _VERBS: Final = "%t %p %k %K %v %V %s %S %R %T %d %h %H %o %e %i"
-#: Most headers of a record.
+#: The maximum number of headers of a record.
 _HEADERS_MAX: Final = 100_000
 
 
@@ -169,8 +169,8 @@ class FormatInput:
 
     Args:
         parts: the format.
-        shape: what all records share.
-        size_max: most bytes of a record.
+        shape: the properties common to all records.
+        size_max: the maximum size of a record in bytes.
 
     Raises:
         ConfigError: the format cannot be parsed.
@@ -181,7 +181,7 @@ class FormatInput:
     def __init__(self, parts: Sequence[Part], shape: Shape, size_max: int) -> None:
         self._steps = parsing_steps(parts)
         if not any(isinstance(part, Verb) for part in parts):
-            raise ConfigError("an input format needs at least one verb, such as %v")
+            raise ConfigError("an input format must contain at least one verb, such as %v")
         self._packings = {"k": shape.key_packing, "v": shape.value_packing}
         self._shape = attrs.evolve(shape, key_packing=None, value_packing=None)
         self._size_max = size_max
@@ -191,7 +191,7 @@ class FormatInput:
 
     @property
     def kept(self) -> int:
-        """Number of buffered bytes of an incomplete record."""
+        """The number of buffered bytes of an incomplete record."""
         return len(self._kept)
 
     def take_error(self) -> InputError | None:

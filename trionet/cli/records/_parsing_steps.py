@@ -1,6 +1,6 @@
 """Parsing steps of a format: functions from bytes and a position to the next position.
 
-A step without enough input raises :class:`IncompleteError`, which is an error at the end of the
+A step raises :class:`IncompleteError` if it needs more input, which is an error at the end of the
 input, except for a field that ends with the input.
 """
 
@@ -22,7 +22,7 @@ from ._splitting import InputError
 
 _DIGITS: Final = re.compile(rb"-?\d+")
 _BOOLEANS: Final = ((b"true", 1), (b"false", 0))
-#: Most digits of a number, sign included.
+#: The maximum number of digits of a number, including the sign.
 _DIGITS_MAX: Final = 20
 _INT64: Final = 1 << 63
 
@@ -33,13 +33,13 @@ class IncompleteError(Exception):
 
 @attrs.define
 class Fields:
-    """Parsed fields of one record.
+    """The parsed fields of one record.
 
     Attributes:
-        texts: topic, key and value by letter.
-        sizes: their lengths, and the number of headers; -1 is null.
-        numbers: partition and timestamp by letter.
-        headers: names and values.
+        texts: the topic, key and value by letter.
+        sizes: the lengths of these texts, and the number of headers; -1 is null.
+        numbers: the partition and the timestamp by letter.
+        headers: the names and values of the headers.
     """
 
     texts: dict[str, bytes | None] = attrs.field(factory=dict)

@@ -42,13 +42,13 @@ _VERBS: Final = "%t %p %o %k %K %s %S %v %V %R %T %d %h %H %e %i %a"
 
 @attrs.frozen(kw_only=True)
 class Showing:
-    """How the contents of records are shown.
+    """The options for showing the contents of records.
 
     Attributes:
-        null: replaces null.
+        null: the text for null.
         is_terminal: whether to escape control characters.
         key: the type of keys; None for bytes.
-        value: the type of values.
+        value: the type of values; None for bytes.
     """
 
     null: bytes = b""
@@ -65,7 +65,7 @@ class Rendering:
 
     Args:
         parts: the format.
-        showing: how the contents of records are shown.
+        showing: the options for showing the contents of records.
 
     Raises:
         ConfigError: a verb or a modifier is unknown.
@@ -202,7 +202,7 @@ def safe(data: bytes) -> bytes:
 
 
 def _around(parts: Sequence[Part]) -> tuple[bytes, bytes] | None:
-    """Return the literals around the only verb, if its column is bytes; a faster path."""
+    """Return the literals around the only verb if its column is bytes, for a faster path."""
     verbs = [place for place, part in enumerate(parts) if isinstance(part, Verb)]
     if len(verbs) != 1:
         return None
@@ -257,7 +257,7 @@ def _listed(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
 
 
 def _as_batch(batch: ConsumerBatch, headers: Sequence[tuple[str, bytes | None]]) -> ConsumerBatch:
-    """Return the headers of one record as records, with names as keys."""
+    """Return the headers of one record as a batch of records, with the names as keys."""
     return attrs.evolve(
         batch,
         offsets=range(len(headers)),

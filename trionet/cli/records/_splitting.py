@@ -6,7 +6,7 @@ from trionet.errors import TrionetError
 
 
 class InputError(TrionetError):
-    """Raised when input is not a valid record; names the record and the reason."""
+    """Raised when input is not a valid record; the message names the record and the reason."""
 
 
 class Splitter:
@@ -15,12 +15,12 @@ class Splitter:
     A part that exceeds ``size_max`` is skipped up to its delimiter.
 
     Args:
-        delimiter: at least one byte.
-        size_max: most bytes to buffer.
+        delimiter: the delimiter, at least one byte.
+        size_max: the maximum number of bytes to buffer.
 
     Attributes:
         is_skipping: whether the input is inside a part that is too long.
-        skipped: number of parts skipped.
+        skipped: the number of parts skipped.
     """
 
     def __init__(self, delimiter: bytes, size_max: int) -> None:
@@ -33,7 +33,7 @@ class Splitter:
 
     @property
     def kept(self) -> int:
-        """Number of buffered bytes."""
+        """The number of buffered bytes."""
         return len(self._kept)
 
     def feed(self, data: bytes) -> list[bytes]:

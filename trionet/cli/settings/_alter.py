@@ -1,4 +1,4 @@
-"""``trionet configs alter``."""
+"""``trionet configs alter``: change the settings of topics, brokers and other resources."""
 
 from __future__ import annotations
 

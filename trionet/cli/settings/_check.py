@@ -1,4 +1,4 @@
-"""``trionet config check``."""
+"""``trionet config check``: check a file of settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trionet.client.network._settings import ClientSettings
 
 ERROR, NOTE = "error", "note"
-# Keys that only brokers have: a file with one of them is a broker's.
+# Keys that only brokers have: a file with one of them configures a broker.
 _BROKER_ONLY: Final = frozenset(
     {
         "advertised.listeners",
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
     Attributes:
         kind: ``error``, which prevents a start, or ``note``.
         key: the key concerned; empty for several.
-        text: the message.
+        text: the text of the message.
     """
 
     kind: str
@@ -129,7 +129,7 @@ def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Fin
 
 
 def _conflicts(own: Mapping[str, Mapping[str, str]]) -> list[Finding]:
-    """Check values for consistency, for each kind of client that the file has its own keys of."""
+    """Check values for consistency, for each kind of client with keys of its own in the file."""
     from trionet.client.admin.calls._settings import admin_settings
     from trionet.client.consumer._config import consumer_settings
     from trionet.client.producer._config import producer_settings

@@ -1,4 +1,4 @@
-"""``trionet configs describe``."""
+"""``trionet configs describe``: show the settings of topics, brokers and other resources."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _row(arguments: argparse.Namespace, resource: ConfigResource, entry: ConfigE
 
 
 def _for_people(table: Table) -> Table:
-    """Mark secrets in the value column, and leave out three columns."""
+    """Mark secrets in the value column, and omit three columns."""
     rows = [
         [row[0], row[1], "(hidden)" if row[5] and row[2] is None else row[2], row[3], *row[7:]]
         for row in table.rows

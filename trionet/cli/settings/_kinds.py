@@ -25,10 +25,10 @@ class Key(NamedTuple):
 
     Attributes:
         name: Kafka's dotted key.
-        default: as text; None for none.
-        type: Kafka's name of the type of its values.
-        use: how it is handled: :data:`APPLIED`, :data:`NO_EFFECT` and so on.
-        meaning: its description; empty where it has no effect.
+        default: the default as text; None if there is none.
+        type: Kafka's name of the type of the values.
+        use: how the key is handled: :data:`APPLIED`, :data:`NO_EFFECT` and so on.
+        meaning: the description; empty if the key has no effect.
     """
 
     name: str

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
     from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType
 
-#: The word on a command line and Kafka's name of the type.
+#: The words on a command line and Kafka's names of the types.
 TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "topic": "TOPIC",
@@ -25,12 +25,12 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType(
         "client-metrics": "CLIENT_METRICS",
     }
 )
-#: In place of a broker id: the defaults of all brokers (Kafka: ``--entity-default``).
+#: The name in place of a broker id for the defaults of all brokers (Kafka: ``--entity-default``).
 DEFAULT: Final = "default"
 
 
 def add_resource_arguments(parser: argparse.ArgumentParser, names: str, without: str) -> None:
-    """Add the type and the names; ``names`` is their number for argparse: ``*`` or ``+``."""
+    """Add the arguments for type and names; ``names`` is ``*`` or ``+``, the number of names."""
     parser.add_argument("type", metavar="TYPE", choices=TYPES, help=f"one of {', '.join(TYPES)}")
     parser.add_argument(
         "names",

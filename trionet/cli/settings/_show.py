@@ -1,4 +1,4 @@
-"""``trionet config show``."""
+"""``trionet config show``: show the effective settings and the origin of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be completed where, read from the parsers."""
+"""The tree of commands, options and values for completion, read from the parsers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Value(NamedTuple):
     """The value of an option, or a positional argument.
 
     Attributes:
-        choices: the allowed words; empty for any.
-        is_file: whether it names a file or a folder.
+        choices: the allowed words; empty if any text is allowed.
+        is_file: whether the value names a file or a folder.
     """
 
     choices: tuple[str, ...]
@@ -26,9 +26,9 @@ class Option(NamedTuple):
     """An option.
 
     Attributes:
-        flags: its spellings: ``-b``, ``--brokers``.
-        help: what it does.
-        value: its value; None for a flag.
+        flags: the spellings, such as ``-b`` and ``--brokers``.
+        help: the help text.
+        value: the value; None for a flag.
     """
 
     flags: tuple[str, ...]
@@ -37,11 +37,11 @@ class Option(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A command, and what may follow it.
+    """A command, with the words that may follow it.
 
     Attributes:
         words: the words after ``trionet``: none, or a command and its subcommand.
-        commands: subcommands with their summaries.
+        commands: the subcommands with their summaries.
         options: the options.
         value: the first positional argument; None if there is none.
     """

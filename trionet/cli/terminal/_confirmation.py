@@ -23,11 +23,11 @@ def add_confirmation_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def confirmed(arguments: argparse.Namespace, question: str) -> bool:
-    """Ask on the terminal, unless ``--yes`` was given.
+    """Ask for confirmation on the terminal, unless ``--yes`` was given.
 
     Args:
-        arguments: with ``yes``.
-        question: what is about to happen, without a question mark.
+        arguments: the arguments, with ``yes``.
+        question: the operation to confirm, without a question mark.
 
     Raises:
         ConfigError: there is no terminal.

@@ -31,9 +31,9 @@ class Table(NamedTuple):
     """Rows of values with named columns.
 
     Attributes:
-        fields: column names, as used in JSON and CSV: ``log_end_offset``.
+        fields: the column names as used in JSON and CSV, such as ``log_end_offset``.
         rows: one value per column; None is ``-`` in text and empty in CSV.
-        title: a line above the table, where several are printed together.
+        title: the line above the table if several tables are printed together.
         has_header: whether the text form shows the column names.
     """
 
@@ -78,7 +78,7 @@ def write(
     """Print to standard output.
 
     Args:
-        form: one of :data:`FORMATS`.
+        form: the format, one of :data:`FORMATS`.
         tables: the text form.
         document: the JSON form; by default the rows of the tables.
         as_csv: the CSV form; by default the last table.
@@ -110,11 +110,11 @@ def write_results(
     printed.
 
     Args:
-        arguments: with ``format``, and what :func:`print_message` needs.
-        tables: as for :func:`write`.
-        errors: printed after the tables.
-        document: as for :func:`write`.
-        as_csv: as for :func:`write`.
+        arguments: the arguments, with ``format`` and ``prog``.
+        tables: see :func:`write`.
+        errors: the errors, printed after the tables.
+        document: see :func:`write`.
+        as_csv: see :func:`write`.
 
     Returns:
         The exit status: 1 if something failed, else 0.
@@ -143,7 +143,7 @@ def is_terminal(file: IO[str]) -> bool:
 
 
 def print_message(arguments: argparse.Namespace, text: str) -> None:
-    """Print a message on standard error, with the command's name."""
+    """Print a message on standard error, prefixed with the name of the command."""
     print(f"{arguments.prog}: {single_line(text)}", file=sys.stderr, flush=True)
 
 
@@ -176,7 +176,7 @@ def table_text(table: Table, *, is_terminal: bool = False) -> str:
 
 
 def json_text(document: object, out: IO[str]) -> str:
-    """Format a document on one line, or indented on a terminal, control characters escaped."""
+    """Format a document on one line, or indented on a terminal, with control characters escaped."""
     text = json.dumps(
         document,
         ensure_ascii=not (getattr(out, "encoding", None) or "").lower().startswith("utf"),
@@ -193,7 +193,7 @@ def _json_character(character: str) -> str:
 
 
 def _plain(value: Any) -> object:
-    """Convert what JSON cannot represent: sets."""
+    """Convert values that JSON cannot represent: sets become sorted lists."""
     return sorted(value)
 
 

@@ -1,4 +1,4 @@
-"""Standard input and output that never block the loop: a thread does the waiting."""
+"""Standard input and output that never block the loop: a thread waits instead."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ async def read_some(descriptor: int, size: int = READ_BYTES) -> bytes:  # noqa: 
     Raises:
         OSError: reading failed.
 
-    Cancellation: the thread keeps waiting for data, which is then lost.
+    Cancellation: the thread keeps waiting for data; what it reads is lost.
     """
     return await trio.to_thread.run_sync(_read, descriptor, size, abandon_on_cancel=True)
 
 
 async def write_all(descriptor: int, data: bytes) -> None:  # noqa: ASYNC910
-    """Write everything.
+    """Write all data.
 
     Raises:
         OutputError: writing failed.
         BrokenPipeError: the reader has closed the pipe.
 
-    Cancellation: an unknown part of the data was written.
+    Cancellation: it is unknown how much of the data was written.
     """
     await trio.to_thread.run_sync(_write, descriptor, data, abandon_on_cancel=True)
 

@@ -1,4 +1,4 @@
-"""Progress of a command: a bar on a terminal, lines with ``--progress``, a final line."""
+"""Shows the progress of a command: a bar on a terminal, lines with ``--progress``, a final line."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
 @attrs.define
 class Progress:
-    """Counts of a running command.
+    """The counts of a running command.
 
     Attributes:
-        records: number of records processed.
-        size: number of bytes processed.
-        records_total: expected number of records; None if unknown.
-        note: appended to the line.
+        records: the number of records processed.
+        size: the number of bytes processed.
+        records_total: the expected number of records; None if unknown.
+        note: the text at the end of the line.
     """
 
     records: int = 0
@@ -42,7 +42,7 @@ class Progress:
         self._start = trio.current_time()
 
     def line(self) -> str:
-        """Return the counts and the rate as a line."""
+        """Format the counts and the rate as a line."""
         seconds = trio.current_time() - self._start
         records = counted(self.records, "record")
         rate = self.records / seconds if seconds > 0 else 0.0
@@ -63,9 +63,9 @@ async def keep_showing(progress: Progress, report: Callable[[str], None], *, is_
     """Show the progress until cancelled.
 
     Args:
-        progress: updated by the command.
-        report: prints a line; used without a bar.
-        is_bar: whether to show a bar.
+        progress: the counts, which the command updates.
+        report: prints a line; used if there is no bar.
+        is_bar: whether to show a bar instead of lines.
     """
     if not is_bar:
         while True:

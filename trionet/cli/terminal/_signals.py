@@ -15,10 +15,10 @@ SIGNALS: Final = tuple(
 
 
 class Stop:
-    """Whether the command was asked to stop.
+    """The request to stop a command.
 
     Attributes:
-        number: number of the first signal; None before.
+        number: the number of the first signal; None before it.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Stop:
 
     @property
     def status(self) -> int:
-        """The exit status after a signal, as in shells; 0 without one."""
+        """The exit status after a signal, as in shells; 0 if there was none."""
         return 0 if self.number is None else 128 + self.number
 
     def stop(self, number: int) -> None:
@@ -42,7 +42,7 @@ class Stop:
         """Cancel the block after a signal, including one received before.
 
         Args:
-            seconds: grace period after the signal.
+            seconds: the grace period after the signal.
         """
         with trio.CancelScope() as scope:
             if self.number is not None:

@@ -1,4 +1,4 @@
-"""``trionet topics alter``."""
+"""``trionet topics alter``: add partitions to topics or change their settings."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def _alter(arguments: argparse.Namespace, requested: Changes, admin: Admin
 async def _grown(
     admin: Admin, names: list[str], more: int
 ) -> tuple[dict[str, int], dict[str, TrionetError]]:
-    """Return the new number of partitions of each topic, and the errors of the others."""
+    """Return the new number of partitions of each topic, and the errors about the other topics."""
     described = await admin.describe_topics(names)
     failed = described.errors
     for name in failed:

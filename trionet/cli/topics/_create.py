@@ -1,4 +1,4 @@
-"""``trionet topics create``."""
+"""``trionet topics create``: create topics."""
 
 from __future__ import annotations
 
@@ -116,19 +116,19 @@ async def _create(arguments: argparse.Namespace, topics: list[NewTopic], admin: 
 
 
 def _known(number: int) -> int | None:
-    """Return the number, or None if the broker did not report it."""
+    """Return the number; None if the broker did not report it."""
     return None if number < 0 else number
 
 
 def _assignments(text: str) -> dict[int, list[int]]:
-    """Parse Kafka's form: partitions separated by commas, their brokers by colons."""
+    """Parse replicas in Kafka's form: partitions separated by commas, brokers by colons."""
     found = {}
     for number, brokers in enumerate(text.split(",")):
         words = brokers.strip().split(":")
         if not all(is_natural(word, INT32_MAX) for word in words):
             raise ConfigError(
                 f"--replica-assignment {text}: invalid replicas {brokers!r}: expected broker ids "
-                "separated by colons, and commas between partitions, as in 1:2,2:3"
+                "separated by colons, and commas between partitions, such as 1:2,2:3"
             )
         found[number] = [int(word) for word in words]
     return found

@@ -1,4 +1,4 @@
-"""``trionet topics delete``."""
+"""``trionet topics delete``: delete topics and all their records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``trionet topics describe``."""
+"""``trionet topics describe``: show settings, partitions, leaders and offsets of topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``trionet topics list``."""
+"""``trionet topics list``: list topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``trionet topics offsets``."""
+"""``trionet topics offsets``: show the offsets of partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
     from trionet.errors import TrionetError
 
-# Those of Kafka's GetOffsetShell, which also accepts -1 to -5.
+# The words of Kafka's GetOffsetShell, which also accepts -1 to -5.
 SPECS: Final = (
     "latest",
     "earliest",

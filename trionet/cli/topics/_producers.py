@@ -1,4 +1,4 @@
-"""``trionet topics producers``."""
+"""``trionet topics producers``: show the producers of partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``trionet topics trim``."""
+"""``trionet topics trim``: delete the records before an offset or a time."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from .._argument_checks import (
     topic_partition,
     topic_partitions,
 )
+from .._lag import offset_lag
 from .._topic_partition import OffsetAndMetadata, TopicPartition
 from ..metrics._statistics import ClientStatistics
 from ..network._kafka_client import KafkaClient
@@ -374,7 +375,7 @@ class Consumer:
         end = state.high_watermark
         if self._settings.fetch.is_read_committed:
             end = state.last_stable_offset
-        return None if end is None or position is None else max(0, end - position.offset)
+        return offset_lag(None if position is None else position.offset, end)
 
     def statistics(self) -> ClientStatistics:
         """Return the consumer's current metrics by Kafka's names."""

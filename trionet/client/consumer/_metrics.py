@@ -14,6 +14,7 @@ from ...metrics._families import Family, Labels
 from ...metrics._group import MetricGroup
 from ...metrics._sensors import gauges
 from ...protocol import api_keys
+from .._lag import offset_lag
 from .._topic_partition import TopicPartition
 from ..metrics._api_metrics import ApiMetrics
 from ..metrics._statistics import PARTITION, TOPIC, WHOLE
@@ -168,8 +169,9 @@ class _Positions:
             end = state.last_stable_offset if self._is_read_committed else state.high_watermark
             if position is None:
                 continue
-            if end is not None:
-                lags[labels] = max(0, end - position.offset)
+            lag = offset_lag(position.offset, end)
+            if lag is not None:
+                lags[labels] = lag
             if state.log_start_offset is not None:
                 leads[labels] = max(0, position.offset - state.log_start_offset)
         yield gauges(self._lag, lags)

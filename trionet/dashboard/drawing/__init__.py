@@ -1,1 +1,1 @@
-"""Text, numbers, charts and tables as lines of an exact width; pure."""
+"""Text, numbers, charts and tables as lines of an exact width. Pure."""

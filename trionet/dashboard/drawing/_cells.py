@@ -22,7 +22,7 @@ CHARS_MAX: Final = 600
 
 @attrs.frozen
 class Glyphs:
-    """The characters that charts are made of.
+    """The characters that charts are drawn with.
 
     Attributes:
         is_ascii: whether only ASCII can be shown.
@@ -34,7 +34,7 @@ class Glyphs:
         ellipsis: marks where text was cut.
         rising: marks the ascending sort column.
         falling: marks the descending sort column.
-        into: between the titles of stacked views.
+        into: the separator between the titles of stacked views.
         rule: a horizontal line.
         dot: separates words.
     """
@@ -84,7 +84,7 @@ ASCII: Final = Glyphs(
 
 
 def sanitized(text: str, glyphs: Glyphs = UNICODE) -> str:
-    """The text with everything escaped that a terminal might interpret, hide or reorder.
+    """Return the text with everything escaped that a terminal might interpret, hide or reorder.
 
     C0, C1, bidirectional and invisible characters become escapes, a backslash becomes two; without
     Unicode, all characters beyond ASCII become escapes, too.
@@ -100,13 +100,13 @@ def sanitized(text: str, glyphs: Glyphs = UNICODE) -> str:
 
 
 def fit(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
-    """Sanitized text in exactly ``width`` cells: padded, or cut with an ellipsis.
+    """Pad sanitized text to exactly ``width`` cells, or cut it with an ellipsis.
 
     Args:
         text: sanitized text.
-        width: in cells.
-        right: whether to align it to the right.
-        glyphs: for the ellipsis.
+        width: the width in cells.
+        right: whether to align the text to the right.
+        glyphs: provides the ellipsis.
     """
     if width <= 0:
         return ""
@@ -120,7 +120,7 @@ def fit(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE)
 
 
 def fit_sanitized(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
-    """Any text in exactly ``width`` cells: :func:`sanitized` and :func:`fit`."""
+    """Sanitize a text and fit it into exactly ``width`` cells."""
     # The fast path for most texts, of which a frame has hundreds.
     if len(text) <= width and text.isascii() and text.isprintable() and "\\" not in text:
         return text.rjust(width) if right else text.ljust(width)
@@ -128,11 +128,11 @@ def fit_sanitized(text: str, width: int, *, right: bool = False, glyphs: Glyphs 
 
 
 def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """The text sanitized and wrapped at blanks where possible; its own line breaks are kept.
+    """Sanitize a text and wrap it, at blanks where possible; its own line breaks are kept.
 
     Args:
-        text: of any origin.
-        width: in cells.
+        text: the text, from any origin.
+        width: the width of the lines in cells.
         glyphs: the characters to draw with.
     """
     lines: list[str] = []
@@ -158,7 +158,7 @@ def _broken(line: str, width: int) -> list[str]:
 
 
 def sparkline(values: Iterable[float | None], width: int, glyphs: Glyphs = UNICODE) -> str:
-    """The last values as heights, the newest at the right, scaled to the largest.
+    """Draw the last values as heights, the newest at the right, scaled to the largest.
 
     None is a blank; zero has the lowest height.
     """
@@ -179,7 +179,7 @@ def _step(value: float, top: float, steps: int) -> int:
 
 
 def bar(fraction: float, width: int, glyphs: Glyphs = UNICODE) -> str:
-    """A bar filled to a fraction of its width, 0 to 1."""
+    """Draw a bar filled to a fraction of its width, 0 to 1."""
     filled = round(max(0.0, min(1.0, fraction)) * width)
     if filled == 0 and fraction > 0 and width > 0:
         filled = 1
@@ -189,7 +189,7 @@ def bar(fraction: float, width: int, glyphs: Glyphs = UNICODE) -> str:
 def shares(parts: Sequence[float], width: int) -> list[int]:
     """Distribute ``width`` cells among the parts of a stacked bar; all zero if all parts are.
 
-    By largest remainder, so that rounding does not make the bar longer or shorter.
+    Uses the largest remainder method, so that rounding does not change the length of the bar.
     """
     total = sum(parts)
     if total <= 0 or width <= 0:
@@ -203,7 +203,7 @@ def shares(parts: Sequence[float], width: int) -> list[int]:
 
 
 def columns_chart(values: Sequence[float], height: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """Vertical bars side by side, one cell wide; returns the lines from top to bottom."""
+    """Draw vertical bars side by side, one cell wide. Returns the lines from top to bottom."""
     top = max(values, default=0.0)
     steps = len(glyphs.ramp)
     if top <= 0:
@@ -223,6 +223,6 @@ def _cell_of_column(steps: int, glyphs: Glyphs) -> str:
 
 
 def heat(values: Iterable[float], top: float, glyphs: Glyphs = UNICODE) -> str:
-    """One cell per value, denser the nearer it is to ``top``."""
+    """Draw one cell per value, denser the closer the value is to ``top``."""
     steps = len(glyphs.shades) - 1
     return "".join(glyphs.shades[_step(value, top, steps) if value > 0 else 0] for value in values)

@@ -35,23 +35,23 @@ _THEME: Final = TerminalTheme(
 
 
 def as_text(frame: Frame) -> str:
-    """A frame as text, without trailing blanks."""
+    """Return a frame as text, without trailing blanks."""
     lines = ("".join(segment.text for segment in line).rstrip() for line in frame.lines)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def as_html(frame: Frame) -> str:
-    """A frame as a self-contained HTML page."""
+    """Return a frame as a self-contained HTML page."""
     return _printed(frame).export_html(theme=_THEME, inline_styles=True)
 
 
 def as_svg(frame: Frame, title: str = "trionet dashboard", unique_id: str | None = None) -> str:
-    """A frame as an SVG picture.
+    """Return a frame as an SVG picture.
 
     Args:
-        frame: what to show.
-        title: above it.
-        unique_id: prefix of its style names, so that several pictures fit into one page; by
+        frame: the frame to show.
+        title: the title above the frame.
+        unique_id: the prefix of its style names, so that a page can contain several pictures; by
             default a hash of the content.
     """
     return _printed(frame).export_svg(title=title, theme=_THEME, unique_id=unique_id)
@@ -75,19 +75,19 @@ def _printed(frame: Frame) -> Console:
 
 
 def records(table: Table[Any], rows: Iterable[Any]) -> Iterator[dict[str, Value]]:
-    """Rows of a table as raw values by column name."""
+    """Return the rows of a table as raw values by column name."""
     values = {column.name: column.value for column in table.columns if column.value is not None}
     for row in rows:
         yield {name: value(row) for name, value in values.items()}
 
 
 def as_json(table: Table[Any], rows: Iterable[Any]) -> str:
-    """Rows of a table as a JSON array of objects."""
+    """Return the rows of a table as a JSON array of objects."""
     return json.dumps(list(records(table, rows)), indent=2, allow_nan=False) + "\n"
 
 
 def as_csv(table: Table[Any], rows: Iterable[Any]) -> str:
-    """Rows of a table as CSV with a header; values that look like formulas are quoted."""
+    """Return the rows of a table as CSV with a header, quoting values that look like formulas."""
     out = StringIO()
     writer = csv.DictWriter(out, table.sortable(), lineterminator="\n")
     writer.writeheader()

@@ -28,12 +28,12 @@ _SHOWN: Final[Mapping[Unit, Callable[[float | None], str]]] = {
 
 
 def shown(name: str, value: float | None) -> str:
-    """A figure's value with its unit; ``-`` if it is unknown."""
+    """Format the value of a figure with its unit; ``-`` if it is unknown."""
     return "-" if value is None else _SHOWN[FIGURES[name].unit](value)
 
 
 def charts(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
-    """A line with a sparkline for each figure that is reported."""
+    """Yield a line with a sparkline for each reported figure."""
     for name in names:
         history = model.figures.history(name)
         if len(history):
@@ -42,7 +42,7 @@ def charts(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 
 
 def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
-    """A line with a bar for each share that is reported."""
+    """Yield a line with a bar for each reported fraction."""
     for name in names:
         if len(model.figures.history(name)):
             value = model.figures.get(name)
@@ -50,7 +50,7 @@ def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 
 
 def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
-    """A name, a bar and a number; the bar is blank if the fraction is unknown."""
+    """Draw a name, a bar and a number; the bar is blank if the fraction is unknown."""
     width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
     return [
         pen.cell(title, LABEL_CELLS, palette.BOLD),
@@ -64,7 +64,7 @@ def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
 
 
 def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
-    """Names and values, several per line."""
+    """Format names and values, several per line."""
     line: Line = []
     left = pen.width
     for name in names:
@@ -82,7 +82,7 @@ def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 
 
 def request_queue(model: Model, pen: Pen) -> Iterator[Line]:
-    """How full the request queue is."""
+    """Draw how full the request queue is."""
     if not len(model.figures.history("request_queue")):
         return
     queued, most = (model.figures.get(name) for name in ("request_queue", "request_queue_max"))
@@ -92,7 +92,7 @@ def request_queue(model: Model, pen: Pen) -> Iterator[Line]:
 
 
 def beside(left: Sequence[Line], right: Sequence[Line], width: int, gap: int) -> Iterator[Line]:
-    """Two blocks of lines side by side; the left one is ``width`` cells wide."""
+    """Put two blocks of lines side by side; the left one is ``width`` cells wide."""
     for index in range(max(len(left), len(right))):
         line = left[index] if index < len(left) else []
         other = right[index] if index < len(right) else []

@@ -19,8 +19,8 @@ class Frame:
     """The lines of a whole screen.
 
     Attributes:
-        width: of every line, in cells.
-        lines: from the top to the bottom.
+        width: the width of every line, in cells.
+        lines: the lines from top to bottom.
     """
 
     width: int
@@ -29,11 +29,11 @@ class Frame:
 
 @attrs.frozen
 class Pen:
-    """How to draw: in how many cells, with which characters.
+    """The size and the characters that a view is drawn with.
 
     Attributes:
-        width: of the screen, in cells.
-        height: how many lines the view has; a view of lines may return more, and scrolls.
+        width: the width of the screen, in cells.
+        height: the number of lines for the view; a view of lines may return more, and scrolls.
         glyphs: the characters to draw with.
     """
 
@@ -42,17 +42,17 @@ class Pen:
     glyphs: Glyphs
 
     def text(self, text: object, style: Style = palette.PLAIN) -> Segment:
-        """Any text, sanitized."""
+        """Sanitize a text."""
         return Segment(sanitized(str(text), self.glyphs), style)
 
     def cell(
         self, text: object, width: int, style: Style = palette.PLAIN, *, right: bool = False
     ) -> Segment:
-        """Any text, sanitized, in exactly ``width`` cells."""
+        """Sanitize a text and fit it into exactly ``width`` cells."""
         return Segment(fit_sanitized(str(text), width, right=right, glyphs=self.glyphs), style)
 
     def rule(self, title: str) -> Line:
-        """A heading, sanitized, with a rule to the right end of the screen."""
+        """Draw a sanitized heading, with a rule to the right edge of the screen."""
         shown = sanitized(title, self.glyphs)
         cells = cell_len(shown)
         if cells > self.width - 4:

@@ -14,7 +14,7 @@ from ._pen import Line, Pen
 R = TypeVar("R")
 
 Value = str | int | float | bool | None
-"""What a cell is sorted by and exported as."""
+"""The value that a cell is sorted by and exported as."""
 
 
 @attrs.frozen
@@ -22,17 +22,17 @@ class Column(Generic[R]):
     """A column of a table.
 
     Attributes:
-        name: its name in JSON, CSV and ``:sort``, such as ``idle_seconds``.
-        title: its heading, no wider than the column.
-        width: its minimum width in cells; 0 for a column that is only exported and sorted by.
-        value: what it is sorted by and exported as; None sorts last. A column without it can
-            neither be sorted by nor exported.
+        name: the name in JSON, CSV and ``:sort``, such as ``idle_seconds``.
+        title: the heading, no wider than the column.
+        width: the minimum width in cells; 0 for a column that is only exported and sorted by.
+        value: returns the value of a row, which is sorted by and exported; None sorts last. A
+            column without it can neither be sorted by nor exported.
         text: formats a value; ``str`` by default.
         right: whether it is right-aligned, as numbers are.
         priority: columns with the highest number are dropped first where space is short, from the
             right; those with 0 are never dropped.
-        grow: its share of spare width, relative to the other columns.
-        style: the style of a cell; None for plain.
+        grow: the share of spare width, relative to the other columns.
+        style: returns the style of a cell; None for plain.
         draw: returns segments in place of text, no wider than the given width.
         is_searched: whether a filter searches it; by default if its values are text and it is
             shown.
@@ -51,7 +51,7 @@ class Column(Generic[R]):
     is_searched: bool | None = None
 
     def shown(self, row: R) -> str:
-        """The text of a cell; empty if its value is None."""
+        """Return the text of a cell; empty if its value is None."""
         value = None if self.value is None else self.value(row)
         return "" if value is None else self.text(value)
 
@@ -61,13 +61,13 @@ class Table(Generic[R]):
     """Rows to be sorted, filtered and scrolled; only those on the screen are drawn.
 
     Attributes:
-        columns: from left to right.
-        rows: in the order of the model.
-        key: identifies a row across updates, so that the cursor can follow it.
+        columns: the columns from left to right.
+        rows: the rows in the order of the model.
+        key: returns what identifies a row across updates, so that the cursor can follow it.
         missing: why there are no rows, as a sentence.
         sort: the default sort column; None keeps the order.
         descending: whether the default order starts with the largest.
-        total: how many rows there are, if the model does not have all of them.
+        total: the number of rows, if the model does not have all of them.
         version: changes with the rows, which are not sorted again before; None sorts every time.
         as_of: when the oldest values in the rows were read, in seconds of the loop's clock; None if
             rows do not age.
@@ -88,11 +88,11 @@ class Table(Generic[R]):
     style: Callable[[R], Style | None] | None = None
 
     def column(self, name: str) -> Column[R] | None:
-        """The column with this name; None if there is none."""
+        """Return the column with this name; None if there is none."""
         return next((column for column in self.columns if column.name == name), None)
 
     def sortable(self) -> list[str]:
-        """The names of the columns that the table can be sorted by."""
+        """Return the names of the columns that the table can be sorted by."""
         return [column.name for column in self.columns if column.value is not None]
 
 
@@ -112,7 +112,7 @@ class TableRows(TypedDict, Generic[R]):
 
 
 def rows_of(section: Section[Any, R]) -> TableRows[R]:
-    """The rows of a section for a :class:`Table`, or why there are none."""
+    """Return the rows of a section for a :class:`Table`, or why there are none."""
     unread = None if section.updated_at is not None else section.failure or UNREAD
     return {
         "rows": section.values(),
@@ -126,7 +126,7 @@ def rows_of(section: Section[Any, R]) -> TableRows[R]:
 
 
 def without_age(rows: TableRows[R]) -> TableRows[R]:
-    """The same rows without an age unless reading fails: for rows that arrive only now and then."""
+    """Return the rows without an age unless reading fails, for rows that arrive only rarely."""
     found = rows.copy()
     if not found["is_failing"]:
         found["as_of"] = None

@@ -49,7 +49,7 @@ def _needed(columns: Sequence[Column[Any]]) -> int:
 def heading_line(
     columns: Sequence[tuple[Column[Any], int]], pen: Pen, sort: str | None, *, descending: bool
 ) -> Line:
-    """The column titles, with a mark at the one that the table is sorted by."""
+    """Draw the column titles, with a mark at the column that the table is sorted by."""
     mark = pen.glyphs.falling if descending else pen.glyphs.rising
     line: Line = []
     for column, width in columns:
@@ -69,7 +69,7 @@ def row_line(
     *,
     is_selected: bool,
 ) -> Line:
-    """A row, as wide as its columns; the selected row is a bar over the whole width."""
+    """Draw a row, as wide as its columns; the selected row is a bar across the whole width."""
     plain = palette.PLAIN
     base = plain if table.style is None else table.style(row) or plain
     line: Line = []
@@ -110,12 +110,12 @@ def _flush(line: Line, plain_cells: list[str]) -> None:
 def exactly(
     line: Iterable[Segment], width: int, style: Style | None = None, *, mark: str = ""
 ) -> Line:
-    """The line cut or padded to an exact width.
+    """Cut or pad a line to an exact width.
 
     Args:
-        line: what to show.
-        width: in cells.
-        style: of the padding.
+        line: the line to show.
+        width: the width in cells.
+        style: the style of the padding.
         mark: one cell wide, replaces the last cell if anything but blanks was cut.
     """
     found: Line = []
@@ -142,7 +142,7 @@ def exactly(
 
 
 def _marked(line: Line, mark: str) -> Line:
-    """The line with its last cell replaced by a mark."""
+    """Replace the last cell of a line by a mark."""
     last = line[-1]
     return [
         *line[:-1],
@@ -153,7 +153,7 @@ def _marked(line: Line, mark: str) -> Line:
 def chart_line(
     label: str, values: Sequence[float | None], text: str, pen: Pen, style: Style = palette.CHART
 ) -> Line:
-    """A name, a sparkline over the available width, and the newest value."""
+    """Draw a name, a sparkline over the available width, and the newest value."""
     width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
     return [
         pen.cell(label, LABEL_CELLS, palette.BOLD),
@@ -169,7 +169,7 @@ NUMBER_CELLS: Final = 12
 
 
 def stacked_bar(parts: Sequence[float], width: int, pen: Pen) -> Line:
-    """The parts of a whole side by side, each with its own glyph and colour."""
+    """Draw the parts of a whole side by side, each with its own glyph and colour."""
     return [
         Segment(pen.glyphs.parts[index % len(pen.glyphs.parts)] * cells, _part_style(index))
         for index, cells in enumerate(shares(parts, width))
@@ -178,7 +178,7 @@ def stacked_bar(parts: Sequence[float], width: int, pen: Pen) -> Line:
 
 
 def legend(names: Sequence[str], pen: Pen) -> Line:
-    """The meaning of the parts of a stacked bar."""
+    """Return a line that explains the parts of a stacked bar."""
     line: Line = []
     for index, name in enumerate(names):
         glyph = pen.glyphs.parts[index % len(pen.glyphs.parts)]

@@ -55,7 +55,7 @@ def _scaled(value: float, base: int, units: tuple[str, ...], space: str) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """``350 µs``, ``1.2 ms``, ``45 s``, ``3m 12s``, ``2h 05m``, ``3d 04h``; ``-`` for None."""
+    """Format a duration: ``350 µs``, ``1.2 ms``, ``3m 12s``, ``2h 05m``; ``-`` for None."""
     if seconds is None or not math.isfinite(seconds):
         return "-"
     if seconds < 0.0009995:

@@ -1,1 +1,1 @@
-"""What the dashboard knows, as rows, rates and histories; pure: no I/O, and time is a parameter."""
+"""The dashboard's data as rows, rates and histories. Pure: no I/O, and time is a parameter."""

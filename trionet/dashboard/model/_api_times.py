@@ -1,4 +1,4 @@
-"""Counters since the start to recent phases, latencies and rates of an API."""
+"""Computes recent phases, latencies and rates of an API from its counters since the start."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ApiTimes:
     """Computes the recent times of one API by comparing its counters.
 
     Args:
-        name: Kafka's name of the API.
+        name: the name of the API in Kafka.
     """
 
     def __init__(self, name: str) -> None:
@@ -74,7 +74,7 @@ class ApiTimes:
         return self._row(kept[0], now, rate, values.get("errors", 0))
 
     def mark_unknown(self, row: ApiRow) -> ApiRow:
-        """The row while the broker cannot be read: only counters remain."""
+        """Return the row for a broker that cannot be read: only counters remain."""
         self._history.mark_unknown()
         self._spreads.append(None)
         return ApiRow(
@@ -123,7 +123,7 @@ class ApiTimes:
 
 
 def spread(before: Mapping[float, int], now: Mapping[float, int]) -> Mapping[int, int]:
-    """How the latencies of the requests between two reads are distributed.
+    """Return the distribution of the latencies of the requests between two reads.
 
     Args:
         before: counts by upper bound of a bucket in ms.
@@ -143,7 +143,7 @@ def spread(before: Mapping[float, int], now: Mapping[float, int]) -> Mapping[int
 
 
 def quantile(buckets: list[tuple[float, int]], fraction: float) -> float | None:
-    """The upper bound of the bucket that holds a quantile.
+    """Return the upper bound of the bucket that contains a quantile.
 
     Args:
         buckets: upper bounds and counts, ascending; empty returns None.

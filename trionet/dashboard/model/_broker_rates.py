@@ -23,9 +23,9 @@ _processor = row_factory(ProcessorRow)
 
 
 class BrokerRates:
-    """What can be computed only where two snapshots of one broker meet.
+    """Computes the values that depend on two consecutive snapshots of one broker.
 
-    Call :meth:`begin` with each snapshot first, then whatever is needed from it, once each.
+    Call :meth:`begin` with each snapshot first, then each of the other methods at most once.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class BrokerRates:
 
         Args:
             at: the broker's clock in the new snapshot, in seconds.
-            uptime: the broker's, in seconds, if it reports it.
+            uptime: the broker's uptime in seconds; None if it is not reported.
         """
         before_at, before_uptime = self._seen
         self._seen = at, uptime
@@ -56,9 +56,9 @@ class BrokerRates:
         """Return the rate of a counter per second; None if there is no earlier count.
 
         Args:
-            of: identifies the counter.
+            of: the key that identifies the counter.
             at: the broker's clock, in seconds.
-            count: its value.
+            count: the value of the counter.
         """
         rate = self._rates.get(of)
         if rate is None:
@@ -69,7 +69,7 @@ class BrokerRates:
         """Return request counts and times by API name; None if the broker is too old to have them.
 
         Raises:
-            MALFORMED: they are in an unknown format.
+            MALFORMED: the entries are in an unknown format.
         """
         if "apis" not in snapshot.about:
             return None
@@ -84,7 +84,7 @@ class BrokerRates:
         """Return the network processors by number.
 
         Raises:
-            MALFORMED: they are in an unknown format.
+            MALFORMED: the entries are in an unknown format.
         """
         rows, at = {}, snapshot.at
         for values in snapshot.about.get("processors", ()):
@@ -103,7 +103,7 @@ class BrokerRates:
         """Return how many connections were closed, by the name of the reason.
 
         Raises:
-            MALFORMED: they are in an unknown format.
+            MALFORMED: the entries are in an unknown format.
         """
         return {
             reason: CloseReasonRow(reason, count, self.rate(("closed", reason), snapshot.at, count))

@@ -89,11 +89,11 @@ class Figures(Mapping[str, float]):
         return sum(1 for _ in self)
 
     def reported(self) -> list[str]:
-        """The names of the figures that have ever been reported."""
+        """Return the names of the figures that have ever been reported."""
         return [name for name in FIGURES if name in self._histories]
 
     def history(self, name: str) -> History:
-        """The history of a figure; empty if it was never reported."""
+        """Return the history of a figure; empty if it was never reported."""
         return self._histories.get(name) or History()
 
     def put(self, name: str, at: float, value: float | None) -> None:
@@ -102,7 +102,7 @@ class Figures(Mapping[str, float]):
         Args:
             name: one of :data:`FIGURES`.
             at: the time, in seconds of the source's clock.
-            value: in the figure's unit.
+            value: the value in the unit of the figure.
         """
         assert name in FIGURES, name
         if value is None:

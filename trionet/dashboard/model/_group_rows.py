@@ -14,8 +14,8 @@ def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
     """Merge a group with its broker's snapshot of it.
 
     Args:
-        row: as the cluster reports it.
-        values: its entry in ``groups`` of ``/snapshot``.
+        row: the group as the cluster reports it.
+        values: the group's entry in ``groups`` of ``/snapshot``.
     """
     detail = row.detail
     if detail is not None:
@@ -43,7 +43,7 @@ def _member(member: MemberRow, values: Mapping[str, Any] | None) -> MemberRow:
 
 
 def from_internals(values: Mapping[str, Any]) -> GroupRow:
-    """A group that only the broker's snapshot has reported."""
+    """Return the row of a group that only the broker's snapshot has reported."""
     row = GroupRow(
         values["id"],
         "classic",

@@ -19,7 +19,7 @@ class History:
 
     Args:
         seconds_max: values older than this, relative to the newest, are dropped.
-        values_max: how many values are kept at most.
+        values_max: the maximum number of values to keep.
     """
 
     __slots__ = ("_seconds_max", "_values")
@@ -37,8 +37,8 @@ class History:
     def add(self, at: float, value: float) -> None:
         """Add a value; a second one at the same time replaces the first.
 
-        A time before the newest one means another clock, as that of a restarted broker: older
-        values are dropped.
+        A time before the newest one means that the clock has changed, for example because the
+        broker was restarted: older values are dropped.
         """
         values = self._values
         if values and at <= values[-1][0]:
@@ -61,16 +61,16 @@ class History:
         return self._values[-1][1] if self._values else None
 
     def values(self, count_max: int | None = None) -> list[float | None]:
-        """The newest values, the oldest of them first."""
+        """Return the newest values in the order of their times."""
         found = [value for _, value in self._values]
         return found if count_max is None else found[max(0, len(found) - count_max) :]
 
 
 class Rate:
-    """How fast a counter grows between two reads.
+    """The growth rate of a counter between two reads.
 
-    A counter that decreased was reset, as that of a restarted broker: the rate is unknown until the
-    next read.
+    A counter that decreased was reset, for example because the broker was restarted: the rate is
+    unknown until the next read.
     """
 
     __slots__ = ("_at", "_count")

@@ -69,7 +69,7 @@ _quota = row_factory(QuotaRow)
 
 
 class Model:
-    """All that is known.
+    """The state that all views show.
 
     Attributes:
         about: the broker or cluster that is shown.
@@ -78,7 +78,7 @@ class Model:
         apis: request counts and times by API name.
         connections: open connections by number.
         closed: closed connections by number, the most recent first.
-        close_reasons: how many connections were closed, by the name of the reason.
+        close_reasons: the number of closed connections by the name of the reason.
         processors: network processors by number.
         fetch_sessions: incremental fetch sessions by number.
         log: lines of the broker's log by number, the newest first.
@@ -94,10 +94,10 @@ class Model:
         client_quotas_missing: why client quotas are unavailable; None if they are available.
         tail: records as they arrive, the newest first, by a running number.
         tail_of: the topic and partition (None for all) of :attr:`tail`.
-        tail_skipped: how many records were skipped because they arrived too fast.
+        tail_skipped: the number of records skipped because they arrived too fast.
         pipeline: the results of ``trionet pipeline run``.
-        alarms: what a user has to know at once, by subject.
-        failing: when reading a subject began to fail; the alarm of that name says why.
+        alarms: the problems that a user has to see at once, as sentences by subject.
+        failing: since when reading a subject has failed; the alarm with that name says why.
     """
 
     def __init__(self) -> None:
@@ -167,11 +167,11 @@ class Model:
         self.version += 1
 
     def _network_sections(self) -> list[Section[Any, Any]]:
-        """All sections that come from the broker's network layer."""
+        """Return all sections that come from the broker's network layer."""
         return [self.apis, self.processors, self.close_reasons, *self._lists().values()]
 
     def _lists(self) -> Mapping[str, Section[int, Any]]:
-        """The lists of ``/snapshot`` by their names there."""
+        """Return the lists of ``/snapshot`` by their names there."""
         return {
             "connections": self.connections,
             "recently_closed": self.closed,
@@ -189,10 +189,10 @@ class Model:
         """Show an alarm until it is set to None.
 
         Args:
-            about: its subject.
+            about: the subject of the alarm.
             alarm: a sentence, or None to clear it.
-            since: when reading the subject began to fail, in seconds of this loop's clock; None if
-                the alarm is about something else.
+            since: since when reading the subject has failed, in seconds of this loop's clock; None
+                if the alarm has another cause.
         """
         if alarm is None:
             self.alarms.pop(about, None)
@@ -210,7 +210,7 @@ class Model:
 
         Args:
             snapshot: the snapshot, with the time of the broker's clock.
-            now: in seconds of this loop's clock.
+            now: the current time in seconds of this loop's clock.
         """
         about, at = snapshot.about, snapshot.at
         for section in self._lists().values():
@@ -285,8 +285,8 @@ class Model:
         """Convert rows of a list of ``/snapshot`` for :meth:`replace_rows`. Returns them by number.
 
         Args:
-            section: the list's name in ``/snapshot``.
-            rows: as JSON objects.
+            section: the name of the list in ``/snapshot``.
+            rows: the rows as JSON objects.
         """
         return {row.number: row for row in map(_MAKERS[section], rows)}
 
@@ -294,10 +294,11 @@ class Model:
         """Replace a whole list.
 
         Args:
-            section: its name in ``/snapshot``.
-            rows: from :meth:`make_rows`, the newest first.
-            total: how many rows the broker has; more than ``rows`` if not all were read.
-            now: in seconds of this loop's clock.
+            section: the name of the list in ``/snapshot``.
+            rows: the rows from :meth:`make_rows`, the newest first.
+            total: the number of rows that the broker has; more than ``rows`` if not all were
+                read.
+            now: the current time in seconds of this loop's clock.
         """
         self._lists()[section].replace(rows, now, total)
         self.version += 1
@@ -306,8 +307,8 @@ class Model:
         """Mark a list as unreadable for now; its rows stay, with their age.
 
         Args:
-            section: its name in ``/snapshot``.
-            why: a sentence.
+            section: the name of the list in ``/snapshot``.
+            why: the reason, as a sentence.
         """
         if section == "groups":
             self._group_internals = {}  # what the cluster reports about them is newer from now on
@@ -335,9 +336,9 @@ class Model:
         """Append records to the tail, dropping the oldest beyond :data:`.RECORDS_MAX`.
 
         Args:
-            records: in the order of their arrival.
-            skipped: how many were skipped before them.
-            now: in seconds of this loop's clock.
+            records: the records in the order of their arrival.
+            skipped: the number of records skipped before them.
+            now: the current time in seconds of this loop's clock.
         """
         first = next(iter(self.tail), -1) + 1
         rows = [TailRow.of(record, first + index) for index, record in enumerate(records)]
@@ -375,10 +376,10 @@ class Model:
         """Update groups from what the cluster reports.
 
         Args:
-            rows: by name, replacing what was known about these groups.
-            now: in seconds of this loop's clock.
+            rows: the rows by name, which replace the earlier rows of these groups.
+            now: the current time in seconds of this loop's clock.
             all_of: the names of all groups, to drop the others; None if ``rows`` may be partial.
-            total: how many groups there are, if known.
+            total: the number of groups, if known.
         """
         inside = self._group_internals
         self._groups |= rows
@@ -420,5 +421,5 @@ class Model:
         self.version += 1
 
     def group(self, id: str) -> GroupRow | None:
-        """A group as the cluster reported it last; None if it is unknown."""
+        """Return a group as the cluster last reported it; None if it is unknown."""
         return self._groups.get(id)

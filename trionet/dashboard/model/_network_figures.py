@@ -68,11 +68,11 @@ _COMBINED: Final[tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...]
 def read(
     figures: Mapping[str, Mapping[str, Callable[[Any], float]]], about: Mapping[str, Any]
 ) -> tuple[dict[str, float | None], set[str]]:
-    """The values of some figures, and the parts that are in an unknown format.
+    """Return the values of some figures, and the parts that are in an unknown format.
 
     Args:
         figures: :data:`LEVELS` or :data:`COUNTS`.
-        about: the parts as JSON; figures of absent parts are None.
+        about: the parts of ``/snapshot`` as JSON; figures of absent parts are None.
     """
     found: dict[str, float | None] = {}
     unknown: set[str] = set()
@@ -88,7 +88,7 @@ def read(
 
 
 def gauges(readings: Readings) -> dict[str, float | None]:
-    """The current values of gauges; None where the broker has none."""
+    """Return the current values of gauges; None where the broker has none."""
     found = {name: readings.get(metric, {}).get(labels) for name, metric, labels in _GAUGES}
     for name, metric, combine in _COMBINED:
         if metric in readings:
@@ -97,7 +97,7 @@ def gauges(readings: Readings) -> dict[str, float | None]:
 
 
 def counters(readings: Readings) -> dict[str, float]:
-    """The current values of counters."""
+    """Return the current values of counters."""
     return {
         name: readings[metric][()] for name, metric in _COUNTERS if () in readings.get(metric, {})
     }

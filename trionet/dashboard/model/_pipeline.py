@@ -102,11 +102,11 @@ class Pipeline:
 
     Attributes:
         topic: the topic of the results; None before one is found.
-        minutes: by the start of the minute, as in ``2026-11-22T11:45:00Z``.
-        series: by the text of the key, as are the following.
+        minutes: the totals by the start of the minute, such as ``2026-11-22T11:45:00Z``.
+        series: the requests of each minute, by the text of the key, as are the following.
         talkers: the ten top clients by each measure.
         anomalies: unusual values.
-        malformed: how many records are not results.
+        malformed: the number of records that are not results.
     """
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class Pipeline:
 
     @property
     def sections(self) -> list[Section[str, Any]]:
-        """All tables."""
+        """Return all tables."""
         return [section for section, _ in self._tables.values()]
 
     def mark_missing(self, why: str) -> None:
@@ -150,10 +150,10 @@ class Pipeline:
             table[1][name] = row
 
     def show(self, now: float) -> None:
-        """Update the sections with all that was put, dropping old minutes.
+        """Update the sections with all records passed to :meth:`put`, dropping old minutes.
 
         Args:
-            now: in seconds of the loop's clock.
+            now: the current time in seconds of the loop's clock.
         """
         for section, rows in self._tables.values():
             if not rows and section.updated_at is None:
@@ -177,7 +177,7 @@ class Pipeline:
 
 def _parsed(key: bytes | None, value: bytes | None) -> tuple[str, str, Any]:
     if key is None:
-        raise ValueError("results have keys")
+        raise ValueError("a result must have a key")
     names = json.loads(key)
     kind, window = names["kind"], names["window"]
     if value is None:

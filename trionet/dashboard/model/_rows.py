@@ -17,10 +17,10 @@ class About:
     """What the dashboard is connected to.
 
     Attributes:
-        source: its address, such as ``PLAINTEXT://127.0.0.1:9092``.
+        source: the address, such as ``PLAINTEXT://127.0.0.1:9092``.
         software: the name and version of the broker's software, if reported.
         node_id: the broker whose network layer is shown.
-        cluster_id: of the cluster.
+        cluster_id: the id of the cluster.
         uptime_seconds: time since the broker started.
         listeners: the addresses it listens on.
         controller: the id of the cluster's controller.
@@ -40,7 +40,7 @@ class ApiRow:
     """The requests of one API.
 
     Attributes:
-        name: Kafka's name of the API.
+        name: the name of the API in Kafka.
         requests: requests completed since the broker started.
         rate: recently completed requests per second.
         errors: error codes in responses since the broker started.
@@ -48,12 +48,12 @@ class ApiRow:
         phases_ms: the mean time of each of Kafka's seven phases within the window of
             :mod:`._api_times`, in the order of :data:`trionet.metrics._request_times.PHASES`; empty
             if no request was completed in it.
-        p50_ms, p99_ms, max_ms: of the total time within the window; None if no request was
-            completed in it.
-        buckets: how many requests were completed within the window, by upper bound of the total
+        p50_ms, p99_ms, max_ms: the median, the 99th percentile and the maximum of the total time
+            within the window; None if no request was completed in it.
+        buckets: the number of requests completed within the window, by upper bound of the total
             time in ms, ascending, without empty buckets.
         mean_bytes: the mean size of requests within the window.
-        history: of ``rate``.
+        history: the history of ``rate``.
         spreads: the distribution of total times between reads, the oldest first: counts by the
             power of two in ms that is their upper bound (keys are exponents); None where unknown.
     """
@@ -123,7 +123,7 @@ class ClosedRow:
 
 @attrs.frozen
 class CloseReasonRow:
-    """How many connections were closed for one reason, and how many are now per second."""
+    """The number of connections closed for one reason, and the current rate per second."""
 
     reason: str
     count: int
@@ -179,8 +179,8 @@ class BrokerRow:
     """A broker of the cluster.
 
     Attributes:
-        leads: how many partitions it leads, of the topics that were read.
-        bytes: the size of its logs; None if unknown.
+        leads: the number of partitions that the broker leads, among the topics that were read.
+        bytes: the total size of the partitions whose size is known; None if no size is known.
     """
 
     id: int
@@ -197,15 +197,15 @@ class TopicRow:
     """A topic.
 
     Attributes:
-        partitions: how many it has.
-        replicas: the largest replication factor of its partitions.
-        under_replicated: partitions with a replica that is out of sync.
-        leaderless: partitions without a leader.
+        partitions: the number of partitions.
+        replicas: the largest replication factor of a partition.
+        under_replicated: the number of partitions with a replica that is out of sync.
+        leaderless: the number of partitions without a leader.
         bytes: the size of all partitions; None if unknown.
         records: the offsets between start and end of all partitions: the number of records, unless
             some were compacted or are transaction markers.
-        rate: recently appended offsets per second.
-        history: of ``rate``.
+        rate: the number of recently appended offsets per second.
+        history: the history of ``rate``.
     """
 
     name: str
@@ -244,8 +244,8 @@ class MemberRow:
 
     Attributes:
         assignment: the partitions assigned to it, as ``(topic, partition)``.
-        phase: what the group is waiting for from it, such as ``joining``; from a trionet broker
-            only.
+        phase: the step that the group expects of the member, such as ``joining``; from a trionet
+            broker only.
         expires_seconds: the time until it is removed unless it sends a heartbeat; from a trionet
             broker only.
     """
@@ -267,8 +267,8 @@ class LagRow:
 
     Attributes:
         committed: the committed offset; None if there is none.
-        end: the end offset for consumers.
-        lag: ``end - committed``; None if unknown.
+        end: the end offset.
+        lag: the number of offsets from ``committed`` to ``end``; None if one is unknown.
         member: the id of the member that the partition is assigned to.
     """
 
@@ -288,14 +288,15 @@ class GroupRow:
 
     Attributes:
         type: ``classic``, ``consumer``, ``share`` or ``streams``; empty if not reported.
-        generation: of a classic group, from a trionet broker only; otherwise the group's epoch.
-        members: how many; None before the group was described.
+        generation: the generation of a classic group, from a trionet broker only; otherwise the
+            group's epoch.
+        members: the number of members; None before the group was described.
         lag: the sum over partitions with a committed offset; None if unknown.
         state_seconds: the time in its current state; from a trionet broker only.
-        detail: its members; None before the group was described.
-        lags: by partition; None before they were read.
-        failure: why its members or offsets could not be read, as a sentence.
-        read_at: when they were read, in seconds of the loop's clock.
+        detail: the members; None before the group was described.
+        lags: the lags by partition; None before they were read.
+        failure: why members or offsets could not be read, as a sentence.
+        read_at: when members and offsets were read, in seconds of the loop's clock.
     """
 
     id: str
@@ -328,15 +329,16 @@ class ConfigRow:
 
 @attrs.frozen
 class QuotaRow:
-    """A limit, what it applies to, and its current use.
+    """A limit and its current use.
 
     Attributes:
-        entity: such as ``listener PLAINTEXT``, ``address 10.0.0.7`` or ``user=alice``.
-        key: such as ``max.connections`` or ``producer_byte_rate``.
-        limit: None if unlimited.
+        entity: what the limit applies to, such as ``listener PLAINTEXT``, ``address 10.0.0.7`` or
+            ``user=alice``.
+        key: the name of the limit, such as ``max.connections`` or ``producer_byte_rate``.
+        limit: the limit; None if unlimited.
         value: the current use in the limit's unit; None if not reported.
         throttle_ms: the mean throttle time of clients that exceed it.
-        refused: connections closed unserved since the broker started.
+        refused: the number of connections closed unserved since the broker started.
     """
 
     entity: str
@@ -352,8 +354,8 @@ class TaskRow:
     """A task of trio in this process.
 
     Attributes:
-        depth: the number of its ancestors.
-        waits_in: its innermost function outside trio, with module and line.
+        depth: the number of the task's ancestors.
+        waits_in: the innermost function outside trio, with module and line.
     """
 
     number: int
@@ -364,7 +366,7 @@ class TaskRow:
 
 
 def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
-    """A function that makes rows from JSON objects.
+    """Return a function that creates rows from JSON objects.
 
     Fields that an older broker does not report are None; fields of a newer one are ignored.
 

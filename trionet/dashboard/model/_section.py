@@ -13,12 +13,13 @@ class Section(Mapping[K, R], Generic[K, R]):
     """Rows by key, in the order of the source.
 
     Attributes:
-        missing: why the source does not have this list, as a sentence; None if it has.
-        failure: why the last read failed; the rows are older then. None if it succeeded.
-        total: how many rows the source has; more than are here while they are being read.
+        missing: why the source does not have this list, as a sentence; None if it has the list.
+        failure: why the last read failed, so that the rows are from an earlier one; None if it
+            succeeded.
+        total: the number of rows that the source has; more than are here while they are being read.
         version: incremented with every change, so that rows need not be sorted for each frame.
         updated_at: when the rows were read, in seconds of the loop's clock; None before the first.
-        as_of: when the oldest values in them were read, if they are read one after another.
+        as_of: when the oldest values in the rows were read, if rows are read one after another.
     """
 
     def __init__(self, missing: str | None = None) -> None:
@@ -40,7 +41,7 @@ class Section(Mapping[K, R], Generic[K, R]):
         return len(self._rows)
 
     def values(self) -> ValuesView[R]:
-        """The rows; iterating over those of a dict is much faster for thousands."""
+        """Return the rows; much faster to iterate over than the view that Mapping returns."""
         return self._rows.values()
 
     @property
@@ -52,9 +53,9 @@ class Section(Mapping[K, R], Generic[K, R]):
         """Replace all rows.
 
         Args:
-            rows: by key; the section takes ownership.
+            rows: the rows by key; the section takes ownership.
             at: the time, in seconds of the loop's clock.
-            total: how many rows the source has, if these are not all.
+            total: the number of rows that the source has, if these are not all.
         """
         self._rows = rows
         self.total = len(rows) if total is None else max(total, len(rows))
@@ -91,7 +92,7 @@ class Section(Mapping[K, R], Generic[K, R]):
         self.version += 1
 
     def clear_errors(self) -> None:
-        """Forget why the list was missing or could not be read, since it is read again."""
+        """Forget why the list was missing or could not be read, because it is read again."""
         if self.missing is not None or self.failure is not None:
             self.missing = self.failure = None
             self.version += 1

@@ -71,7 +71,7 @@ METRICS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @attrs.frozen
 class BrokerSnapshot:
-    """What a broker reports about itself at one moment.
+    """The state that a broker reports about itself at one moment.
 
     Attributes:
         at: the moment, in seconds of the clock of the broker's loop.
@@ -98,7 +98,7 @@ def from_json(page: Mapping[str, Any]) -> BrokerSnapshot:
     """Convert a parsed ``/snapshot`` page, without metrics in an unexpected format.
 
     Raises:
-        KeyError: the page does not have its time.
+        KeyError: the page does not contain its time.
     """
     readings = {}
     for name, labels in METRICS.items():

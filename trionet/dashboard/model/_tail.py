@@ -19,7 +19,7 @@ BYTES_MAX: Final = 4096
 
 
 class Form(StrEnum):
-    """How bytes are shown."""
+    """The form in which bytes are shown."""
 
     NULL = "null"
     TEXT = "text"
@@ -33,10 +33,10 @@ class TailRow:
 
     Attributes:
         number: a running number of the records shown.
-        timestamp: in ms since the epoch; -1 for none.
-        key, value: their first 4,096 bytes; None for null.
-        key_bytes, value_bytes: their full sizes.
-        headers: names and values.
+        timestamp: the timestamp in ms since the epoch; -1 for none.
+        key, value: the first 4,096 bytes of the key and the value; None for null.
+        key_bytes, value_bytes: the full sizes of the key and the value.
+        headers: the names and values of the headers.
         key_text, text: the key and the value in their most readable form.
         form: the form of the value.
     """
@@ -81,7 +81,7 @@ def _cut(data: bytes | None) -> bytes | None:
 
 
 def readable(data: bytes | None) -> tuple[Form, str]:
-    """Bytes in their most readable form, and which form that is.
+    """Return bytes in their most readable form, and which form that is.
 
     JSON means an object or an array; a number alone is text.
     """
@@ -101,7 +101,7 @@ def readable(data: bytes | None) -> tuple[Form, str]:
 
 
 def as_text(data: bytes) -> str | None:
-    """The first bytes as UTF-8; None if they are not, or contain unprintable characters."""
+    """Decode the first bytes as UTF-8; None if they are invalid or not printable."""
     cut = data[:BYTES_MAX]
     try:
         text = cut.decode()
@@ -114,12 +114,12 @@ def as_text(data: bytes) -> str | None:
 
 
 def as_hex(data: bytes) -> str:
-    """The first bytes as hex digits, separated by blanks."""
+    """Format the first bytes as hex digits, separated by blanks."""
     return data[:BYTES_MAX].hex(" ")
 
 
 def dump(data: bytes | None, width: int = 16) -> list[str]:
-    """Bytes as lines of offset, hex digits and characters, like hexdump."""
+    """Format bytes as lines of offset, hex digits and characters, like hexdump."""
     if data is None:
         return ["null"]
     lines = []
@@ -131,7 +131,7 @@ def dump(data: bytes | None, width: int = 16) -> list[str]:
 
 
 def pretty(data: bytes) -> list[str] | None:
-    """JSON with one value per line; None if it is not JSON."""
+    """Format JSON with one value per line; None if the text is not JSON."""
     try:
         return json.dumps(json.loads(data), indent=2, ensure_ascii=False).splitlines()
     except (ValueError, RecursionError):

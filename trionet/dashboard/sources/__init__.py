@@ -1,1 +1,1 @@
-"""Where the dashboard's data comes from: a broker in this process, metrics listeners, a cluster."""
+"""The sources of the dashboard's data: a broker in this process, metrics listeners, a cluster."""

@@ -1,7 +1,7 @@
-"""The operations that the dashboard offers. Each returns a sentence about what it did, or raises.
+"""The operations that the dashboard offers. Each returns a sentence that reports the result.
 
-They are requests as any client makes them, so the cluster decides what the user may do. The user
-interface has asked for confirmation before it calls them. The client is imported when an operation
+The operations are ordinary client requests, so the cluster decides what the user may do. The user
+interface asks for confirmation before it calls them. The client is imported when an operation
 needs it: loading it takes longer than drawing the first frame.
 """
 
@@ -23,17 +23,17 @@ CloseConnection = Callable[[str], Awaitable[bool]]
 
 
 class ActionError(TrionetError):
-    """An action is impossible; the message says why, and what is possible."""
+    """Raised when an action is impossible; the message says why, and what is possible."""
 
 
 class Actions:
     """The operations on one cluster.
 
     Args:
-        bootstrap_servers: of the cluster.
+        bootstrap_servers: the bootstrap servers of the cluster.
         settings: client settings by Kafka's keys, such as those of TLS and SASL.
-        close: closes a connection of the broker; None if nothing can.
-        network: where connections are made.
+        close: closes a connection of the broker; None if connections cannot be closed.
+        network: opens the connections.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class Actions:
         """Create a topic.
 
         Args:
-            name: of the topic.
-            partitions: None for the broker's default.
+            name: the name of the topic.
+            partitions: the number of partitions; None for the broker's default.
             replicas: the replication factor; None for the broker's default.
-            configs: topic configs.
+            configs: the configs of the topic.
 
         Raises:
             TrionetError: the topic was not created.
@@ -98,7 +98,7 @@ class Actions:
         return f"deleted topic {name}"
 
     async def add_partitions(self, name: str, total: int) -> str:
-        """Increase the number of partitions of a topic, which moves keys to other partitions.
+        """Increase the number of partitions of a topic, which may move keys to other partitions.
 
         Raises:
             TrionetError: nothing was changed.
@@ -114,7 +114,7 @@ class Actions:
             kind: ``topic`` or ``broker``.
             name: the topic, or the broker's id.
             key: the name of the config.
-            value: None resets it to its default.
+            value: the new value; None resets the config to its default.
 
         Raises:
             TrionetError: nothing was changed.
@@ -133,8 +133,8 @@ class Actions:
         """Reset the committed offsets of a group without members.
 
         Args:
-            group: its name.
-            topic: a topic that it has committed offsets for; None for all of them.
+            group: the name of the group.
+            topic: a topic for which the group has committed offsets; None for all of them.
             to: ``start``, ``end``, an offset, or a number of records forward (``+10``) or back
                 (``-10``); limited to the range of existing offsets.
 
@@ -176,10 +176,10 @@ class Actions:
     # Connections and records.
 
     async def close_connection(self, id: str) -> str:
-        """Close a connection of the broker, whatever it is doing.
+        """Close a connection of the broker, even while a request is in progress.
 
         Raises:
-            ActionError: the connection is closed already, or connections cannot be closed here.
+            ActionError: the connection is already closed, or connections cannot be closed here.
             TrionetError, OSError: the broker could not be reached.
         """
         if self._close is None:
@@ -202,12 +202,12 @@ class Actions:
 
         Args:
             topic: an existing topic.
-            value: None for a tombstone.
+            value: the value of the record; None for a tombstone.
             key: the key of the record.
-            partition: None chooses it by the key.
+            partition: the partition; None to choose it by the key.
 
         Raises:
-            TrionetError: the record was not written, or its fate is unknown.
+            TrionetError: the record was not written, or it is unknown whether it was.
         """
         from ...client.producer import open_producer
 

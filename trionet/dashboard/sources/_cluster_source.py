@@ -1,4 +1,4 @@
-"""A cluster, read over the Kafka protocol; works with any Kafka."""
+"""Reads a cluster over the Kafka protocol; works with any Kafka."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class ClusterSource:
     """Updates a model over the Kafka protocol.
 
     Args:
-        bootstrap_servers: of the cluster.
+        bootstrap_servers: the bootstrap servers of the cluster.
         settings: client settings by Kafka's keys.
-        network: where connections are made.
+        network: opens the connections.
     """
 
     def __init__(
@@ -135,13 +135,13 @@ def _unless(event: trio.Event) -> Callable[[], bool]:
 
 
 class _Failing(Protocol):
-    """A list of the model that may fail to be read."""
+    """A list of the model whose read may fail."""
 
     def mark_failed(self, why: str) -> None: ...
 
 
 class _Reads:
-    """Reads what is shown every time, and the rest when it is due."""
+    """Reads the shown data every time, and the rest when it is due."""
 
     def __init__(self, calls: Calls, model: Model, changed: Callable[[], None]) -> None:
         self._calls = calls
@@ -220,12 +220,12 @@ class _Reads:
     async def _recording(
         self, what: str, figures: Sequence[str], *sections: _Failing
     ) -> AsyncIterator[None]:
-        """Record a failed read in the model; it is repeated the next time.
+        """Record a failed read in the model; the next round repeats it.
 
         Args:
             what: the subject of the read.
-            figures: the figures that are unknown if it fails.
-            sections: the sections that are stale if it fails.
+            figures: the figures that become unknown if the read fails.
+            sections: the sections that become stale if the read fails.
         """
         try:
             yield

@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 import trio
 
+from ...client._lag import offset_lag, total_lag
 from ...client.admin.calls._calls import Calls
 from ...client.admin.groups._group_descriptions import GroupDescription, GroupMember
 from ...client.admin.groups._groups import Committed, GroupCalls, GroupListing
@@ -48,7 +49,7 @@ class GroupReader:
         """Read the list of groups and their states.
 
         Raises:
-            TrionetError: a broker could not be asked.
+            TrionetError: a broker could not be reached.
         """
         listed = await GroupCalls(calls).list()
         groups, pace = list(listed.values()), Pace(share=1.0)
@@ -72,7 +73,7 @@ class GroupReader:
         """Read members, offsets and lag of all groups, and sum up the lag.
 
         Raises:
-            TrionetError: no broker could be asked.
+            TrionetError: a request as a whole failed.
         """
         began = trio.current_time()
         await self.read_details(calls, list(self._model.groups), pace)
@@ -83,10 +84,11 @@ class GroupReader:
     async def read_details(self, calls: Calls, ids: Iterable[str], pace: Pace) -> None:
         """Read members, offsets and lag of groups.
 
-        What cannot be read of a group, because it is gone or access is denied, stays unknown.
+        Data of a group that cannot be read, because the group no longer exists or access is denied,
+        stays unknown.
 
         Raises:
-            TrionetError: no broker could be asked.
+            TrionetError: a request as a whole failed.
         """
         known = [id for id in ids if _type_of(self._model.group(id)) in _DESCRIBED]
         ends: dict[Key, int] = {}
@@ -138,13 +140,14 @@ class GroupReader:
         self._changed()
 
     def _sum_up(self) -> None:
-        """Sum up the lag of all groups, if each is known."""
+        """Sum up the lag of all groups; unknown if the lag of one is."""
         figures = self._model.figures
-        lags = [row.lag for row in self._model.groups.values() if row.type in _DESCRIBED]
-        if None in lags:
+        groups = self._model.groups.values()
+        lag = total_lag(row.lag for row in groups if row.type in _DESCRIBED)
+        if lag is None:
             figures.mark_unknown(("lag",))
         else:
-            figures.put("lag", trio.current_time(), sum(filter(None, lags)))
+            figures.put("lag", trio.current_time(), lag)
 
 
 def _type_of(row: GroupRow | None) -> str | None:
@@ -173,7 +176,9 @@ def _committed(committed: Iterable[Committed | TrionetError]) -> set[Key]:
 def _detailed(
     row: GroupRow, description: GroupDescription, lags: tuple[LagRow, ...] | None
 ) -> GroupRow:
-    known = None if lags is None else [each.lag for each in lags if each.committed is not None]
+    lag = None
+    if lags is not None:
+        lag = total_lag(each.lag for each in lags if each.committed is not None)
     return attrs.evolve(
         row,
         type=description.type,
@@ -183,8 +188,7 @@ def _detailed(
         coordinator=description.coordinator.id,
         generation=None if description.epoch < 0 else description.epoch,
         members=len(description.members),
-        # Not a partial sum: a leader that does not respond would make the lag look smaller.
-        lag=None if known is None or None in known else sum(filter(None, known)),
+        lag=lag,
         detail=tuple(map(_member, description.members)),
         lags=lags,
     )
@@ -224,16 +228,9 @@ def _lags(
                 None if offset is None else offset.offset,
                 start,
                 end,
-                _lag(None if offset is None else offset.offset, end),
+                offset_lag(None if offset is None else offset.offset, end),
                 owners.get(key),
                 "" if offset is None else offset.metadata,
             )
         )
     return tuple(rows)
-
-
-def _lag(committed: int | None, end: int | None) -> int | None:
-    """The lag as Kafka's tools count it: unknown without a committed offset (they show ``-``)."""
-    if committed is None or end is None:
-        return None
-    return max(0, end - committed)

@@ -22,7 +22,7 @@ _READ_BYTES: Final = 64 * 1024
 
 
 class HttpError(TrionetError):
-    """The server did not respond in time, or does not speak HTTP."""
+    """Raised when the server does not respond in time, or does not speak HTTP."""
 
 
 class HttpClient:
@@ -30,7 +30,7 @@ class HttpClient:
 
     Args:
         url: ``http://HOST:PORT`` or ``https://HOST:PORT``.
-        token: sent as a bearer token.
+        token: the bearer token to send; None for none.
         tls: the TLS context for https; by default the system's authorities are trusted.
 
     Raises:
@@ -59,7 +59,7 @@ class HttpClient:
         if token is not None:
             if not token or not (token.isascii() and token.isprintable()):
                 raise ConfigError(
-                    "invalid metrics listener token: it must be printable ASCII characters"
+                    "invalid metrics listener token: expected printable ASCII characters"
                 )
             self._headers.append(("Authorization", f"Bearer {token}"))
         self._stream: trio.abc.Stream | None = None

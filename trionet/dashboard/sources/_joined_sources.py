@@ -16,7 +16,7 @@ from ._source import INTERVAL_SECONDS, INTERVAL_SECONDS_MAX, INTERVAL_SECONDS_MI
 
 
 class Part(Protocol):
-    """A source of a part of the model; the members are those of :class:`.Source`."""
+    """A source of a part of the model; see :class:`.Source` for the members."""
 
     interval_seconds: float
 
@@ -35,10 +35,10 @@ class JoinedSource:
     """A :class:`.Source` made of parts.
 
     Args:
-        name: what they read.
-        parts: the sources of parts.
-        actions: the operations that are possible there.
-        prepare: called with the model first, to record what no part can read.
+        name: the name of the broker or cluster.
+        parts: the sources of the parts.
+        actions: the available operations.
+        prepare: called first with the model, to record what no part can read.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class JoinedSource:
 
     @property
     def interval_seconds(self) -> float:
-        """How often the parts read; set values are limited to the allowed range."""
+        """The interval between reads in seconds; values set are limited to the allowed range."""
         return self._interval_seconds
 
     @interval_seconds.setter
@@ -98,11 +98,11 @@ class DeferredSource:
     """A :class:`Part` that is created when it runs, or when it is first shown.
 
     Args:
-        module: its module, in this package.
-        name: its class.
-        keywords: arguments of the class.
-        sections: the sections it updates, if it need not run before one is shown; empty to create
-            it as soon as it runs.
+        module: the module of the part, in this package.
+        name: the class of the part.
+        keywords: the arguments of the class.
+        sections: the sections that the part updates, if it need not run before one of them is
+            shown; empty to create the part as soon as it runs.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class DeferredSource:
 
     @property
     def interval_seconds(self) -> float:
-        """How often it reads."""
+        """The interval between reads in seconds."""
         return self._interval_seconds
 
     @interval_seconds.setter

@@ -36,7 +36,7 @@ class NetworkSource:
 
     Args:
         reader: reads the snapshots.
-        what: its name in messages, such as ``http://127.0.0.1:9404``.
+        what: the reader's name in messages, such as ``http://127.0.0.1:9404``.
     """
 
     def __init__(self, reader: SnapshotReader, what: str) -> None:
@@ -122,7 +122,7 @@ class NetworkSource:
 
 
 def _reason(error: Exception) -> str:
-    """What a user should read about an error."""
+    """Return a description of an error for the user."""
     if isinstance(error, _UNREADABLE):
         return str(error)
     return f"unknown format: {error!r}"

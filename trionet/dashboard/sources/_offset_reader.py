@@ -43,11 +43,11 @@ async def read_offsets(
 ) -> None:
     """Read offsets of the partitions that have a leader, and pass them on slice by slice.
 
-    Offsets that could not be read are left out.
+    Offsets that could not be read are omitted.
 
     Args:
         calls: sends the requests.
-        partitions: with their leaders; must not change meanwhile.
+        partitions: the partitions with their leaders; must not change meanwhile.
         timestamp: :data:`LATEST` or :data:`EARLIEST`.
         pace: rests between requests.
         take: called with each slice.

@@ -44,7 +44,7 @@ def cluster_parts(
     pipeline_topic: str | None = None,
     network: Network = SYSTEM,
 ) -> list[Part]:
-    """The sources that use the Kafka protocol."""
+    """Return the sources that use the Kafka protocol."""
     where: dict[str, object] = {
         "bootstrap_servers": bootstrap_servers,
         "settings": settings,
@@ -70,14 +70,14 @@ def watch_broker(
     pipeline_topic: str | None = None,
     log: LogRing | None = None,
 ) -> Iterator[Source]:
-    """A source for a broker in this process, for the duration of a block.
+    """Open a source for a broker in this process, for the duration of a block.
 
     Args:
         broker: a running broker.
-        settings: settings of the clients that read topics, groups and records, by Kafka's keys.
-            Without them, a listener without TLS and SASL is used if there is one.
+        settings: the settings of the clients that read topics, groups and records, by Kafka's keys.
+            Without settings, a listener without TLS and SASL is used if there is one.
         pipeline_topic: the topic with results of ``trionet pipeline run``; None searches for it.
-        log: the log lines to show; by default those from now on.
+        log: the log lines to show; by default those logged from now on.
     """
     with broker.watch(log) as metrics:
         reader = InProcessReader(metrics)
@@ -93,7 +93,7 @@ def watch_broker(
 
 
 def _plaintext_address(broker: Broker) -> str | None:
-    """The address of a listener without TLS and SASL; None if there is none."""
+    """Return the address of a listener without TLS and SASL; None if there is none."""
     if broker.endpoints[0].security_protocol is SecurityProtocol.PLAINTEXT:
         return broker.bootstrap_servers
     plaintext = (
@@ -114,17 +114,18 @@ async def open_remote(
     pipeline_topic: str | None = None,
     network: Network = SYSTEM,
 ) -> AsyncIterator[Source]:
-    """A source for a cluster, and for the broker of a metrics listener.
+    """Create a source for a cluster, and for the broker of a metrics listener.
 
     Args:
-        bootstrap_servers: of the cluster.
+        bootstrap_servers: the bootstrap servers of the cluster.
         settings: client settings by Kafka's keys.
         metrics_url: the metrics listener of a trionet broker; without it, the broker's internals
             are not available.
-        metrics_token: its token.
-        metrics_tls: its TLS context; by default the system's authorities are trusted.
+        metrics_token: the token of that listener.
+        metrics_tls: the TLS context for that listener; by default the system's authorities are
+            trusted.
         pipeline_topic: the topic with results of ``trionet pipeline run``; None searches for it.
-        network: where connections are made.
+        network: opens the connections.
 
     Raises:
         ConfigError: the URL or the token is invalid.
@@ -145,7 +146,7 @@ async def open_remote(
 
 
 def _all_available(model: Model) -> None:
-    """Nothing is missing."""
+    """Leave the model as it is: the parts can read everything."""
 
 
 def _without_clients(model: Model) -> None:

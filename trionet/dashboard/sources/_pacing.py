@@ -1,4 +1,4 @@
-"""Reading a lot in small steps, so that other tasks on the loop can run in between."""
+"""Paces long reads in small steps, so that other tasks on the loop can run in between."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Pace:
 
     Args:
         share: 0 to 1; 1 never rests, but runs a checkpoint.
-        is_needed: whether the data is still needed; checked before each step.
+        is_needed: returns whether the data is still needed; called before each step.
     """
 
     def __init__(

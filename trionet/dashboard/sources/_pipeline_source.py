@@ -17,7 +17,7 @@ from ..model._pipeline import MINUTES_MAX
 from ._pacing import Pace
 from ._source import INTERVAL_SECONDS
 
-#: The default name of the topic with results: that of the log, and this.
+#: The suffix of the default name of the topic with results, after the name of the log's topic.
 SUFFIX: Final = "-results"
 #: How often a missing topic is searched for.
 SEARCH_SECONDS: Final = 5.0
@@ -31,13 +31,13 @@ _SETTINGS: Final[Mapping[str, object]] = {
 
 
 class PipelineSource:
-    """Updates a model with results, from when they are first shown.
+    """Updates a model with results, starting when they are first shown.
 
     Args:
-        bootstrap_servers: of the cluster.
+        bootstrap_servers: the bootstrap servers of the cluster.
         settings: client settings by Kafka's keys.
         topic: the topic with results; None searches for it.
-        network: where connections are made.
+        network: opens the connections.
         now_ms: returns the time in ms since the epoch.
     """
 
@@ -59,7 +59,7 @@ class PipelineSource:
         self._is_needed = trio.Event()
 
     def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
-        """See :meth:`.Source.focus`; once shown, results are always read, since they are few."""
+        """See :meth:`.Source.focus`; once shown, results are always read, because they are few."""
         if section == "pipeline":
             self._is_needed.set()
 
@@ -132,7 +132,7 @@ class PipelineSource:
 
 
 def results_topic(topics: Iterable[str]) -> str | None:
-    """The topic with results among others: one whose log exists, too."""
+    """Return the topic with results among all topics: one whose request log exists, too."""
     names = set(topics)
     found = sorted(
         name for name in names if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in names

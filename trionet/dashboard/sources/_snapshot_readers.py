@@ -31,21 +31,21 @@ class SnapshotReader(Protocol):
         """Read everything except the lists.
 
         Raises:
-            TrionetError: the broker could not be asked, or is not a trionet broker.
-            OSError: it could not be reached.
+            TrionetError: the request failed, or the server is not a trionet broker.
+            OSError: the broker could not be reached.
         """
         ...
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
-        """Read a whole list, the newest row first. Returns the rows and how many there are."""
+        """Read a whole list, the newest row first. Returns the rows and the number that exist."""
         ...
 
 
 class InProcessReader:
-    """Reads what ``/snapshot`` would contain (:class:`.SnapshotReader`).
+    """Reads what ``/snapshot`` would contain; see :class:`.SnapshotReader`.
 
     Args:
-        metrics: of the broker (:meth:`trionet.Broker.watch`).
+        metrics: the metrics of the broker; see :meth:`trionet.Broker.watch`.
     """
 
     def __init__(self, metrics: BrokerMetrics) -> None:
@@ -74,11 +74,11 @@ class InProcessReader:
 
 
 class MetricsPagesError(TrionetError):
-    """A metrics listener rejected a request, or returned something unexpected."""
+    """Raised when a metrics listener rejects a request or returns an invalid response."""
 
 
 class MetricsListenerReader:
-    """Reads ``/snapshot`` (:class:`.SnapshotReader`).
+    """Reads ``/snapshot`` over HTTP or HTTPS; see :class:`.SnapshotReader`.
 
     Args:
         client: connects to the listener.
@@ -90,7 +90,7 @@ class MetricsListenerReader:
     async def take(self) -> BrokerSnapshot:
         page = await self._page("/snapshot?limit=1")
         if not isinstance(page.get("now"), int | float):
-            raise MetricsPagesError("the snapshot has no time (now)")
+            raise MetricsPagesError("the snapshot does not contain its time (now)")
         return from_json(page)
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
@@ -108,8 +108,8 @@ class MetricsListenerReader:
         """Close a connection. Returns whether it existed.
 
         Raises:
-            MetricsPagesError: the listener has no token, or another one.
-            OSError: it could not be reached.
+            MetricsPagesError: the listener has no token, or a different one.
+            OSError: the listener could not be reached.
         """
         status, body = await self._client.request(
             "POST", f"/connections/close?id={quote(id, safe='')}"

@@ -1,4 +1,4 @@
-"""What a source is: it reads a broker or a cluster, and updates the model."""
+"""The interface of sources, which read a broker or a cluster and update the model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Source(Protocol):
     """Updates a model until cancelled.
 
     Attributes:
-        name: what it reads, such as ``PLAINTEXT://127.0.0.1:9092``.
-        interval_seconds: how often it reads; may be changed at any time.
-        actions: the operations that are possible there.
+        name: the name of the broker or cluster, such as ``PLAINTEXT://127.0.0.1:9092``.
+        interval_seconds: the interval between reads in seconds; may be changed at any time.
+        actions: the available operations.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Source(Protocol):
         Args:
             model: the model to update.
             changed: called after each change of the model.
-            task_status: of :meth:`trio.Nursery.start`.
+            task_status: reports the start to :meth:`trio.Nursery.start`.
         """
         ...
 
     def focus(self, section: str | None, key: object = None) -> None:
-        """Select what is shown: expensive data is read only while it is.
+        """Select what is shown: expensive data is read only while it is shown.
 
         Args:
             section: a section of the model, by the name of its attribute; ``group`` for the members

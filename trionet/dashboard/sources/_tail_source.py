@@ -1,4 +1,4 @@
-"""Reads the last records of a topic and new ones while they are shown."""
+"""Reads the last records of a topic, and new ones while they are shown."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..model._model import Model
 from ._pacing import Pace
 from ._source import INTERVAL_SECONDS
 
-#: With how many records per partition a tail starts.
+#: The number of records per partition that a tail starts with.
 FIRST_RECORDS: Final = 20
-#: A tail with more lag than this skips to the end, since it cannot be read that fast.
+#: A tail with more lag than this skips to the end, because it cannot keep up.
 LAG_MAX: Final = 500
 #: How long to wait after an error before retrying.
 RETRY_SECONDS: Final = 2.0
@@ -35,9 +35,9 @@ class TailSource:
     """Updates a model with records.
 
     Args:
-        bootstrap_servers: of the cluster.
+        bootstrap_servers: the bootstrap servers of the cluster.
         settings: client settings by Kafka's keys.
-        network: where connections are made.
+        network: opens the connections.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class TaskSource:
 
 
 def task_rows() -> tuple[dict[int, TaskRow], int]:
-    """The tasks from the root down, parents before children, and how many there are."""
+    """Return the tasks from the root down, parents before children, and their number."""
     root = trio.lowlevel.current_root_task()
     rows: dict[int, TaskRow] = {}
     pending: list[tuple[trio.lowlevel.Task, int]] = [] if root is None else [(root, 0)]
@@ -72,7 +72,7 @@ def _name(task: trio.lowlevel.Task) -> str:
 
 
 def _waits_in(task: trio.lowlevel.Task) -> str:
-    """The innermost function of a task outside trio."""
+    """Return the innermost function of a task outside trio."""
     found = ""
     for frame, line in task.iter_await_frames():
         module = frame.f_globals.get("__name__", "")

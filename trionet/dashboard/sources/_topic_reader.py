@@ -1,6 +1,6 @@
 """Reads topics and partitions: leaders, sizes, start and end offsets.
 
-A large cluster is read in slices: each is shown as soon as it was read, and other tasks run in
+A large cluster is read in slices: each is shown as soon as it is read, and other tasks run in
 between.
 """
 
@@ -114,14 +114,14 @@ def _with_numbers(
 
 
 def records_of(row: PartitionRow) -> int | None:
-    """The number of offsets between start and end; None if unknown."""
+    """Return the number of offsets between start and end; None if unknown."""
     if row.start_offset is None or row.end_offset is None:
         return None
     return max(0, row.end_offset - row.start_offset)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """The sum of the known values; None if there are none."""
+    """Return the sum of the known values; None if no value is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -135,7 +135,7 @@ class TopicReader:
 
     Attributes:
         shown: the topic whose partitions are shown; None for all.
-        has_all: whether the list was read completely once.
+        has_all: whether the list was read completely at least once.
         was_read: set after the first attempt to read the list, successful or not.
     """
 
@@ -150,12 +150,12 @@ class TopicReader:
         self.was_read = trio.Event()
 
     def partition(self, key: Key) -> PartitionRow | None:
-        """A partition; None if it is unknown."""
+        """Return a partition; None if it is unknown."""
         topic = self._topics.get(key[0])
         return None if topic is None else topic.partitions.get(key[1])
 
     def rows(self) -> list[PartitionRow]:
-        """All known partitions."""
+        """Return all known partitions."""
         topics = self._topics.values()
         return [row for topic in topics for row in topic.partitions.values()]
 
@@ -175,7 +175,7 @@ class TopicReader:
         """Read the list of topics and partitions with their leaders.
 
         Raises:
-            TrionetError: the cluster could not be asked.
+            TrionetError: the request failed.
         """
         seen: dict[str, set[int]] = {}
         pace = Pace(share=1.0)
@@ -252,7 +252,7 @@ class TopicReader:
                 self._model.topics.as_of = began
 
     async def forget_rates(self) -> None:
-        """Mark all rates as unknown, because they are no longer read or cannot be."""
+        """Mark all rates as unknown, because they are no longer read or cannot be read."""
         await trio.lowlevel.checkpoint()
         if not self._rates:
             return
@@ -271,7 +271,7 @@ class TopicReader:
             await trio.lowlevel.checkpoint()
 
     async def _read_offsets(self, calls: Calls, pace: Pace) -> None:
-        """Read the end offsets, and now and then the start offsets."""
+        """Read the end offsets, and occasionally the start offsets."""
         rows = self._shown_rows()
         if self._readings % STARTS_EVERY == 0 or None in [row.start_offset for row in rows]:
             await read_offsets(calls, rows, EARLIEST, pace, self._take_starts)
@@ -396,7 +396,7 @@ async def list_topics(calls: Calls, take: Take) -> None:
         take: called with each slice.
 
     Raises:
-        TrionetError: the cluster could not be asked.
+        TrionetError: the request failed.
     """
     try:
         await _with_cursor(calls, take)
@@ -405,7 +405,7 @@ async def list_topics(calls: Calls, take: Take) -> None:
 
 
 async def _with_cursor(calls: Calls, take: Take) -> None:
-    """List with DescribeTopicPartitions (KIP-966), of Kafka 3.7 and newer."""
+    """List with DescribeTopicPartitions (KIP-966), which Kafka has from 3.7 on."""
     request = calls.request
     cursor: RequestCursor | None = None
     await trio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""Lines to escape sequences: only those that changed since the last frame; pure."""
+"""Encodes the lines that changed since the last frame as escape sequences; pure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _END: Final = "\x1b[?2026l"
 
 
 class Painter:
-    """Encodes frames, and remembers what the terminal shows.
+    """Encodes frames as the difference from what the terminal shows.
 
     Args:
-        colors: the colours of the terminal; None leaves only bold, reverse and the like.
-        encoding: of its text.
+        colors: the colour system of the terminal; None leaves only attributes such as bold.
+        encoding: the encoding of text on the terminal.
     """
 
     def __init__(self, colors: ColorSystem | None, encoding: str) -> None:
@@ -31,11 +31,11 @@ class Painter:
         self._codes: dict[Style, str] = {}
 
     def forget(self) -> None:
-        """Draw the next frame completely: what the terminal shows is unknown."""
+        """Draw the next frame completely, because the content of the terminal is unknown."""
         self._shown = []
 
     def paint(self, lines: Sequence[Line]) -> bytes:
-        """The bytes that make the terminal show these lines, each as wide as the screen."""
+        """Return the bytes that make the terminal show these lines, each as wide as the screen."""
         is_whole = len(self._shown) != len(lines)
         out: list[str] = ["\x1b[0m\x1b[2J"] if is_whole else []
         for row, line in enumerate(lines):
@@ -67,7 +67,7 @@ class Painter:
 
 
 def _codes(style: Style, colors: ColorSystem | None) -> list[str]:
-    """The SGR parameters of a style; rich caches them for a single colour system only."""
+    """Return the SGR parameters of a style; rich caches them for a single colour system only."""
     attributes = (
         (style.bold, "1"),
         (style.dim, "2"),

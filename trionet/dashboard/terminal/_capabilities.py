@@ -1,4 +1,4 @@
-"""What the terminal can do; importable on platforms without terminals, too."""
+"""The capabilities of the terminal; importable on platforms without terminals, too."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def is_interactive() -> bool:
 
 
 def color_system() -> ColorSystem | None:
-    """The colours that the terminal supports; None with NO_COLOR."""
+    """Return the colour system that the terminal supports; None with NO_COLOR."""
     if os.environ.get("NO_COLOR"):
         return None
-    # As rich's Console does, which would take a tenth of the time to the first frame to import.
+    # As in rich's Console; importing it would take a tenth of the time to the first frame.
     if os.environ.get("COLORTERM", "").strip().lower() in {"truecolor", "24bit"}:
         return ColorSystem.TRUECOLOR
     kind = os.environ.get("TERM", "").strip().lower().rpartition("-")[2]
@@ -33,7 +33,7 @@ def color_system() -> ColorSystem | None:
 
 
 def terminal_glyphs(*, is_ascii: bool | None = None) -> Glyphs:
-    """The characters that the terminal can show; None for ``is_ascii`` depends on the locale."""
+    """Return the characters to draw with; if ``is_ascii`` is None, the locale decides."""
     if is_ascii is None:
         names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
         # Python's standard output is UTF-8 even where the locale is C.

@@ -1,4 +1,4 @@
-"""Bytes from a terminal to keys, clicks and pasted text, however the bytes are split; pure.
+"""Decodes keys, clicks and pasted text from the bytes of a terminal, however split; pure.
 
 Supports what xterm, the Linux console, tmux and the like send: CSI and SS3 sequences with
 modifiers, mouse reports in SGR format, bracketed paste and UTF-8. ESC alone is the Escape key only
@@ -83,9 +83,9 @@ class Mouse:
 
     Attributes:
         kind: ``press``, ``release``, ``move``, ``wheel-up`` or ``wheel-down``.
-        column: from the left, starting with 0.
-        row: from the top, starting with 0.
-        button: 0 left, 1 middle, 2 right.
+        column: the column, counted from 0 at the left.
+        row: the row, counted from 0 at the top.
+        button: 0 for left, 1 for middle, 2 for right.
     """
 
     kind: str
@@ -124,7 +124,7 @@ class KeyDecoder:
         return list(self._events())
 
     def flush(self) -> list[Event]:
-        """Decode what is incomplete, given that nothing follows it."""
+        """Decode an incomplete sequence, given that nothing follows it."""
         rest, self._buffer = self._buffer, b""
         if self._pasted is not None:
             pasted, self._pasted = self._pasted + rest, None
@@ -251,7 +251,7 @@ def _utf8_length(first: int) -> int:
 
 
 def _numbers(text: str) -> list[int] | None:
-    """The parameters of a sequence; None if they cannot be those of a key."""
+    """Parse the parameters of a sequence; None if they cannot be those of a key."""
     found: list[int] = []
     for part in text.split(";") if text else []:
         number = part.partition(":")[0] or "1"

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-#: How many errors are kept, the last ones, to be logged afterwards.
+#: How many of the last errors are kept, to be logged afterwards.
 ERRORS_MAX: Final = 20
 
 
 class _Errors(logging.Handler):
-    """Keeps errors and drops the rest, such as warnings about an unreachable broker."""
+    """Keeps errors and drops other log records, such as warnings about an unreachable broker."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -25,7 +25,7 @@ class _Errors(logging.Handler):
 
 @contextmanager
 def hold_terminal_logging() -> Iterator[None]:
-    """Log nothing to a terminal within this block; errors are logged when it ends.
+    """Log nothing to a terminal within this block; errors are logged when the block ends.
 
     Handlers that write elsewhere, such as to a file, are not affected. Without any handler, Python
     would write warnings to standard error; this is suppressed, too.

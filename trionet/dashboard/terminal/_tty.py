@@ -35,7 +35,7 @@ _IFLAG, _LFLAG, _CC = 0, 3, 6
 
 
 class TerminalGoneError(OSError):
-    """The terminal was closed."""
+    """Raised when the terminal is closed."""
 
 
 class Tty:
@@ -44,10 +44,10 @@ class Tty:
     Only one task may send at a time.
 
     Args:
-        path: of its device; by default that of standard output.
+        path: the path of the device; by default that of standard output.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the device cannot be opened.
     """
 
     def __init__(self, path: str | None = None) -> None:
@@ -66,14 +66,14 @@ class Tty:
         return self._before is not None and not self._is_away
 
     def close(self) -> None:
-        """Close the file descriptor; call it once."""
+        """Close the file descriptor. Call this once."""
         os.close(self._fd)
 
     def size(self) -> tuple[int, int]:
-        """The number of columns and lines; 80 and 24 if the terminal does not know them.
+        """Return the number of columns and lines; 80 and 24 if the terminal does not report them.
 
         Raises:
-            TerminalGoneError: it was closed.
+            TerminalGoneError: the terminal was closed.
         """
         with _raise_if_gone():
             columns, lines = os.get_terminal_size(self._fd)
@@ -83,10 +83,10 @@ class Tty:
         """Switch to the alternate screen, and read keys one by one without echo.
 
         Ctrl-C and Ctrl-Z remain signals. May be called again after the process was stopped by
-        another one.
+        another process.
 
         Raises:
-            TerminalGoneError: it was closed.
+            TerminalGoneError: the terminal was closed.
         """
         try:
             mode = termios.tcgetattr(self._fd)
@@ -111,7 +111,7 @@ class Tty:
         writing would garble the shell's screen, and reading would stop the process again.
 
         Raises:
-            TerminalGoneError: it was closed.
+            TerminalGoneError: the terminal was closed.
         """
         if not self._is_foreground():
             self._is_away = True
@@ -122,7 +122,7 @@ class Tty:
         await trio.lowlevel.checkpoint()
 
     def _hold_keys(self) -> None:
-        """Stop reading keys until the screen is taken again."""
+        """Stop reading keys until :meth:`enter` or :meth:`resume` is called."""
         if self._entered.is_set():  # otherwise :meth:`read` may be waiting for it already
             self._entered = trio.Event()
 
@@ -176,7 +176,7 @@ class Tty:
         """Read the next bytes of input, while the screen is in use.
 
         Raises:
-            TerminalGoneError: it was closed.
+            TerminalGoneError: the terminal was closed.
         """
         while True:
             await self._entered.wait()
@@ -191,10 +191,10 @@ class Tty:
     async def send(self, data: bytes) -> None:
         """Write all data, however long the terminal takes.
 
-        What was not written because of cancellation is written first by the next call.
+        After cancellation, the next call first writes the bytes that are left.
 
         Raises:
-            TerminalGoneError: it was closed.
+            TerminalGoneError: the terminal was closed.
         """
         self._unsent += data
         while self._unsent:

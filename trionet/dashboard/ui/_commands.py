@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CommandError(Exception):
-    """A command is unknown or has wrong arguments; the message says what is allowed."""
+    """Raised when a command or its arguments are invalid; the message says what is allowed."""
 
 
 class Commands:
@@ -39,7 +39,7 @@ class Commands:
         }
 
     def names(self) -> list[str]:
-        """The commands available in the current view."""
+        """Return the commands available in the current view."""
         views = [view.name for view in self._ui.views]
         view = self._ui.current.view
         actions = [action.name for action in view.actions]
@@ -50,7 +50,7 @@ class Commands:
         """Run a command line.
 
         Raises:
-            CommandError: the command is unknown or has wrong arguments.
+            CommandError: the command is unknown or has invalid arguments.
         """
         try:
             words = shlex.split(text)
@@ -91,7 +91,7 @@ class Commands:
         return name
 
     def _meant_or_none(self, word: str) -> str | None:
-        """The command that a word abbreviates unambiguously, or names exactly."""
+        """Return the command that a word names, or abbreviates unambiguously; None if none does."""
         names = self.names()
         if word == "q":
             return "quit"
@@ -157,7 +157,7 @@ def _none(name: str, words: Sequence[str]) -> None:
 
 
 def _common(prefix: str, names: Sequence[str]) -> str:
-    """The longest common prefix of all names that start with ``prefix``."""
+    """Return the longest common prefix of all names that start with ``prefix``."""
     found = [name for name in names if name.startswith(prefix)]
     if not found:
         return prefix

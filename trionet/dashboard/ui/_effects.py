@@ -1,4 +1,4 @@
-"""What a key asks of the application, since the user interface does no I/O itself."""
+"""Requests of the user interface, which does no I/O itself, to the application."""
 
 from __future__ import annotations
 

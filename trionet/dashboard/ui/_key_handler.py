@@ -1,4 +1,4 @@
-"""Keys, clicks and pasted text to changes of the user interface's state; pure."""
+"""Translates keys, clicks and pasted text to changes of the user interface's state; pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class KeyHandler:
     """Handles the events of the terminal.
 
     Args:
-        ui: the state that they change.
+        ui: the state that the events change.
     """
 
     def __init__(self, ui: Ui) -> None:
@@ -35,11 +35,11 @@ class KeyHandler:
         """Handle an event.
 
         Args:
-            event: of the keyboard or the mouse.
+            event: the event of the keyboard or the mouse.
             model: decides which actions are available.
 
         Returns:
-            What the application has to do; None if nothing.
+            The effect that the application must carry out; None if there is none.
         """
         if isinstance(event, Mouse):
             return self._clicked(event)

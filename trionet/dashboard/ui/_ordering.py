@@ -19,13 +19,13 @@ ROWS_PER_STEP: Final = 400
 
 @attrs.frozen
 class Order:
-    """How rows are filtered and sorted.
+    """The filter and the sort order of rows.
 
     Attributes:
-        sort: the name of a column; None keeps the order.
-        descending: whether the largest is first.
-        filter: words without regard to case; a row must contain each in a searched column, or must
-            not if it starts with ``!``.
+        sort: the name of the column to sort by; None keeps the order.
+        descending: whether the largest value is first.
+        filter: case-insensitive words; a row must contain each of them in a searched column, or
+            must not contain it if it starts with ``!``.
     """
 
     sort: str | None = None
@@ -38,11 +38,11 @@ class Ordering:
 
     Args:
         rows: all rows of the table; they must not change meanwhile.
-        table: its columns say what is searched and compared.
-        order: how to filter and sort.
+        table: the table, whose columns define what is searched and compared.
+        order: the filter and the sort order.
 
     Attributes:
-        order: as given.
+        order: the filter and the sort order.
         rows: the rows that matched so far; sorted when done.
         is_done: whether all rows were examined.
     """
@@ -97,7 +97,7 @@ class Ordering:
 
 
 def _searched_text(column: Column[Any]) -> Callable[[Any], Any]:
-    """A function that returns the text of a cell, resolved once for thousands of rows."""
+    """Return a function that formats the text of a cell, resolved once for thousands of rows."""
     if column.text is str and column.value is not None and column.is_searched is None:
         return column.value  # its values are text
     return column.shown
@@ -110,7 +110,7 @@ def _is_searched(column: Column[Any], rows: Sequence[Any]) -> bool:
 
 
 def _first_value(column: Column[Any], rows: Sequence[Any]) -> object:
-    """The first value that exists, from which the type of all is inferred."""
+    """Return the first value that is not None, from which the type of all values is inferred."""
     if column.value is None:
         return None
     return next((value for row in rows if (value := column.value(row)) is not None), None)

@@ -1,4 +1,4 @@
-"""One frame: the whole screen as lines of exact width; pure."""
+"""Draws one frame: the whole screen as lines of exact width. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: The smallest usable screen.
 COLUMNS_MIN: Final = 60
 LINES_MIN: Final = 15
-#: How many lines the summary of a view leaves to its table.
+#: The minimum number of lines that the summary of a view leaves to its table.
 TABLE_LINES_MIN: Final = 5
 #: The header shows the age of data from this many seconds on.
 STALE_SECONDS: Final = 3.0
@@ -52,13 +52,13 @@ def draw(
     """Draw a frame.
 
     Args:
-        ui: what to show; :attr:`.Ui.hits` is updated.
+        ui: the state to show; updates :attr:`.Ui.hits`.
         model: the data.
-        width: of the screen, in cells.
-        height: of the screen, in lines.
+        width: the width of the screen, in cells.
+        height: the height of the screen, in lines.
         glyphs: the characters to draw with.
         stale_seconds: the time since the last change of the model.
-        now: in seconds of the loop's clock, to show the age of data; None shows none.
+        now: the time in seconds of the loop's clock, to show the age of data; None shows no age.
     """
     if width < COLUMNS_MIN or height < LINES_MIN:
         return _too_small(width, height)
@@ -90,7 +90,7 @@ def _too_small(width: int, height: int) -> Frame:
 
 
 def failed_frame(ui: Ui, model: Model, name: str, width: int, height: int, glyphs: Glyphs) -> Frame:
-    """The frame in place of a view that raised an exception, which is a bug; the log has it.
+    """Draw the frame for a view that raised an exception, which is a bug and is in the log.
 
     The view itself is not called; alarms and messages are shown as usual.
     """
@@ -133,7 +133,7 @@ def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float, now: float | N
 
 
 def _tabs(ui: Ui, pen: Pen) -> Line:
-    """The names of the views with their keys; on narrow screens, names are abbreviated."""
+    """Draw the names of the views with their keys; on narrow screens, names are abbreviated."""
     line: Line = []
     column = 0
     letters = next((n for n in TAB_LETTERS if _tabs_cells(ui, n) <= pen.width), TAB_LETTERS[-1])
@@ -183,7 +183,7 @@ def _title(ui: Ui, pen: Pen, now: float | None) -> Line:
 
 
 def _age(table: Table[Any], now: float | None) -> Line:
-    """The age of the rows, unless they are new."""
+    """Format the age of the rows, unless they are new."""
     if table.as_of is None or now is None:
         return []
     seconds = now - table.as_of
@@ -196,7 +196,7 @@ def _age(table: Table[Any], now: float | None) -> Line:
 
 
 def _alarms(model: Model, pen: Pen) -> list[Line]:
-    """A single alarm may take all lines; of several, each takes one."""
+    """Draw the alarms: a single one may take all lines, several take one line each."""
     texts = [f"! {text}" for text in _faults(model)]
     if len(texts) > ALARM_LINES_MAX:
         others = len(texts) - ALARM_LINES_MAX + 1
@@ -206,7 +206,7 @@ def _alarms(model: Model, pen: Pen) -> list[Line]:
 
 
 def _faults(model: Model) -> list[str]:
-    """The alarms, merging those with the same reason, such as an unreachable broker."""
+    """Return the alarms, merging those with the same reason, such as an unreachable broker."""
     of_reason: dict[str, list[str]] = {}
     for text in dict.fromkeys(model.alarms.values()):
         what, mark, reason = text.rpartition(_COULD_NOT)
@@ -215,7 +215,7 @@ def _faults(model: Model) -> list[str]:
 
 
 def _few_lines(text: str, lines_max: int, pen: Pen, style: Style) -> list[Line]:
-    """Any text in at most ``lines_max`` lines, with an ellipsis if there is more."""
+    """Wrap any text in at most ``lines_max`` lines, with an ellipsis if there is more."""
     lines = wrapped(text, pen.width - 2, pen.glyphs)
     if len(lines) > lines_max:
         rest = " ".join(lines[lines_max - 1 :])
@@ -224,7 +224,7 @@ def _few_lines(text: str, lines_max: int, pen: Pen, style: Style) -> list[Line]:
 
 
 def _message(ui: Ui, pen: Pen) -> list[Line]:
-    """The message or the text being typed, which do not depend on the view; empty if none."""
+    """Draw the message or the text being typed, which do not depend on the view; empty if none."""
     if ui.message is not None and ui.mode is not Mode.ASK:
         style = palette.ALARM if ui.message.is_alarm else palette.GOOD
         mark = "! " if ui.message.is_alarm else ""
@@ -260,7 +260,7 @@ def _question(ui: Ui, pen: Pen) -> list[Line]:
 
 
 def _typed(label: str, ui: Ui, pen: Pen) -> Line:
-    """The text being typed, scrolled so that the cursor is visible."""
+    """Draw the text being typed, scrolled so that the cursor is visible."""
     entry = ui.editor
     if cell_len(label) > pen.width - TYPED_CELLS_MIN:
         label = fit(label, pen.width - TYPED_CELLS_MIN - 1, glyphs=pen.glyphs) + " "
@@ -279,7 +279,7 @@ def _typed(label: str, ui: Ui, pen: Pen) -> Line:
 
 
 def _asked(ui: Ui, pen: Pen) -> list[Line]:
-    """The field being filled in, below what was wrong with the last answer."""
+    """Draw the field being filled in, below the error about the last value entered."""
     assert ui.prompt is not None
     action, count = ui.prompt.action, len(ui.prompt.answers)
     typed = _typed(pen.text(f" {action.label}, {action.fields[count].label}: ").text, ui, pen)

@@ -38,7 +38,7 @@ DEPTH_MAX: Final = 16
 
 
 class Mode(Enum):
-    """What keys do at the moment."""
+    """The current meaning of keys."""
 
     BROWSE = auto()
     FILTER = auto()
@@ -58,7 +58,7 @@ class Message:
 
 @attrs.define
 class Prompt:
-    """An action whose fields are being filled in, or which waits for its confirmation."""
+    """An action whose fields are being filled in, or which waits for confirmation."""
 
     action: Action
     row: Any
@@ -73,7 +73,7 @@ class Prompt:
 
 @attrs.define
 class Hits:
-    """Where things are on the screen, for the mouse: columns from 0, ends exclusive, and rows."""
+    """The places of elements on the screen, for the mouse: columns (ends exclusive) and rows."""
 
     tabs: list[tuple[int, int, str]] = attrs.Factory(list)
     headings: list[tuple[int, int, str]] = attrs.Factory(list)
@@ -87,17 +87,17 @@ class Ui:
     Args:
         views: the views with a tab, in the order of the tabs.
         first: the name of the view shown first.
-        refresh_seconds: how often sources read.
+        refresh_seconds: the interval at which sources read.
 
     Attributes:
-        mode: what keys do at the moment.
+        mode: the current meaning of keys.
         editor: the line being typed.
         is_paused: whether the screen is frozen.
         uses_mouse: whether the terminal reports clicks.
         message: shown at the bottom; None shows the hints.
         prompt: the action being filled in or confirmed.
         help_top: the first line of the help on the screen.
-        hits: where things are on the screen.
+        hits: the places of elements on the screen.
     """
 
     def __init__(self, views: Sequence[View], first: str, refresh_seconds: float = 1.0) -> None:
@@ -137,7 +137,7 @@ class Ui:
     # Moving between views.
 
     def show(self, name: str) -> None:
-        """Show a view with a tab, as it was left; if it is shown already, return to its top."""
+        """Show a view with a tab as it was left; if it is already shown, return to its top."""
         if name == self._root:
             del self.trail[1:]
             return
@@ -216,8 +216,8 @@ class Ui:
 
         Args:
             action: an action of the current view.
-            answers: values of the first fields, as typed in a command.
-            model: decides whether the action is available.
+            answers: the values of the first fields, as typed in a command.
+            model: the model, which decides whether the action is available.
         """
         refused = action.refused(model)
         row = self.current.selected if action.needs_row else None
@@ -237,7 +237,7 @@ class Ui:
         return self._ask_next()
 
     def _wrong(self, answer: str) -> str | None:
-        """What is wrong with an answer to the next field; None if it is valid."""
+        """Return what is wrong with a value for the next field; None if it is valid."""
         assert self.prompt is not None
         action, count = self.prompt.action, len(self.prompt.answers)
         if count >= len(action.fields):

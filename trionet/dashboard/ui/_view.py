@@ -43,10 +43,10 @@ class Field:
     """A field of the form that precedes an action.
 
     Attributes:
-        label: such as ``partitions``.
-        default: its initial text, given the row.
-        check: returns what is wrong with an answer; None if it is valid.
-        is_optional: whether it may be empty.
+        label: the label of the field, such as ``partitions``.
+        default: returns the initial text, given the row.
+        check: returns what is wrong with a value; None if it is valid.
+        is_optional: whether the field may be empty.
     """
 
     label: str
@@ -63,11 +63,13 @@ class Action:
         key: a capital letter, so that no action starts by accident.
         name: the command, such as ``delete-topic``; its arguments fill the fields, in order.
         label: a few words for the hints.
-        run: runs it and returns a sentence that says what was done; raises TrionetError or OSError.
+        run: runs the action; returns a sentence that says what was done; raises TrionetError or
+            OSError.
         fields: the form to fill in first.
-        question: what to confirm with ``y``, given row and answers; None runs it at once.
+        question: returns the question to confirm with ``y``, given row and answers; None runs the
+            action without confirmation.
         needs_row: whether it applies to the selected row.
-        refused: why it is unavailable; None if it is available.
+        refused: returns why the action is unavailable; None if it is available.
     """
 
     key: str
@@ -82,14 +84,14 @@ class Action:
 
 @attrs.frozen
 class Link:
-    """Another view that a view leads to, besides what ``enter`` opens.
+    """A link to another view, besides the one that ``enter`` opens.
 
     Attributes:
         key: a lower-case letter.
         name: the command.
         label: a few words for the hints.
-        to: makes the view, given the selected row.
-        needs_row: whether it applies to that row; if not, it gets None.
+        to: creates the view, given the selected row.
+        needs_row: whether the link applies to that row; if not, ``to`` gets None.
     """
 
     key: str
@@ -103,15 +105,15 @@ class View:
     """A page of the dashboard; subclasses override what they need.
 
     Attributes:
-        name: one word; also its command.
-        key: the key that shows it; empty for a view that only other views open.
-        title: its heading.
+        name: one word; also the command that shows the view.
+        key: the key that shows the view; empty for a view that only other views open.
+        title: the heading.
         help: a few sentences for the help page.
-        section: the section of the model that the source has to read while the view is shown, if
-            it is not read anyway.
+        section: the section of the model that the source has to read only while the view is shown;
+            None for data that is always read.
         section_key: the item of the section, such as a topic's name.
-        actions: what the user can do.
-        links: the views it leads to.
+        actions: the actions that the view offers.
+        links: the views that the view leads to.
     """
 
     name: ClassVar[str]
@@ -124,15 +126,15 @@ class View:
     links: Sequence[Link] = ()
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - none by default
-        """Lines on top, which do not scroll; at most a third of the height for small screens."""
+        """Return the lines on top, which do not scroll; at most a third of the height."""
         return ()
 
     def table(self, model: Model) -> Table[Any] | None:  # noqa: ARG002 - none by default
-        """The table; None for a view of lines."""
+        """Return the table; None for a view of lines."""
         return None
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - none by default
-        """The lines of a view without a table, which scroll."""
+        """Return the lines of a view without a table, which scroll."""
         return ()
 
     def is_waiting(self, model: Model) -> bool:  # noqa: ARG002 - never by default
@@ -140,5 +142,5 @@ class View:
         return False
 
     def opened(self, row: Any) -> View | None:  # noqa: ARG002 - none by default
-        """The view that ``enter`` opens for a row; None if there is none."""
+        """Return the view that ``enter`` opens for a row; None if there is none."""
         return None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ViewState:
-    """A view and what the user did with it.
+    """A view with the cursor, the sort order and the filter that the user chose.
 
     Args:
         view: the view.
@@ -27,8 +27,8 @@ class ViewState:
         summary: the last lines above the table.
         cursor: the index of the selected row; in a view of lines, of the first line on the screen.
         top: the index of the first row on the screen.
-        height: how many rows fit on the screen.
-        is_frozen: whether the screen stays as it is; not before the view has had anything to show.
+        height: the number of rows that fit on the screen.
+        is_frozen: whether the screen stays as it is, once the view has had data to show.
         sort: the column that the user chose; None for the table's default.
         filter: words that a row must contain, or must not with ``!`` before them.
     """
@@ -76,7 +76,7 @@ class ViewState:
 
     @property
     def is_updating(self) -> bool:
-        """Whether rows are being filtered and sorted, and will replace the current ones soon."""
+        """Whether rows are being filtered and sorted, which will soon replace the current ones."""
         return self._pending is not None
 
     def update(self, model: Model, *, is_paused: bool) -> None:

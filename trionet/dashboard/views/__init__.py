@@ -1,4 +1,4 @@
-"""All views, in the order of their tabs, one module each. A new one needs only a line here.
+"""All views, in the order of their tabs, one module each. A new view needs only a line here.
 
 See :mod:`trionet.dashboard.ui._view` for how to write a view.
 """

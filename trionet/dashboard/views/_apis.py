@@ -1,4 +1,4 @@
-"""Requests by API: how many, how fast, and in which of Kafka's phases they spend their time."""
+"""Requests by API: counts, latencies, and the time spent in each of Kafka's phases."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class ApiView(View):
     """One API.
 
     Args:
-        api: Kafka's name of it.
+        api: the name of the API in Kafka.
     """
 
     name = "api"
@@ -172,11 +172,11 @@ def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
 
 
 def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
-    """Vertical bars over a logarithmic time axis.
+    """Draw vertical bars over a logarithmic time axis.
 
     Args:
-        buckets: upper bounds in ms, ascending, and how many requests each bucket has.
-        pen: how to draw.
+        buckets: the upper bounds in ms, ascending, and the number of requests in each bucket.
+        pen: the pen to draw with.
     """
     if not buckets:
         yield [Segment(" no requests", palette.DIM)]
@@ -197,11 +197,11 @@ def _exponent(ms: float) -> float:
 
 
 def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterator[Line]:
-    """The distribution of latencies over time: reads from left to right, longer times on top.
+    """Draw the distribution of latencies over time: reads from left to right, longer times on top.
 
     Args:
-        spreads: see :attr:`.ApiRow.spreads`.
-        pen: how to draw.
+        spreads: the distributions; see :attr:`.ApiRow.spreads`.
+        pen: the pen to draw with.
     """
     width = max(10, pen.width - 12)
     shown = [each or {} for each in spreads][-width:]
@@ -221,7 +221,7 @@ def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterato
 
 
 def _axis(labels: Sequence[str], width: int) -> str:
-    """Labels at the left, in the middle and at the right; only one if all are the same."""
+    """Draw labels at the left, in the middle and at the right; only one if all are the same."""
     left, middle, right = labels
     if left == right:
         return f"{middle:^{width}}"
@@ -232,13 +232,13 @@ def _axis(labels: Sequence[str], width: int) -> str:
 def _columns(
     buckets: Sequence[tuple[float, int]], low: float, high: float, width: int
 ) -> list[float]:
-    """The value of each column: that of the bucket that spans it, or the sum of its buckets.
+    """Return the value of each column: that of the bucket that spans it, or the sum of its buckets.
 
     Args:
-        buckets: as for :func:`histogram`.
+        buckets: the buckets; see :func:`histogram`.
         low: the logarithm of the first bucket.
         high: the logarithm of the last bucket.
-        width: how many columns.
+        width: the number of columns.
     """
     summed, spanned = [0.0] * width, [0.0] * width
     per_column = (high - low) / (width - 1)

@@ -1,4 +1,4 @@
-"""Why connections were closed, and which were last."""
+"""The reasons why connections were closed, and the connections closed last."""
 
 from __future__ import annotations
 

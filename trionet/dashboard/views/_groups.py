@@ -129,7 +129,7 @@ class GroupView(View):
     """The partitions of a group: committed offsets, lag and members.
 
     Args:
-        group: its name.
+        group: the name of the group.
     """
 
     name = "group"
@@ -160,7 +160,7 @@ class MembersView(View):
     """The members of a group.
 
     Args:
-        group: its name.
+        group: the name of the group.
     """
 
     name = "members"
@@ -188,11 +188,11 @@ class MembersView(View):
 
 
 def _of_group(model: Model, row: GroupRow | None, rows: Sequence[R] | None) -> TableRows[R]:
-    """Rows of a group, or why they are missing."""
+    """Return the rows of a group, or why they are missing."""
     section_rows = rows_of(model.groups)
     missing = section_rows["missing"]
     if row is None:
-        missing = missing or "the group does not exist any more"
+        missing = missing or "the group no longer exists"
     elif rows is None:
         missing = missing or row.failure or UNREAD
     return {
@@ -242,7 +242,7 @@ MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
 
 
 def group_lines(row: GroupRow, pen: Pen) -> Iterable[Line]:
-    """The state of a group in one line."""
+    """Return the state of a group in one line."""
     parts = [row.state, f"{units.count(row.members)} members", f"lag {units.count(row.lag)}"]
     if row.generation is not None:
         parts.append(f"generation {row.generation}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _time(window: str) -> str:
-    """The time of day in UTC, as in the results."""
+    """Format the time of day in UTC, the time zone of the results."""
     return window[11:16]
 
 

@@ -62,10 +62,11 @@ TAIL_COLUMNS: Final[tuple[Column[TailRow], ...]] = (
 
 
 def produce_to(topic_of: Callable[[Any], str], *, needs_row: bool = True) -> Action:
-    """The action that produces a record.
+    """Return the action that produces a record.
 
-    topic_of: returns the topic, given the selected row.
-    needs_row: whether it depends on the row.
+    Args:
+        topic_of: returns the topic, given the selected row.
+        needs_row: whether the action depends on the row.
     """
 
     async def produce(source: Source, row: Any, answers: Sequence[str]) -> str:
@@ -98,8 +99,8 @@ class TailView(View):
     """The last records of a topic, and new ones as they arrive.
 
     Args:
-        topic: its name.
-        partition: its number; None for all.
+        topic: the name of the topic.
+        partition: the number of the partition; None for all.
     """
 
     name = "tail"

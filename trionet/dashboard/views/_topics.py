@@ -68,7 +68,7 @@ TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
 def _wrong_number(answer: str, low: int) -> str | None:
     if answer.isdecimal() and int(answer) >= low:
         return None
-    return f"must be a whole number, {low} or more"
+    return f"must be an integer of at least {low}"
 
 
 def _number_or_none(answer: str) -> int | None:
@@ -194,7 +194,7 @@ class TopicView(View):
     """The partitions of a topic.
 
     Args:
-        topic: its name.
+        topic: the name of the topic.
     """
 
     name = "partitions"
@@ -232,7 +232,7 @@ class TopicView(View):
         section_rows["rows"], section_rows["total"] = rows, None
         if not rows and section_rows["missing"] is None:
             is_gone = model.topics.is_whole and self.title not in model.topics
-            section_rows["missing"] = "the topic does not exist any more" if is_gone else UNREAD
+            section_rows["missing"] = "the topic no longer exists" if is_gone else UNREAD
         return Table(
             PARTITION_COLUMNS,
             key=lambda row: (row.topic, row.number),

@@ -1,1 +1,1 @@
-"""Where the bytes come from: files, pipes and text, split into frames and batches."""
+"""Input of bytes: files, pipes and text, split into frames and batches."""

@@ -21,7 +21,7 @@ _OCTAL: Final = re.compile(r"[0-7]{7}")
 _CHARACTERS: Final = re.compile(r"\s+(?:\|.*\||>.*<)\s*$")
 _GROUP: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
 
-#: Most bytes of a dump, because one line may stand for any number of repeated bytes.
+#: The maximum size of a dump, because one line may stand for any number of repeated bytes.
 DUMP_BYTES_MAX: Final = 256 * 1024 * 1024
 
 #: ``hexdump`` writes this in place of repeated lines.

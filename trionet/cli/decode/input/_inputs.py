@@ -19,7 +19,7 @@ from ._text_forms import read_text
 
 STANDARD_INPUT: Final = "-"
 
-#: Most bytes of a text (hex or base64), which is held in memory, unlike raw bytes.
+#: The maximum size of a text (hex or base64), which is held in memory, unlike raw bytes.
 TEXT_BYTES_MAX: Final = 256 * 1024 * 1024
 
 #: Bytes examined to distinguish text from raw bytes.
@@ -36,7 +36,7 @@ def open_sources(arguments: Sequence[str], form: str) -> Iterator[Source]:
 
     Args:
         arguments: file names, ``-``, or bytes as text; adjacent words of text belong together.
-        form: one of ``FORMATS``.
+        form: the encoding, one of ``FORMATS``.
 
     Raises:
         ConfigError: an argument is neither a file nor text in a known form.

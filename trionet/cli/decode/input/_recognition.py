@@ -1,4 +1,4 @@
-"""Detect what raw bytes contain: frames, one message without a size prefix, or record batches."""
+"""Detect the kind of raw bytes: frames, one message without a size prefix, or record batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trionet.protocol.records.message_sets._message_set import (
 from ..messages._whole import fits_request, fits_response
 from ._source import Kind
 
-#: Bytes examined at most.
+#: The maximum number of bytes examined.
 EXAMINED_BYTES: Final = 1024 * 1024
 
 #: The shortest request consists of API key, version, correlation id and client id.

@@ -15,7 +15,7 @@ FORMATS: Final = (AUTO, HEX, BASE64, RAW)
 
 
 class Kind(Enum):
-    """What raw bytes contain."""
+    """The kind of raw bytes."""
 
     FRAMES = "size-prefixed frames"
     BARE = "one message without a size prefix"
@@ -30,12 +30,12 @@ class Source:
     """A forward reader of bytes with look-ahead.
 
     Args:
-        name: its name in messages.
+        name: the name of the source in messages.
         file: the file to read; the caller closes it.
         form: the encoding the bytes were given in.
 
     Attributes:
-        offset: number of bytes read or skipped.
+        offset: the number of bytes read or skipped.
     """
 
     def __init__(self, name: str, file: BinaryIO, form: str = "raw") -> None:
@@ -61,7 +61,7 @@ class Source:
         return data
 
     def skip(self, count: int) -> int:
-        """Skip ``count`` bytes. Returns how many there were, fewer at the end."""
+        """Skip ``count`` bytes. Returns the number of bytes skipped, fewer at the end."""
         left = count
         while left:
             passed = len(self.read(min(left, _SKIPPED_BYTES)))

@@ -26,11 +26,11 @@ class RawEntry(NamedTuple):
     """The bytes of a frame, a message or a batch, possibly incomplete.
 
     Attributes:
-        offset: where it starts in its source, the size prefix included.
-        start: where ``data`` starts in its source.
-        data: its bytes, without a size prefix.
-        missing: number of bytes missing after ``data``.
-        problem: why it cannot be read; empty if it can.
+        offset: where the entry starts in its source, including the size prefix.
+        start: where ``data`` starts in the source.
+        data: the bytes, without a size prefix.
+        missing: the number of bytes missing after ``data``.
+        problem: why the entry cannot be read; empty if it can be read.
     """
 
     offset: int
@@ -120,7 +120,7 @@ def _no_batch(magic: int, length: int) -> str:
 def _only_zeros(source: Source) -> bool:
     """Whether the rest is zeros: a segment in use may be preallocated beyond its batches.
 
-    Consumes zeros even if other bytes follow, which is single_line: no batch starts with zeros.
+    Consumes zeros even if other bytes follow, which is harmless: no batch starts with zeros.
     """
     while chunk := source.peek(HEADER_SIZE * 1024):
         if any(chunk):

@@ -23,11 +23,11 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
 def read_text(text: str, form: str | None = None) -> tuple[bytes, str]:
-    """Parse a text to bytes. Returns also the name of its form.
+    """Parse a text to bytes. Also returns the name of its form.
 
     Args:
         text: hex, a hex dump, escapes, or base64.
-        form: ``HEX`` or ``BASE64`` if known.
+        form: ``HEX`` or ``BASE64``, if known.
 
     Raises:
         TextFormError: the text is none of these.

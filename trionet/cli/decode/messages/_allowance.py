@@ -21,10 +21,10 @@ from trionet.protocol.records.message_sets._message_set import (
     read_message_header,
 )
 
-#: Most records shown per entry; each header counts as a record.
+#: The maximum number of records shown per entry; each header counts as a record.
 RECORDS_SHOWN_MAX: Final = 100_000
 
-#: Most bytes a compressed message of format 0 or 1 may expand to; they are decoded at once.
+#: The maximum size of a decompressed message of format 0 or 1, which is decoded at once.
 MESSAGES_BYTES_MAX: Final = 32 * 1024 * 1024
 
 #: A record has at least seven bytes, the first of which is the size of the rest; a header has two.
@@ -34,7 +34,7 @@ _VARINT_BITS_MAX: Final = 63
 
 
 class Allowance:
-    """What may still be shown of the records of one entry."""
+    """The number of records that may still be shown of one entry."""
 
     def __init__(self) -> None:
         self._records = RECORDS_SHOWN_MAX
@@ -66,7 +66,7 @@ class Allowance:
         return records
 
     def records_of_message(self, data: bytes) -> tuple[list[Record], int]:
-        """Decode a message of format 0 or 1, or those it contains. Returns also the number omitted.
+        """Decode a message of format 0 or 1, or the ones in it. Also returns the number omitted.
 
         Raises:
             WireFormatError: a message is malformed, or decompression exceeds the limit.

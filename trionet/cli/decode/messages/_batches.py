@@ -56,11 +56,11 @@ def _each_batch(view: memoryview, allowance: Allowance) -> Iterator[Tree]:
 
 
 def batch_tree(data: bytes, missing: int, allowance: Allowance) -> tuple[dict[str, Tree], str]:
-    """Decode a batch. Returns also what is wrong with it, empty if nothing.
+    """Decode a batch. Also returns the problem, which is empty if there is none.
 
     Args:
         data: the batch, or the start of one.
-        missing: number of missing bytes at its end.
+        missing: the number of bytes missing at the end.
         allowance: limits the records shown.
     """
     if len(data) <= MAGIC_AT:

@@ -33,7 +33,7 @@ _VERSION: Final = Struct(">h")
 
 
 def embedded(what: str, data: bytes) -> tuple[int, Message, Encode] | None:
-    """Return the version, the message and its encoder; None if the bytes are something else."""
+    """Return the version, the message and its encoder; None if the bytes are not such a message."""
     module = import_module(f"trionet.protocol.messages.consumer_protocol_{what}")
     codecs: Codecs[Message] = module.MESSAGES
     newest = max(codecs)

@@ -1,4 +1,4 @@
-"""Find out how far the decoding of a malformed message got.
+"""Determine how far the decoding of a malformed message got.
 
 The decoders do not record it, but an error's traceback holds their local variables: the message,
 its structs and lists so far, and the position.
@@ -16,12 +16,12 @@ _DECODERS: Final = "trionet.protocol.messages."
 
 
 class DecodeProgress(NamedTuple):
-    """How far a decoder got before it failed.
+    """The progress of a decoder before it failed.
 
     Attributes:
         message: the message with the fields decoded so far; None if unknown.
         pos: the position reached in the bytes; None if unknown.
-        after: path of the last field decoded, as in ``topics[0].name``.
+        after: the path of the last field decoded, such as ``topics[0].name``.
     """
 
     message: Message | None = None

@@ -34,7 +34,7 @@ class Fields:
     """The fields of the structs of one message at one version.
 
     Args:
-        encode: the encoder of that version; None for all fields that are set.
+        encode: the encoder of that version; None to take all fields that are set.
         message: the complete message that contains the structs. Probing changes its fields
             temporarily.
     """
@@ -60,7 +60,7 @@ class Fields:
         )
 
     def _error(self, struct: Message, name: str, value: object) -> str:
-        """Return the encoder's error about a value in place of the field's, empty if none."""
+        """Return the encoder's error if the field had this value; empty if there is none."""
         assert self._encode is not None
         own = getattr(struct, name)
         try:

@@ -17,11 +17,11 @@ from ._tree import Blob, Meant, Tree
 
 
 def message_tree(data: bytes, missing: int, allowance: Allowance) -> tuple[dict[str, Tree], str]:
-    """Decode a message. Returns also what is wrong with it, empty if nothing.
+    """Decode a message. Also returns the problem, which is empty if there is none.
 
     Args:
         data: the message with its offset and size, or the start of one.
-        missing: number of missing bytes at its end.
+        missing: the number of bytes missing at the end.
         allowance: limits the inner messages shown.
     """
     try:

@@ -22,10 +22,10 @@ class Reading(NamedTuple):
     """A decoded message.
 
     Attributes:
-        header: the fields of its header.
-        body: its fields; None if none could be decoded.
-        problem: what is wrong with it; empty if nothing.
-        pos: position of the problem in its bytes.
+        header: the fields of the header.
+        body: the fields of the message; None if none could be decoded.
+        problem: the problem; empty if there is none.
+        pos: the position of the problem in the bytes.
     """
 
     header: dict[str, Tree]

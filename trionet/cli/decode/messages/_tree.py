@@ -14,8 +14,8 @@ class Meant(NamedTuple):
 
     Attributes:
         value: the number in the bytes.
-        meaning: its meaning, such as ``NOT_LEADER_OR_FOLLOWER``.
-        kind: what the meaning is: ``name`` or ``time``.
+        meaning: the meaning, such as ``NOT_LEADER_OR_FOLLOWER``.
+        kind: the kind of the meaning: ``name`` or ``time``.
     """
 
     value: int
@@ -38,11 +38,11 @@ PROBLEM: Final = "problem"
 
 
 class Problem(NamedTuple):
-    """What is wrong with an entry.
+    """A problem with an entry.
 
     Attributes:
-        text: the problem, and what to do about it if anything.
-        offset: its position in the input.
+        text: the problem, and what the user can do about it, if anything.
+        offset: the position of the problem in the input.
     """
 
     text: str
@@ -75,15 +75,15 @@ class Entry(NamedTuple):
     """A frame or a record batch, as far as it could be decoded.
 
     Attributes:
-        number: its number among the entries of all inputs, from 1.
-        source: the name of its input.
-        offset: where it starts in its input, the size prefix included.
-        size: its size in bytes, the size prefix included.
+        number: the number among the entries of all inputs, from 1.
+        source: the name of the input.
+        offset: where the entry starts in the input, including the size prefix.
+        size: the size in bytes, including the size prefix.
         kind: ``request``, ``response``, ``batch``, or ``unknown``.
-        about: its API, version, and other properties that are not fields.
-        header: the fields of its header; None if there are none or they cannot be decoded.
-        body: its fields; None if none could be decoded.
-        problem: what is wrong with it; None if nothing.
+        about: the API, version, and other properties that are not fields.
+        header: the fields of the header; None if there are none or they cannot be decoded.
+        body: the fields of the message; None if none could be decoded.
+        problem: the problem; None if there is none.
     """
 
     number: int

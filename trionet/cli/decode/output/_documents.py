@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from ..messages._tree import Blob, Entry, Meant, Tree
 
-#: Most bytes shown of a value, and characters of a text; ``--full`` shows all.
+#: The maximum number of bytes shown of a value, and characters of a text; ``--full`` shows all.
 BYTES_SHOWN: Final = 200
 
 
 def text_of(data: bytes) -> str | None:
-    """Decode bytes to text if all of it is printable, newlines and tabs included."""
+    """Decode bytes to text; None unless all of it is printable, newlines and tabs included."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -32,12 +32,12 @@ def truncate(data: bytes, limit: int | None) -> bytes:
 def document(entry: Entry, bytes_shown: int | None) -> dict[str, Any]:
     """Return an entry as a JSON document.
 
-    A number with a meaning is followed by it, as ``error_code`` by ``error_code_name``; bytes are
-    an object of their length and their ``text`` or ``hex``.
+    The meaning of a number follows it under a key of its own, such as ``error_code_name`` after
+    ``error_code``; bytes become an object with their length and their ``text`` or ``hex``.
 
     Args:
         entry: the entry.
-        bytes_shown: most bytes shown of a value; None for all.
+        bytes_shown: the maximum number of bytes shown of a value; None for all.
     """
     problem = entry.problem
     return {

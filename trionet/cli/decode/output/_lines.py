@@ -23,8 +23,8 @@ class Part(NamedTuple):
     """A part of a line.
 
     Attributes:
-        text: safe to print.
-        style: its role: ``title``, ``name``, ``number``, ``text``, ``meaning``, ``problem``, or
+        text: the text, safe to print.
+        style: the role: ``title``, ``name``, ``number``, ``text``, ``meaning``, ``problem``, or
             empty.
     """
 
@@ -40,7 +40,7 @@ def entry_lines(entry: Entry, bytes_shown: int | None) -> Iterator[Line]:
 
     Args:
         entry: the entry.
-        bytes_shown: most bytes or characters shown of a value; None for all.
+        bytes_shown: the maximum number of bytes or characters shown of a value; None for all.
     """
     yield [Part(_title(entry), "title"), Part(f", {entry.size} bytes at {entry.offset}")]
     if entry.about.get("ambiguous"):

@@ -1,6 +1,6 @@
 """Write entries to standard output, in colour on a terminal.
 
-Output is flushed after each entry, because a pipe may pause for long.
+Output is flushed after each entry, because the input may be a pipe that pauses for long.
 """
 
 from __future__ import annotations
