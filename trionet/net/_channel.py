@@ -384,8 +384,9 @@ class Channel:
     def end(self, reason: CloseReason, detail: str) -> None:
         """Enter CLOSED and record the reason.
 
-        The first cause is kept after a failed authentication and after a disconnection by the peer,
-        except that a failed response takes precedence when the channel is CLOSING.
+        The first reason is kept after a failed authentication. In CLOSING it is kept if the peer
+        causes the close as well; a failed Send and any local reason (such as IDLE,
+        SESSION_EXPIRED, INVALID_RECEIVE or SERVER_SHUTDOWN) replace it.
         """
         failure = self.failure
         if failure is not None and failure.close_reason is not None:

@@ -2,8 +2,9 @@
 
 (Kafka: KafkaChannel.prepare, Selector.delayedClosingChannels.) :class:`Preparing` has a method for
 each event of a connect, TLS handshake or authentication. It returns a :class:`Decision`, which
-:meth:`.ChannelSteps.carry_out` applies. Nothing here modifies a channel or knows the Selector; so
-the rules of TLS and SASL can be read, and tested, without a socket.
+:meth:`.ChannelSteps.carry_out` applies. The methods drive the transport, which does the I/O of the
+connect and the handshake. But nothing here modifies a channel or knows the Selector; so the rules
+can be read, and tested, event by event.
 
 Three limits protect against peers that only pretend to authenticate: each channel has a timeout,
 the number of channels in progress is limited, and so is the time that each pass of the loop spends
@@ -114,7 +115,8 @@ def preparing_time() -> PreparingTime:
 
 
 # The maximum number of channels of one Selector that are becoming ready; the same for those that
-# are FAILED and those that are LINGERING. One more closes the one whose time ends first.
+# are FAILED and those that are LINGERING. One more ends the time of the one whose time ends first:
+# it is closed, or gets its delayed response if it is FAILED.
 PREPARING_MAX = 1000
 
 

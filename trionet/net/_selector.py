@@ -1,21 +1,23 @@
 """Polls the channels of one processor or client, and reads and writes those that are ready.
 
 (Kafka: org.apache.kafka.common.network.Selector.) ``await poll()`` makes all the progress that is
-possible now, or waits until some is, and returns what happened: completed receives, completed
-sends, disconnected channels. Every poll follows these rules:
+possible now, and returns what happened: completed receives, completed sends, disconnected channels.
+If no progress is possible it waits, or returns an empty result (see below). Every poll follows
+these rules:
 
 * It returns at most one receive per channel, so that the owner can mute the channel before the
   next.
-* It does not wait while an unmuted channel has staged frames.
+* It does not wait while an unmuted channel has staged frames, unless reading is paused.
 * A channel has at most one Send in progress.
 * An error in one channel's step closes that channel, with its reason, and no other.
 
 The steps of a single channel are in :mod:`._channel_steps`; how an accepted or outgoing connection
 becomes ready for requests is in :mod:`._preparing`.
 
-One poll is one trio checkpoint. A processor's handlers run during it, so an empty poll is repeated
-across three checkpoints before the task parks: with one busy connection this saves a park and
-its wake-up per request. A client parks at once, and that is its checkpoint.
+One poll is one trio checkpoint. A processor's handlers run during it, so a poll that found nothing
+returns an empty result, and the processor's whole turn repeats; only the fourth empty poll in a row
+parks. With one busy connection this saves a park and its wake-up per request. A client parks in the
+first empty poll, and that is its checkpoint.
 """
 
 # Compiled by mypyc.
@@ -202,7 +204,7 @@ class Selector:
             self._steps.read_again(channel)
 
     def why_unread(self, channel: Channel) -> Unread | None:
-        """Return why a channel is not being read; None if it is."""
+        """Return why no requests are read from a channel; see :meth:`.ChannelSteps.why_unread`."""
         return self._steps.why_unread(channel)
 
     def pause_reading(self) -> None:
@@ -263,12 +265,17 @@ class Selector:
         seconds_max: float = math.inf,
         has_work: Callable[[], bool] | None = None,
     ) -> PollResult:
-        """Read and write all channels that are ready, waiting until at least one is.
+        """Read and write all channels that are ready.
+
+        If none is, it returns an empty result, and the fourth such poll in a row waits; with
+        ``parks_at_once``, the first one waits.
 
         Args:
-            events_max: the maximum number of channels to read or write; the others follow in the
-                next poll. With this, an owner that can accept only a few receives reads no more
-                than those into memory; with 0 it looks at no socket, and only waits as usual.
+            events_max: the maximum number of events to handle; the others follow in the next poll.
+                Channels with staged frames, with data buffered by TLS, or in CLOSING need no event
+                and come on top. With this, an owner that can accept only a few receives reads
+                little more than those into memory; with 0 no event is handled, and the poll only
+                waits as usual.
             seconds_max: the maximum time to wait; the alarm must be running for it.
             has_work: returns whether the owner has work that this poll must not delay. Called
                 after all other tasks have run, so that work from them needs no wake-up, which
@@ -313,10 +320,13 @@ class Selector:
         return self.take_result()
 
     def poll_now(self, events_max: int) -> PollResult:
-        """Read and write at most ``events_max`` channels that are ready, without waiting.
+        """Read and write channels that are ready, without waiting.
 
-        Other tasks than the one that polls may call it while :meth:`poll` waits, which does not
+        Tasks other than the one that polls may call it while :meth:`poll` waits, which does not
         return because of it.
+
+        Args:
+            events_max: see :meth:`poll`.
         """
         events = self._steps.readiness.poll(events_max)
         self.counters.polls += 1

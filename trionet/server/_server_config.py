@@ -78,7 +78,8 @@ class ServerConfig:
         listener_network_threads: the same for single listeners, by name in any case (KIP-788).
         num_io_threads: the number of handler tasks.
         queued_max_requests: the maximum number of requests waiting for a handler.
-        queued_max_request_bytes: the memory of all requests above 4 KB together; -1 for no limit.
+        queued_max_request_bytes: the memory of all requests together that are not complete after
+            their first read, of up to 4 KB (479 bytes after a small request); -1 for no limit.
         socket_request_max_bytes: the size of the largest request.
         socket_send_buffer_bytes: the socket send buffer; -1 for the system's default.
         socket_receive_buffer_bytes: the socket receive buffer; -1 for the system's default.

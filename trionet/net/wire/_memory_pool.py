@@ -1,9 +1,9 @@
 """Limits the memory of all requests together: ``queued.max.request.bytes`` (KIP-72).
 
-(Kafka: SimpleMemoryPool, not strict.) The pool only counts bytes. A request takes a lease for its
-payload before the payload is read, and returns it when the payload is no longer needed. While any
-memory is left, a lease may exceed it. So at most ``bytes_max`` plus one largest request are leased,
-and no request waits forever because it is large.
+(Kafka: SimpleMemoryPool, not strict.) The pool only counts bytes. A request that is not complete
+after its first read takes a lease for its payload before the rest is read, and returns it when the
+payload is no longer needed. While any memory is left, a lease may exceed it. So at most
+``bytes_max`` plus one largest request are leased, and no request waits forever because it is large.
 
 A channel that gets no lease stops reading until memory is available. Its loop must register to be
 woken then, because it may be parked.
