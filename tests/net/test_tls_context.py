@@ -239,8 +239,8 @@ def refused_pem(tmp_path: Path) -> Refused:
         "no key": ({**file, "keystore_location": None}, "needs a certificate"),
         "wrong key password": ({**text, "key_password": "x"}, "wrong ssl.key.password"),
         "no key password": (text, "is encrypted, and there is no ssl.key.password"),
-        "a key alone": ({"keystore_certificate_chain": None}, "belong together"),
-        "text of another type": ({"keystore_type": "PKCS12"}, "belong together"),
+        "a key alone": ({"keystore_certificate_chain": None}, "must be set together"),
+        "text of another type": ({"keystore_type": "PKCS12"}, "must be set together"),
         "no key in the text": ({"keystore_key": "x"}, "no private key"),
         "no certificate": ({"keystore_certificate_chain": "x"}, "no certificate"),
         "a bad certificate": ({"keystore_certificate_chain": BAD_CERTIFICATE}, "cannot be read"),
@@ -293,7 +293,7 @@ def refused_trust(tmp_path: Path) -> Refused:
             "without ssl.truststore.password",
         ),
         "a password for PEM": ({**file, "truststore_password": "x"}, "not allowed"),
-        "a bad certificate": (bad, "no certificates that can be read"),
+        "a bad certificate": (bad, "no readable certificates"),
         "two stores": ({**bad, "truststore_location": "x"}, "needs ssl.truststore.type=PEM"),
     }
 
@@ -335,7 +335,7 @@ def test_what_cannot_work_is_a_configuration_error(
     ("begin", "end", "doubt"),
     [
         (-90, -1, "expired on 2030-05-31 12:00 UTC; clients reject it"),
-        (1, 90, "is valid only from 2030-06-02 12:00 UTC on"),
+        (1, 90, "is not valid before 2030-06-02 12:00 UTC"),
         (-90, 13, "expires on 2030-06-14 12:00 UTC"),
         (-90, 15, ""),
     ],

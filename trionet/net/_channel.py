@@ -182,7 +182,7 @@ class Channel:
         return 0 if self._frame_decoder is None else self._frame_decoder.oversized_bytes
 
     def identified(self, found: Authenticator | Principal) -> None:
-        """Set the principal that the TLS handshake proved, or the authenticator to go on with."""
+        """Set the principal that the TLS handshake proved, or the authenticator to use next."""
         if isinstance(found, Principal):
             self.principal = found
         else:
@@ -239,7 +239,7 @@ class Channel:
             Whether it is already complete.
 
         Raises:
-            LocalProtocolError: another one is in progress (Kafka: KafkaChannel.setSend), or this
+            LocalProtocolError: another Send is in progress (Kafka: KafkaChannel.setSend), or this
                 one is already complete, or empty.
             OSError: the connection failed.
         """
@@ -376,7 +376,7 @@ class Channel:
         return frame
 
     def begin_closing(self, reason: CloseReason, detail: str) -> None:
-        """Enter CLOSING: the peer has disconnected, so nothing more can be sent to it."""
+        """Enter CLOSING: the connection is dead, so nothing more can be sent to the peer."""
         self.move(_CLOSING)
         self.close_reason, self.close_detail = reason, detail
         self.send = None

@@ -184,7 +184,7 @@ class ChannelSteps:
             self.fail(channel, error)
 
     def _on_unwanted_read(self, channel: Channel, bits: int) -> None:
-        """Stop watching for reads, or close on hang-up: a channel not being read has an event.
+        """Handle an event of a channel that is not being read: stop watching it, or close it.
 
         Muting does not update the poller, because that costs a system call and most responses are
         sent before the next request arrives. A hang-up is reported whatever the socket is watched

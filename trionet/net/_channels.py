@@ -101,7 +101,7 @@ class Starved:
 
     Attributes:
         channels: the waiting channels.
-        shuffle: as above.
+        shuffle: shuffles a list in place.
     """
 
     __slots__ = ("_pool", "_wake", "channels", "shuffle")

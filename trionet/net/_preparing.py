@@ -93,7 +93,7 @@ class PreparingTime:
 
     @contextmanager
     def spending(self) -> Iterator[None]:
-        """Deduct the time of the block from that of this pass."""
+        """Deduct the time that the block takes from the time of this pass."""
         began = self._clock()
         try:
             yield
@@ -125,7 +125,7 @@ class Decision:
     """What to do with a channel that is not ready; attributes that are not set change nothing.
 
     Attributes:
-        identified: the principal that the TLS handshake proved, or the authenticator to go on with.
+        identified: the principal that the TLS handshake proved, or the authenticator to use next.
         state: the state to enter.
         failure: how the authentication failed, if the state is FAILED or LINGERING.
         send: a part of the authentication; nothing is read until it has been sent.
@@ -257,7 +257,10 @@ class Preparing:
         return Decision(state=ChannelState.AUTHENTICATING, interest=READ, then=first)
 
     def receive(self, channel: Channel, frame: Frame, now: float) -> Decision:
-        """Handle a frame of a channel with an authenticator; REQUEST if it is not part of it."""
+        """Handle a frame of a channel with an authenticator.
+
+        Returns REQUEST if the frame is not part of an authentication.
+        """
         authenticator = channel.authenticator
         assert authenticator is not None
         state = channel.state
@@ -324,7 +327,8 @@ class Preparing:
     def count_fault(self, channel: Channel, reason: CloseReason) -> None:
         """Count a channel's error if it is an authentication failure.
 
-        A frame that is too large is one during the authentication (Kafka: SaslServerAuthenticator).
+        During the authentication, a frame that is too large counts as a failure, too (Kafka:
+        SaslServerAuthenticator).
         """
         authenticates = channel.authenticator is not None and channel.state < ChannelState.READY
         if reason is CloseReason.AUTHENTICATION_FAILED or (
@@ -359,7 +363,7 @@ class Preparing:
 
     @property
     def next_check_at(self) -> float:
-        """When :meth:`due` will return something, in seconds of the loop's clock."""
+        """The time from which :meth:`due` returns decisions, in seconds of the loop's clock."""
         if self._displaced:
             return -math.inf
         waiting = (self._in_progress, self._failed, self._lingering)

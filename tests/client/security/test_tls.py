@@ -172,7 +172,7 @@ async def test_the_name_is_sent_to_the_broker() -> None:
         ({"endpoint_identification_algorithm": "ldaps"}, "ssl.endpoint.identification.algorithm"),
         ({"truststore_certificates": None, "truststore_location": "/none"}, "cannot read /none"),
         ({"keystore_type": "PEM", "keystore_location": "/none"}, "cannot read /none"),
-        ({"keystore_type": "PEM", "keystore_key": "x"}, "belong together"),
+        ({"keystore_type": "PEM", "keystore_key": "x"}, "must be set together"),
         ({"enabled_protocols": ("TLSv1",)}, "older versions are not safe"),
     ],
 )

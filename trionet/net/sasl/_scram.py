@@ -67,8 +67,8 @@ class ScramCredential:
 
     Attributes:
         salt: at least 12 bytes.
-        stored_key: checks the client's proof.
-        server_key: proves the server.
+        stored_key: verifies the client's proof.
+        server_key: signs the server's proof.
         iterations: 4096 to 16384, as in Kafka.
     """
 
@@ -175,7 +175,7 @@ class ScramServer(SaslServer):
 
 
 def _name_in(first: str) -> str:
-    """Return the longest possible user name in a first message, which may be malformed."""
+    """Return the longest possible user name in a first message; the message may be malformed."""
     parts = [part for part in first.split(",") if part.startswith("n=")]
     names = [part[2:].replace("=2C", ",").replace("=3D", "=") for part in parts]
     return max(names, key=len, default="")
@@ -240,7 +240,7 @@ class ScramClient:
         try:
             text = challenge.decode()
         except UnicodeDecodeError:
-            raise AuthenticationError("the broker's SCRAM message is not UTF-8") from None
+            raise AuthenticationError("the broker's SCRAM message is not valid UTF-8") from None
         if not self._signature:
             return self._prove(text)
         self._check_server(text)
@@ -274,7 +274,7 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _check_server(self, server_final: str) -> None:
-        """Check that the server knows the password, too (RFC 5802, 3)."""
+        """Check that the server has proved that it knows the password, too (RFC 5802, 3)."""
         found = _FINAL.fullmatch(server_final)
         if found is None:
             raise AuthenticationError("the broker's last SCRAM message is malformed")
@@ -290,4 +290,4 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise AuthenticationError("the broker's SCRAM message is not BASE64") from None
+        raise AuthenticationError("the broker's SCRAM message contains invalid base64") from None

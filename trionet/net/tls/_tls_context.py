@@ -50,7 +50,8 @@ class TlsSettings(StoreSettings):
     Attributes:
         client_auth: ``none``, ``requested`` or ``required``.
         allow_dn_changes: whether a reload may change the subject of the certificate.
-        allow_san_changes: whether a reload may remove one of its other names.
+        allow_san_changes: whether a reload may remove a subject alternative name of the
+            certificate.
     """
 
     client_auth: str = "none"
@@ -91,7 +92,7 @@ class TlsContexts:
     """The context of a listener, replaced for new connections when its files change.
 
     Args:
-        settings: the listener's.
+        settings: the settings of the listener.
 
     Attributes:
         context: the one for new connections.
@@ -108,14 +109,14 @@ class TlsContexts:
         self._replacing = Lock()  # a reload in a thread, and other settings from the loop
 
     def doubt(self, now: datetime) -> str:
-        """As :meth:`._key_stores.KeyMaterial.doubt`, of the certificate for new connections."""
+        """See :meth:`._key_stores.KeyMaterial.doubt`; for the certificate of new connections."""
         return self._material.doubt(now)
 
     def reload_if_changed(self) -> bool:
-        """Read the stores again if a file of theirs has changed; blocks, so call it in a thread.
+        """Reload the stores if one of their files has changed; blocks, so call it in a thread.
 
         Open connections keep their context. A change that was rejected is not tried again until a
-        file changes again; one that could not be read is.
+        file changes again; a store that could not be read is.
 
         Returns:
             Whether there is a new context.
@@ -153,7 +154,7 @@ class TlsContexts:
         return new
 
     def use(self, new: TlsContexts) -> None:
-        """Switch to other settings and their context, for connections made from now on."""
+        """Switch to other settings and their context, for connections from now on."""
         with self._replacing:
             self.settings, self._seen = new.settings, new._seen
             self.context, self._material = new.context, new._material
@@ -162,13 +163,13 @@ class TlsContexts:
         old, settings = self._material, self.settings
         if not settings.allow_dn_changes and old.subject != new.subject:
             raise ConfigError(
-                f"the new certificate's subject is {new.subject!r}, the old one's {old.subject!r};"
-                " allowed: the same, or ssl.allow.dn.changes=true"
+                f"the new certificate has subject {new.subject!r}, but the old one {old.subject!r};"
+                " keep the subject, or set ssl.allow.dn.changes=true"
             )
         if not settings.allow_san_changes and not old.names <= new.names:
             raise ConfigError(
-                "the new certificate lacks a subject alternative name of the old one; allowed: all"
-                " of them, or ssl.allow.san.changes=true"
+                "the new certificate lacks a subject alternative name of the old one; keep all of"
+                " them, or set ssl.allow.san.changes=true"
             )
 
 
@@ -217,7 +218,7 @@ def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
     unknown = [name for name in names if name not in _SUITES_1_2 and name not in _SUITES_1_3]
     if unknown:
         raise ConfigError(
-            f"ssl.cipher.suites: {unknown[0]!r} is not a suite that is supported; allowed:"
+            f"ssl.cipher.suites: {unknown[0]!r} is not a supported cipher suite; allowed:"
             f" {', '.join((*_SUITES_1_3, *_SUITES_1_2))}"
         )
     named_1_3 = set(names) & set(_SUITES_1_3)
@@ -232,8 +233,8 @@ def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
     highest = context.maximum_version if named_1_3 else ssl.TLSVersion.TLSv1_2
     if max(lowest, context.minimum_version) > min(highest, context.maximum_version):
         raise ConfigError(
-            "ssl.cipher.suites names no suite of a version in ssl.enabled.protocols; allowed: at"
-            " least one"
+            "ssl.cipher.suites must contain at least one suite of a version in"
+            " ssl.enabled.protocols"
         )
     context.minimum_version, context.maximum_version = lowest, highest
     if old:
@@ -241,7 +242,7 @@ def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
 
 
 def load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
-    """Use this certificate and key to authenticate to peers."""
+    """Load the certificate and key with which to authenticate to peers."""
     try:
         with _private_file(material.pem) as path:
             # Without any password, OpenSSL would prompt for one on the terminal.
@@ -250,7 +251,7 @@ def load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
         raise ConfigError(_why_unusable(material, describe(error))) from None
     except OSError as error:  # no descriptor is left, or no memory
         raise ConfigError(
-            f"the key of {material.source} cannot be handed to OpenSSL: {error.strerror}"
+            f"cannot pass the key of {material.source} to OpenSSL: {error.strerror}"
         ) from error
 
 
@@ -280,8 +281,8 @@ def load_trust(
             context.load_verify_locations(cadata=certificate.decode("ascii", "replace"))
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(
-            f"the trust store {settings.truststore_location or 'in the settings'} holds no"
-            f" certificates that can be read ({describe(error)})"
+            f"the trust store {settings.truststore_location or 'in the settings'} contains no"
+            f" readable certificates ({describe(error)})"
         ) from None
 
 

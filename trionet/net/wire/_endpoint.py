@@ -29,7 +29,7 @@ _MAPPED = "::ffff:"
 
 
 class SecurityProtocol(StrEnum):
-    """The protection of a listener's connections, by Kafka's names."""
+    """How the connections of a listener are protected, by Kafka's names."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -71,7 +71,7 @@ class Endpoint:
                 those of the protocols.
 
         Raises:
-            ConfigError: the text has another form, or its name has no protocol.
+            ConfigError: the text is malformed, or the listener name has no security protocol.
         """
         found = _LISTENER.fullmatch(text.strip())
         if found is None or int(found[4]) > PORT_MAX:
@@ -135,9 +135,9 @@ class ConnectionId:
 
     @classmethod
     def parse(cls, text: str) -> ConnectionId | None:
-        """Parse the text of an id; None if it is not one (Kafka: ServerConnectionId.fromString).
+        """Parse an id; None if the text is not one (Kafka: ServerConnectionId.fromString).
 
-        Hosts have no hyphens, which separate the parts, and IPv6 addresses no brackets.
+        Hyphens separate the parts, so hosts contain none; IPv6 addresses have no brackets.
         """
         found = _CONNECTION_ID.fullmatch(text)
         if found is None:

@@ -23,8 +23,8 @@ ReadHead = Callable[[bytes], tuple[int, int] | None]
 """Reads the head of a frame. Returns its size and the size of the payload after it, in bytes.
 
 Called with the data of the frame that has arrived: at least one byte, and at most
-``HEAD_BYTES_MAX``. Returns None if the head is incomplete. A ValueError says what is wrong with the
-head, and invalidates the stream.
+``HEAD_BYTES_MAX``. Returns None if the head is incomplete. Raises ValueError if the head is invalid;
+its text is the reason with which the stream is rejected.
 """
 
 
@@ -99,7 +99,7 @@ class HeadDecoder(LargeFrameDecoder):
         return found
 
     def _add(self, frame: Frame) -> None:
-        """Add the payload of a frame, which has no head any more but still its tail."""
+        """Add the payload of a frame, after removing its tail; the head is already removed."""
         tail = self._tail
         payload_bytes = len(frame) - len(tail)
         if not frame.endswith(tail):
