@@ -1,9 +1,9 @@
-"""Kafka's metrics of a server, by the names of its MBeans; last those of its selectors.
+"""Kafka's metrics of a server, by the names of its MBeans; the last are the selector metrics.
 
-Two kinds are missing: those of the control plane, removed with ZooKeeper in 4.0, and those of
-clients, such as the metrics of each node. The group ``socket-server-metrics`` has the client's
-words, as in Kafka: a *request* is what a selector sends and a *response* what it receives, so on a
-server the requests are its responses.
+Two kinds are missing: the metrics of the control plane, removed with ZooKeeper in 4.0, and those of
+clients, such as the metrics of each node. The group ``socket-server-metrics`` uses the client's
+terms, as in Kafka: a *request* is a frame that a selector sends and a *response* one that it
+receives, so on a server the requests are its responses.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Shared:
         quotas: counts connections, and decides when one must be closed.
         closed_connections: the most recently closed connections.
         times: the times of requests that no handler assigns to a kind.
-        log: the server's log, which adds its prefix.
+        log: the server's log, which adds a prefix to each line.
         faults: counts and logs errors outside the step of a channel.
         recording: receives completed requests and closed connections.
     """

@@ -83,14 +83,14 @@ class ListenerLimits:
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """Read ``max.connections.per.ip.overrides``: ``host:count`` entries, separated by commas.
+    """Parse ``max.connections.per.ip.overrides``: ``host:count`` entries, separated by commas.
 
     Args:
         text: the entries. A host is a name or an address, IPv6 with or without brackets; the count
             follows the last colon.
 
     Raises:
-        ConfigError: an entry has another form, or a host occurs twice.
+        ConfigError: an entry is malformed, or a host occurs twice.
     """
     overrides: dict[str, int] = {}
     for entry in filter(None, map(str.strip, text.split(","))):
@@ -108,7 +108,7 @@ def parse_overrides(text: str) -> dict[str, int]:
 
 
 async def resolve_overrides(overrides: Mapping[str, int]) -> dict[str, int]:
-    """Return the same limits by address; a name applies to all of its addresses.
+    """Resolve the overrides to limits by address; a name applies to all of its addresses.
 
     Args:
         overrides: the result of :func:`parse_overrides`. If several of them resolve to the same

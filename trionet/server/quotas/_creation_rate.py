@@ -104,9 +104,9 @@ class CreationRate:
 class AddressRates:
     """Limits connections per second of each address (KIP-612: connection_creation_rate).
 
-    An address has its own limit, the default limit, or none. Its own takes precedence; once that is
-    removed the default applies again. Both can change at any time. Only addresses with a limit are
-    counted.
+    An address has its own limit, the default limit, or none. Its own limit takes precedence; once
+    it is removed, the default applies again. Both can change at any time. Only addresses with a
+    limit are counted.
 
     Args:
         new_rate: creates an empty rate.
@@ -127,7 +127,7 @@ class AddressRates:
 
         Args:
             address: an address; None for the default.
-            per_second_max: 0 or more; None removes the limit.
+            per_second_max: the limit, 0 or more; None removes it.
 
         Raises:
             ValueError: the limit is negative.
@@ -150,7 +150,7 @@ class AddressRates:
 
         Args:
             address: the peer's address, in the form used for counting.
-            now: seconds of the loop's clock.
+            now: the time, in seconds of the loop's clock.
 
         Returns:
             0 if the connection may be served. Otherwise it is not counted, and the address may
