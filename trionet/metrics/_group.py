@@ -36,7 +36,7 @@ class MetricGroup:
     def rated(self, name: str, what: str) -> RateAndTotal:
         """Return a sensor for ``NAME-rate`` and ``NAME-total``."""
         return RateAndTotal(
-            self.gauge(f"{name}-rate", f"{what} a second."),
+            self.gauge(f"{name}-rate", f"{what} per second."),
             self.total(f"{name}-total", f"{what}."),
             self._sampling,
         )

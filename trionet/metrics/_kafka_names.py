@@ -148,13 +148,13 @@ PHASE_TIMES_MS: tuple[Metric, ...] = tuple(
 # Quotas of connections. An empty label is none, so one name serves listeners and addresses.
 
 BROKER_CONNECTION_ACCEPT_RATE = sensor(
-    Kind.GAUGE, _SOCKET_SERVER, "broker-connection-accept-rate", "Connections accepted a second."
+    Kind.GAUGE, _SOCKET_SERVER, "broker-connection-accept-rate", "Connections accepted per second."
 )
 CONNECTION_ACCEPT_RATE = sensor(
     Kind.GAUGE,
     _SOCKET_SERVER,
     "connection-accept-rate",
-    "Connections accepted a second: by a listener, or of an address that has a rate quota.",
+    "Connections accepted per second: by a listener, or of an address that has a rate quota.",
     "listener",
     "ip",
 )
@@ -213,7 +213,7 @@ def _total(name: str, help: str) -> Metric:
 
 
 def _rate_and_total(name: str, what: str) -> tuple[Metric, Metric]:
-    return _gauge(f"{name}-rate", f"{what} a second."), _total(f"{name}-total", f"{what}.")
+    return _gauge(f"{name}-rate", f"{what} per second."), _total(f"{name}-total", f"{what}.")
 
 
 CONNECTION_CLOSE = _rate_and_total("connection-close", "Connections closed")

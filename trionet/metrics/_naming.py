@@ -43,7 +43,7 @@ def meter(domain: str, type: str, name: str, help: str, *labels: str) -> tuple[M
         Metric(
             _prometheus(base + name),
             Kind.GAUGE,
-            f"{help} A second, as a moving average.",
+            f"{help} Per second, as a moving average.",
             (*labels, WINDOW),
             kafka,
         ),

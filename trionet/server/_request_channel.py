@@ -198,7 +198,7 @@ class Request(TimedRequest):
             return
         connection: Connection = channel.attachment
         if connection.request is not self:
-            raise LocalProtocolError(f"{self!r} has been responded to; throttle it before that")
+            raise LocalProtocolError(f"the response to {self!r} was sent; throttle it before that")
         channel.muting.handle(MuteEvent.THROTTLE_STARTED)
         connection.throttled_ns = now_ns()
         self.throttle_ns = -1

@@ -138,7 +138,7 @@ class ServerConfig:
             for name in named:
                 if name not in listeners:
                     raise ConfigError(
-                        f"{field} names {name}, which is not one of the listeners; allowed:"
+                        f"{field} contains {name}, which is not one of the listeners; allowed:"
                         f" {', '.join(listeners)}"
                     )
 

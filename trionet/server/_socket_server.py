@@ -91,7 +91,7 @@ class SocketServer:
             raise ConfigError(f"listener names {', '.join(names)}: each must be unique")
         self._security = dict(security or {})
         for name in self._security.keys() - names:
-            raise ConfigError(f"security names {name}, which is not one of the listeners")
+            raise ConfigError(f"security contains {name}, which is not one of the listeners")
         for endpoint in endpoints:
             self._security.get(endpoint.listener_name, PLAINTEXT).check(endpoint)
         config.check_names(names)
@@ -215,7 +215,7 @@ class SocketServer:
         return [each for listener in self._listeners.values() for each in listener.processors]
 
     def handler_seconds(self) -> float:
-        """The total run time of all handler tasks since the start (num.io.threads)."""
+        """Return the total run time of all handler tasks since the start (num.io.threads)."""
         return self._handlers.available_seconds() if self._handlers is not None else 0.0
 
     def statistics(self) -> ServerStatistics:
@@ -349,7 +349,7 @@ class SocketServer:
         """Remove from ``endpoints`` the listeners that wait for an event, and return them."""
         late = {each.listener_name: each for each in self.endpoints if each.listener_name in ready}
         for name in ready.keys() - late:
-            raise ConfigError(f"ready names {name}, which is not one of the listeners")
+            raise ConfigError(f"ready contains {name}, which is not one of the listeners")
         self.endpoints = [each for each in self.endpoints if each.listener_name not in ready]
         return late
 

@@ -79,7 +79,7 @@ class PlainClient:
 
     def respond(self, challenge: bytes) -> bytes:
         if challenge:
-            raise AuthenticationError("the broker sent a challenge, which PLAIN does not have")
+            raise AuthenticationError("the broker sent a challenge, but PLAIN has no challenges")
         self.is_complete = True
         return b""
 

@@ -258,7 +258,7 @@ class ScramClient:
         iterations = int(found["iterations"])
         if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
             raise AuthenticationError(
-                f"the broker asks for {iterations} iterations of SCRAM; allowed: {ITERATIONS_MIN}"
+                f"the broker requires {iterations} SCRAM iterations; allowed: {ITERATIONS_MIN}"
                 f" to {ITERATIONS_MAX}"
             )
         mechanism, salt = self._password.mechanism, _decoded(found["salt"])

@@ -72,7 +72,7 @@ def server_context(settings: TlsSettings) -> tuple[ssl.SSLContext, KeyMaterial]:
 
     Raises:
         ConfigError: a store cannot be read or opened with its password, key and certificate do not
-            belong together, or a setting is not allowed; never quotes a password or a key.
+            match, or a setting is not allowed; never quotes a password or a key.
     """
     if settings.client_auth not in _CLIENT_AUTH:
         raise ConfigError(
@@ -224,9 +224,9 @@ def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
     named_1_3 = set(names) & set(_SUITES_1_3)
     if named_1_3 and len(named_1_3) < len(_SUITES_1_3):
         raise ConfigError(
-            f"ssl.cipher.suites names {len(named_1_3)} of the suites of TLSv1.3, and Python cannot"
-            f" choose among them; allowed: all of {', '.join(_SUITES_1_3)}, or none, which turns"
-            " TLSv1.3 off"
+            f"ssl.cipher.suites contains {len(named_1_3)} of the TLSv1.3 suites, but Python cannot"
+            f" select among them; allowed: all of {', '.join(_SUITES_1_3)}, or none, which disables"
+            " TLSv1.3"
         )
     old = [_SUITES_1_2[name] for name in names if name in _SUITES_1_2]
     lowest = context.minimum_version if old else ssl.TLSVersion.TLSv1_3
@@ -258,12 +258,12 @@ def load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
 def _why_unusable(material: KeyMaterial, reason: str) -> str:
     source = material.source
     if reason in _MISMATCHES:
-        return f"the key and the first certificate of {source} do not belong together"
+        return f"the key of {source} does not match the first certificate"
     if not pem.is_encrypted(material.pem):
         return f"the key or the certificates of {source} cannot be used ({reason})"
     if material.password is None:
-        return f"the key of {source} is encrypted, and there is no ssl.key.password"
-    return f"the key of {source} cannot be decrypted: wrong ssl.key.password"
+        return f"the key of {source} is encrypted; set ssl.key.password"
+    return f"cannot decrypt the key of {source}: wrong ssl.key.password"
 
 
 def load_trust(
@@ -325,13 +325,13 @@ def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
 
     Raises:
         ConfigError: a store cannot be read or opened with its password, key and certificate do not
-            belong together, or a setting is not allowed; never quotes a password or a key.
+            match, or a setting is not allowed; never quotes a password or a key.
     """
     algorithm = settings.endpoint_identification_algorithm.lower()
     if algorithm not in ("https", ""):  # Java's name for the rule of RFC 2818, or none
         raise ConfigError(
             f"ssl.endpoint.identification.algorithm = {algorithm!r} is not allowed; allowed: https,"
-            " or an empty text for no check of the broker's name"
+            " or an empty string, which disables the check of the broker's name"
         )
     context = new_context(ssl.PROTOCOL_TLS_CLIENT, settings)
     context.check_hostname = bool(algorithm)

@@ -49,7 +49,7 @@ class TlsError(OSError):
 def describe(error: Exception) -> str:
     """Return the reason for an error of ``ssl``, without Python's file names and line numbers."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the peer's certificate is not accepted: {error.verify_message}"
+        return f"the peer's certificate was rejected: {error.verify_message}"
     text: str = getattr(error, "reason", None) or _PLACE.sub("", str(error))
     return text.replace("_", " ").lower()
 

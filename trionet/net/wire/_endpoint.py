@@ -76,7 +76,7 @@ class Endpoint:
         found = _LISTENER.fullmatch(text.strip())
         if found is None or int(found[4]) > PORT_MAX:
             raise ConfigError(
-                f"{text!r} is not a listener; allowed: NAME://host:port, with an IPv6 address"
+                f"{text!r} is not a listener; expected NAME://host:port, with an IPv6 address"
                 f" in brackets and a port from 0 to {PORT_MAX}, such as PLAINTEXT://127.0.0.1:9092"
             )
         name, host = found[1].strip().upper(), found[2] or found[3]

@@ -93,8 +93,8 @@ class HeadDecoder(LargeFrameDecoder):
             return None
         if head_bytes < 0 or not head_bytes + size + len(self._tail):
             raise LocalProtocolError(
-                f"read_head returned {found}; allowed: a head of 0 bytes or more, and a frame of 1"
-                " or more"
+                f"read_head returned {found}; the size of a head must be 0 or more, and of a whole"
+                " frame 1 or more"
             )
         return found
 

@@ -136,7 +136,7 @@ class MemoryPool:
         self._waiting[wake] = None
 
     def depleted_seconds(self, now: float) -> float:
-        """The total time for which the pool was exhausted.
+        """Return the total time for which the pool was exhausted.
 
         Measured from a refused lease to the release that made memory available; includes the
         current period.

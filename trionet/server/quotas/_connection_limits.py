@@ -57,7 +57,7 @@ class ServerLimits:
         _check("max.connections.per.ip = ", self.connections_per_ip_max, 0)
 
     def of_address(self, address: str) -> int:
-        """The maximum number of connections of one (plain) address."""
+        """Return the maximum number of connections of one plain address."""
         return self.overrides.get(address, self.connections_per_ip_max)
 
 
@@ -100,7 +100,7 @@ def parse_overrides(text: str) -> dict[str, int]:
         is_count = count.isascii() and count.isdigit() and len(count) <= _DIGITS_MAX
         if not host or not is_count or int(count) > UNLIMITED or host in overrides:
             raise ConfigError(
-                f"max.connections.per.ip.overrides: {entry!r} is not allowed; allowed: HOST:COUNT,"
+                f"max.connections.per.ip.overrides: invalid entry {entry!r}; expected HOST:COUNT,"
                 f" each host once, with a count from 0 to {UNLIMITED}"
             )
         overrides[host] = int(count)

@@ -57,12 +57,14 @@ class CreationRate:
         self._add(-1, now)
 
     def per_second(self, now: float) -> float:
-        """The rate per second; 0 if no window contains a connection."""
+        """Return the rate per second; 0 if no window contains a connection."""
         self._drop_old(now)
         return sum(count for _, count in self._windows) / self.measured_seconds(now)
 
     def measured_seconds(self, now: float) -> float:
-        """The time over which the rate is measured: full windows and the elapsed part of the last.
+        """Return the time over which the rate is measured.
+
+        It consists of the full windows and the elapsed part of the last one.
 
         Missing windows count as empty ones. Otherwise the first connection after idle time would
         have an infinite rate.
@@ -74,7 +76,7 @@ class CreationRate:
         return max(elapsed + max(0, missing) * self._window_seconds, 0.001)
 
     def delay(self, limit: float, now: float) -> float:
-        """How many seconds without connections bring the rate down to ``limit`` per second.
+        """Return how many seconds without connections bring the rate down to ``limit`` per second.
 
         At most one window, in whole milliseconds. 0 if the rate does not exceed the limit.
         """
@@ -142,7 +144,7 @@ class AddressRates:
             self._limits[address] = per_second_max
 
     def limit_of(self, address: str) -> int:
-        """The maximum number of connections per second of this address."""
+        """Return the maximum number of connections per second of this address."""
         return self._limits.get(address, self.default_limit)
 
     def record(self, address: str, now: float) -> float:
