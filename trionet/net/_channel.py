@@ -83,10 +83,10 @@ class Channel:
         principal: the peer; anonymous until it is authenticated.
         authenticator: the authenticator or initiator in use, if any.
         tls: the transport, if it uses TLS.
-        failure: how the authentication failed, while the close is delayed.
+        failure: the step with which the authentication failed, while the close is delayed.
         held_send: the Send that waits for a re-authentication to finish.
-        network_thread_ns: the time that the loop has spent on its reads and writes, in nanoseconds;
-            0 unless its Selector measures it. The owner resets it.
+        network_thread_ns: the time that the loop has spent on reads and writes of the channel, in
+            nanoseconds; 0 unless its Selector measures it. The owner resets it.
         last_used_at: when bytes were last read or written, in seconds of the loop's clock.
         lease: the memory of the large frame that is being read, or was returned last.
         staged: whole frames that were read but not yet returned.
@@ -94,7 +94,7 @@ class Channel:
             staged frame, or an error after the last one.
         send: the Send in progress, if any.
         interest: the readiness bits that the poller watches for.
-        close_reason: why it is CLOSING or CLOSED; None before that.
+        close_reason: why the channel is CLOSING or CLOSED; None before that.
         attachment: data of the channel's owner.
     """
 
@@ -401,7 +401,7 @@ class Channel:
 
     @property
     def end_of_stream_reason(self) -> CloseReason:
-        """The close reason for a stream that ends here: inside a frame or between frames."""
+        """The close reason if the stream ends here: inside a frame or between frames."""
         if self._decoder.is_inside_frame:
             return CloseReason.PEER_CLOSED_IN_FRAME
         return CloseReason.PEER_CLOSED

@@ -175,7 +175,7 @@ class IdleExpiry(Generic[C]):
 
     @property
     def next_check_at(self) -> float:
-        """When to call :meth:`poll` next, in seconds of the loop's clock; ``math.inf`` for never.
+        """The time of the next :meth:`poll`, in seconds of the loop's clock; ``math.inf`` for never.
 
         It is the first moment at which a connection that is not used until then is idle, so a loop
         that waits for it does not spin.
@@ -255,7 +255,7 @@ class DelayedCloses(Generic[T]):
 
     @property
     def next_check_at(self) -> float:
-        """When :meth:`pop_due` will return an item; ``math.inf`` if there are none.
+        """The time from which :meth:`pop_due` returns an item; ``math.inf`` if there are none.
 
         It is the first moment after the earliest ``ends_at``, so a loop that waits for it does not
         spin.

@@ -78,9 +78,10 @@ class Selector:
             it, idle channels and endless authentications end only when another event occurs.
         channels: the open channels.
         counters: totals for metrics.
-        idle: the channels by last use, to find the one to close when a new one needs its place.
-        is_parked: whether a poll waits for an event; if so, it may have begun long ago.
-        checkpoint: that of the only task that polls, if the owner provides it.
+        idle: the channels by last use, to find the one to close when a new connection needs its
+            place.
+        is_parked: whether a poll waits for an event; if so, the poll may have begun long ago.
+        checkpoint: the checkpoint of the only task that polls, if the owner provides one.
         was_woken: whether :meth:`wakeup` was called before the last poll returned.
     """
 
@@ -151,8 +152,8 @@ class Selector:
         """Add a channel, and watch it for readability or for ``interest``.
 
         Raises:
-            LocalProtocolError: its id is in use (KAFKA-7453).
-            OSError: its socket cannot be watched.
+            LocalProtocolError: the channel's id is in use (KAFKA-7453).
+            OSError: the channel's socket cannot be watched.
         """
         if self.channels.get(channel.id) is not None:
             raise LocalProtocolError(f"a channel with id {channel.id} is already registered")
@@ -335,7 +336,7 @@ class Selector:
         return self.take_result()
 
     def take_result(self) -> PollResult:
-        """Return the results since the last completed poll, for example of one that failed."""
+        """Return the results since the last completed poll, for example after a failed one."""
         steps = self._steps
         if steps.result.is_empty:
             return self._nothing
@@ -349,7 +350,7 @@ class Selector:
         return steps.is_paused or not steps.has_more
 
     def _step(self, events: list[tuple[int, int]]) -> None:
-        """Process the channels that can make progress, and what is due."""
+        """Process the channels that can make progress, and the timeouts that are due."""
         steps, counters = self._steps, self.counters
         began_ns = now_ns()
         steps.now = self._clock()
@@ -399,7 +400,7 @@ class Selector:
             raise
 
     def _charge(self, channel: Channel, since_ns: int) -> int:
-        """Add the time since ``since_ns`` to a channel's. Returns the current time.
+        """Charge the time since ``since_ns`` to a channel. Returns the current time.
 
         (Kafka: KafkaChannel.addNetworkThreadTimeNanos.)
         """

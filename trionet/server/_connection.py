@@ -36,10 +36,10 @@ class Connection:
         opened_at: when it was set up, in seconds of the loop's clock.
         request: the request in progress, if any: it was received, but its response was not sent yet.
         requests: the number of requests received.
-        throttled_ns: when its throttle began, by ``perf_counter_ns``.
+        throttled_ns: when the current throttle began, by ``perf_counter_ns``.
         client_software: the software that the client reported; the same object until it reports
             other software.
-        client_id: the client id in the last request; None if it had none.
+        client_id: the client id in the last request; None if there was none.
         origin: data of a recorder about the source of the requests.
     """
 

@@ -24,7 +24,7 @@ Handler = Callable[[Request], Awaitable[Response | None]]
 """Handles one request. Returns its response, or None if ``request.respond`` provides it."""
 
 NeverWaits = Callable[[Request], bool]
-"""Whether the handler is certain to return from this request without a checkpoint."""
+"""Returns whether the handler is certain to return from a request without a checkpoint."""
 
 # After a wake-up a handler takes up to this many requests, or those of two milliseconds, before it
 # lets other tasks run: a scheduler pass costs as much as taking ten waiting requests. After every

@@ -313,7 +313,7 @@ class Processor:
                 self._fail(channel, error)
 
     def process_disconnected(self, channels: list[Channel]) -> None:
-        """Account for closed channels and release what they held."""
+        """Account for closed channels, and release their memory and their guards."""
         for channel in channels:
             try:
                 self._forget(channel)
@@ -322,7 +322,7 @@ class Processor:
         channels.clear()  # otherwise a waiting loop would keep the last ones in memory
 
     def close_excess_connection(self) -> None:
-        """If there are too many, close the least recently used one, to admit another listener's."""
+        """Close the least recently used connection if ``max.connections`` is exceeded."""
         if not self._shared.quotas.is_exceeded(self.endpoint.listener_name):
             return
         channel = self.selector.idle.least_recently_used()

@@ -77,14 +77,14 @@ class Request(TimedRequest):
         channel: the connection it arrived on; muted until the response has been sent.
         payload: the frame without its size prefix.
         response: the response; set once.
-        lease: its share of ``queued.max.request.bytes``, until returned to the pool.
+        lease: the request's share of ``queued.max.request.bytes``, until returned to the pool.
         kind: the request type, as determined by the handler; None if the handler sets none.
-        client_id: the client id in the request; None if it has none.
+        client_id: the client id in the request; None if there is none.
         error_code: the first error in the response; 0 for none.
-        is_left_out: whether it is left out of the request log.
-        is_finished: whether its response has been sent, or it needed none.
-        throttle_ns: for how long its channel was throttled; -1 while the throttle lasts.
-        network_thread_ns: the time its processor spent on reads and writes for it, including TLS;
+        is_left_out: whether the request is left out of the request log.
+        is_finished: whether the response has been sent, or none was needed.
+        throttle_ns: for how long the channel was throttled; -1 while the throttle lasts.
+        network_thread_ns: the time the processor spent on reads and writes for it, including TLS;
             set once the response is sent, if ``times_connections`` is set (Kafka:
             networkThreadTimeNanos).
     """
@@ -163,7 +163,7 @@ class Request(TimedRequest):
         self.responses.put(self)
 
     def set_response(self, response: Response, at_ns: int) -> None:
-        """Set the response, given at this ``perf_counter_ns``; the caller then queues it."""
+        """Set the response, given at the ``perf_counter_ns`` ``at_ns``; the caller then queues it."""
         # Compiled, a check against a tuple of classes makes the tuple each time.
         if not isinstance(response, bytes) and not isinstance(
             response, (Send, NoOp, CloseConnection)
@@ -180,7 +180,7 @@ class Request(TimedRequest):
         self.return_lease()
 
     def return_lease(self) -> None:
-        """Return its memory lease to the pool; code that still uses the payload may keep it."""
+        """Return the memory lease to the pool; code that still uses the payload may keep it."""
         lease, self.lease = self.lease, None
         if lease is not None and lease.pool is not None:
             lease.pool.release(lease, trio.current_time())

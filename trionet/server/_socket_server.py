@@ -54,7 +54,7 @@ class SocketServer:
         dialect: the framing of the protocol.
         network: provides the sockets.
         recorder: receives completed requests and closed connections.
-        never_waits: whether the handler is certain to return from a request without a
+        never_waits: returns whether the handler is certain to return from a request without a
             checkpoint; a processor may then call the handler directly.
 
     Raises:

@@ -46,7 +46,7 @@ def check_message_size(mechanism: str, message: bytes, bytes_max: int = MESSAGE_
 
 
 def check_user_name_size(mechanism: str, user_name: str) -> None:
-    """Reject a user name that is too long to be one of a user.
+    """Reject a user name that is too long to be valid.
 
     Raises:
         CredentialsError: the name is too long.
@@ -64,7 +64,7 @@ class SaslServer:
     Attributes:
         is_complete: whether the client is authenticated.
         authorization_id: the authenticated identity; valid once complete.
-        expires_ms: when its credential expires, in ms since the epoch; None for never.
+        expires_ms: when the client's credential expires, in ms since the epoch; None for never.
     """
 
     is_complete = False

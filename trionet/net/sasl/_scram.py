@@ -63,13 +63,13 @@ _FINAL = re.compile(r"(?:v=(?P<signature>[A-Za-z0-9+/]+=*)|e=(?P<error>[^,]+))(?
 
 @attrs.frozen
 class ScramCredential:
-    """A server's record of a password: enough to check it, not to log in with it.
+    """A server's record of a password: sufficient to verify it, but not to log in with it.
 
     Attributes:
-        salt: at least 12 bytes.
+        salt: the salt, at least 12 bytes.
         stored_key: verifies the client's proof.
         server_key: signs the server's proof.
-        iterations: 4096 to 16384, as in Kafka.
+        iterations: the number of iterations, 4096 to 16384 as in Kafka.
     """
 
     salt: bytes
@@ -92,10 +92,10 @@ def salted(
     """Derive a credential from a password; takes milliseconds, so call it in a thread.
 
     Args:
-        mechanism: of :data:`HASHES`.
-        password: as the user types it.
-        salt: at random by default.
-        iterations: 4096 to 16384.
+        mechanism: one of :data:`HASHES`.
+        password: the password as the user types it.
+        salt: the salt; random by default.
+        iterations: the number of iterations, 4096 to 16384.
     """
     salt = os.urandom(SALT_BYTES) if salt is None else salt
     key = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
@@ -105,7 +105,7 @@ def salted(
 def from_salted_password(
     mechanism: str, salted_password: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """Derive a credential from a password that a client has salted itself (KIP-554)."""
+    """Derive a credential from a password that a client has already salted (KIP-554)."""
     digest = HASHES[mechanism]
     client_key = hmac.digest(salted_password, b"Client Key", digest)
     return ScramCredential(
@@ -120,9 +120,9 @@ class ScramServer(SaslServer):
     """The server's side of SCRAM; see :class:`._mechanism.SaslServer`.
 
     Args:
-        mechanism: of :data:`HASHES`.
-        lookup: returns the credentials.
-        secret: the salts of unknown users are derived from it.
+        mechanism: one of :data:`HASHES`.
+        lookup: returns the credential of a user.
+        secret: the secret from which the salts of unknown users are derived.
 
     Raises:
         ConfigError: the library is not installed.
@@ -196,10 +196,11 @@ class ScramPassword:
     Salting takes milliseconds, and all brokers of a cluster have the same salt for a user.
 
     Args:
-        mechanism: of :data:`HASHES`.
+        mechanism: one of :data:`HASHES`.
         user_name: the user to authenticate as.
-        password: as the user types it.
-        is_delegation_token: whether they are a delegation token's id and HMAC (KIP-48).
+        password: the password as the user types it.
+        is_delegation_token: whether the name and password are the id and HMAC of a delegation token
+            (KIP-48).
     """
 
     def __init__(

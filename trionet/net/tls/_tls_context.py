@@ -68,7 +68,7 @@ def server_context(settings: TlsSettings) -> tuple[ssl.SSLContext, KeyMaterial]:
     """Read the stores and create a server's context.
 
     Returns:
-        The context, and the key and certificates that are in it.
+        The context, and the key and certificates that it contains.
 
     Raises:
         ConfigError: a store cannot be read or opened with its password, key and certificate do not
@@ -95,10 +95,10 @@ class TlsContexts:
         settings: the settings of the listener.
 
     Attributes:
-        context: the one for new connections.
+        context: the TLS context for new connections.
 
     Raises:
-        ConfigError: as :func:`server_context`.
+        ConfigError: see :func:`server_context`.
     """
 
     def __init__(self, settings: TlsSettings) -> None:
@@ -109,7 +109,10 @@ class TlsContexts:
         self._replacing = Lock()  # a reload in a thread, and other settings from the loop
 
     def doubt(self, now: datetime) -> str:
-        """See :meth:`._key_stores.KeyMaterial.doubt`; for the certificate of new connections."""
+        """Return why clients reject the certificate of new connections, now or soon.
+
+        See :meth:`._key_stores.KeyMaterial.doubt`.
+        """
         return self._material.doubt(now)
 
     def reload_if_changed(self) -> bool:
@@ -122,8 +125,8 @@ class TlsContexts:
             Whether there is a new context.
 
         Raises:
-            ConfigError: as :func:`server_context`, or the certificate's names have changed although
-                the settings do not allow it (Kafka: SslFactory); the old context stays in use.
+            ConfigError: see :func:`server_context`; or the certificate's names have changed although
+                the settings do not allow it (Kafka: SslFactory). The old context stays in use.
         """
         settings = self.settings
         seen = [_fingerprint(path) for path in settings.files]
@@ -147,7 +150,7 @@ class TlsContexts:
         """Return contexts for new settings, to pass to :meth:`use`; blocks, so call it in a thread.
 
         Raises:
-            ConfigError: as :meth:`reload_if_changed`.
+            ConfigError: see :meth:`reload_if_changed`.
         """
         new = TlsContexts(settings)
         self._check_names(new._material)
@@ -189,7 +192,7 @@ def new_context(protocol: ssl._SSLMethod, settings: StoreSettings) -> ssl.SSLCon
     """Create a context for one side, with the versions and suites of the settings.
 
     Raises:
-        ConfigError: one of them is not supported.
+        ConfigError: a version or a suite is not supported.
     """
     context = ssl.SSLContext(protocol)
     context.options |= ssl.OP_NO_RENEGOTIATION

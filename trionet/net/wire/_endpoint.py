@@ -47,7 +47,7 @@ class SecurityProtocol(StrEnum):
 
 @attrs.frozen
 class Endpoint:
-    """A listener: its name, its protocol, and the host and port to bind or to connect to.
+    """A listener: the name, the security protocol, and the host and port to bind or connect to.
 
     Args:
         listener_name: in upper case, as Kafka normalises it.
@@ -67,7 +67,7 @@ class Endpoint:
 
         Args:
             text: the endpoint, with brackets around an IPv6 address; an empty host is the wildcard.
-            protocols: the protocol of each listener name, in upper case; by default the names are
+            protocols: the protocol of each listener name, in upper case; by default, the names are
                 those of the protocols.
 
         Raises:

@@ -70,7 +70,7 @@ class HttpRules:
     """The requirements that every request must meet.
 
     Attributes:
-        token: the bearer token that every request must have; None requires none.
+        token: the bearer token that every request must have; None if no token is required.
         host: the configured host name or address of the listener.
         header_bytes_max: the largest size of the request line and the headers together.
     """
@@ -135,7 +135,7 @@ class HttpExchange:
             raise Refused(HTTPStatus(error.error_status_hint), "malformed HTTP request") from error
 
     def too_slow(self) -> Refused:
-        """Return the error for a peer that does not finish its request; ends the connection."""
+        """Return the error for a peer whose request takes too long; ends the connection."""
         self.must_close = True
         return Refused(HTTPStatus.REQUEST_TIMEOUT, "the request was not complete in time")
 
