@@ -175,7 +175,7 @@ class IdleExpiry(Generic[C]):
 
     @property
     def next_check_at(self) -> float:
-        """The time of the next :meth:`poll`, in seconds of the loop's clock; ``math.inf`` for never.
+        """The time of the next :meth:`poll`, in seconds of the loop's clock; may be ``math.inf``.
 
         It is the first moment at which a connection that is not used until then is idle, so a loop
         that waits for it does not spin.

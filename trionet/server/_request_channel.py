@@ -163,7 +163,7 @@ class Request(TimedRequest):
         self.responses.put(self)
 
     def set_response(self, response: Response, at_ns: int) -> None:
-        """Set the response, given at the ``perf_counter_ns`` ``at_ns``; the caller then queues it."""
+        """Set the response and its time, by ``perf_counter_ns``; the caller then queues it."""
         # Compiled, a check against a tuple of classes makes the tuple each time.
         if not isinstance(response, bytes) and not isinstance(
             response, (Send, NoOp, CloseConnection)

@@ -109,8 +109,8 @@ class Jwks:
         is_other = parts.scheme == "file" and parts.netloc not in ("", "localhost")
         if is_other or (parts.scheme not in ("file", "https") and not is_local):
             raise ConfigError(
-                f"sasl.oauthbearer.jwks.endpoint.url = {url!r} is not allowed; it must be file:///..."
-                " or https://..., since keys altered in transit would admit any client"
+                f"sasl.oauthbearer.jwks.endpoint.url = {url!r} is not allowed; it must be"
+                " file:///... or https://..., since keys altered in transit would admit any client"
             )
         self.url = url
         self.readings = 0

@@ -125,7 +125,7 @@ class TlsContexts:
             Whether there is a new context.
 
         Raises:
-            ConfigError: see :func:`server_context`; or the certificate's names have changed although
+            ConfigError: see :func:`server_context`; or the certificate's names have changed, and
                 the settings do not allow it (Kafka: SslFactory). The old context stays in use.
         """
         settings = self.settings

@@ -23,8 +23,8 @@ ReadHead = Callable[[bytes], tuple[int, int] | None]
 """Reads the head of a frame. Returns its size and the size of the payload after it, in bytes.
 
 Called with the data of the frame that has arrived: at least one byte, and at most
-``HEAD_BYTES_MAX``. Returns None if the head is incomplete. Raises ValueError if the head is invalid;
-its text is the reason with which the stream is rejected.
+``HEAD_BYTES_MAX``. Returns None if the head is incomplete. Raises ValueError if the head is
+invalid; the text of the error is the reason for which the stream is rejected.
 """
 
 

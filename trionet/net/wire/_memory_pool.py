@@ -87,7 +87,7 @@ class MemoryPool:
 
     @property
     def is_low(self) -> bool:
-        """Whether so little memory is left that the order of reads decides which channels get it."""
+        """Whether so little memory is left that the order of reads decides which channel gets it."""
         return 0 < self.available < LOW_MEMORY_RATIO * self.bytes_max
 
     def try_allocate(self, size: int, now: float) -> MemoryLease | None:
