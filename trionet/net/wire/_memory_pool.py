@@ -87,7 +87,7 @@ class MemoryPool:
 
     @property
     def is_low(self) -> bool:
-        """Whether so little memory is left that the order of reads decides which channel gets it."""
+        """Whether little memory is left: the order of reads then decides which channels get it."""
         return 0 < self.available < LOW_MEMORY_RATIO * self.bytes_max
 
     def try_allocate(self, size: int, now: float) -> MemoryLease | None:
