@@ -286,7 +286,7 @@ def refused_trust(tmp_path: Path) -> Refused:
     bad = {"truststore_certificates": BAD_CERTIFICATE}
     return {
         "garbage": (file, "no certificate"),
-        "a folder without any": ({**file, "truststore_location": str(folder)}, "no file of"),
+        "a folder without any": ({**file, "truststore_location": str(folder)}, "no file in"),
         "Java's own format": ({**file, "truststore_location": str(java)}, "openssl pkcs12"),
         "garbage as PKCS12": (
             {**file, "truststore_type": "PKCS12"},
@@ -294,7 +294,7 @@ def refused_trust(tmp_path: Path) -> Refused:
         ),
         "a password for PEM": ({**file, "truststore_password": "x"}, "not allowed"),
         "a bad certificate": (bad, "no readable certificates"),
-        "two stores": ({**bad, "truststore_location": "x"}, "needs ssl.truststore.type=PEM"),
+        "two stores": ({**bad, "truststore_location": "x"}, "requires ssl.truststore.type=PEM"),
     }
 
 
@@ -310,9 +310,9 @@ def refused_protocols(_: Path) -> Refused:
         "client auth": ({"client_auth": "maybe"}, "none, requested, required"),
         "an old version": (old, "older versions are not safe"),
         "no version": ({"enabled_protocols": ()}, "TLSv1.2, TLSv1.3"),
-        "an unknown suite": ({"cipher_suites": ("TLS_NULL",)}, "not a suite"),
+        "an unknown suite": ({"cipher_suites": ("TLS_NULL",)}, "not a supported cipher suite"),
         "a choice among the suites of 1.3": (one_of_1_3, "cannot select"),
-        "suites of another version": (of_1_2, "no suite of a version"),
+        "suites of another version": (of_1_2, "at least one suite of a version"),
     }
 
 
