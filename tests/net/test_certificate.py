@@ -184,5 +184,5 @@ def test_an_endless_object_identifier_is_no_certificate() -> None:
     endless = tlv(6, b"\x83" * 4_000_000 + b"\x01")
     name = tlv(0x30, tlv(0x31, tlv(0x30, endless, tlv(0x0C))))
 
-    with pytest.raises(ValueError, match="an object identifier of 4000001 bytes"):
+    with pytest.raises(ValueError, match=r"object identifier too long \(4000001 bytes\)"):
         distinguished_name(with_subject(name))

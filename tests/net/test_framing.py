@@ -170,8 +170,8 @@ def test_size_one_above_the_limit_is_not_accepted() -> None:
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"HTTP/1.1 400", "text that begins with 'HTTP', as that of another protocol"),
-        (b"SSH-2.0", "text that begins with 'SSH-'"),
+        (b"HTTP/1.1 400", "text of another protocol, which begins with 'HTTP'"),
+        (b"SSH-2.0", "which begins with 'SSH-'"),
         (b"\x15\x03\x03\0\2", "sets; it looks like TLS"),
         (b"\x16\x03\x01\2\0", "sets; it looks like TLS"),
         (b"\x16\x04\x01\2\0", "the limit that frame_bytes_max sets"),

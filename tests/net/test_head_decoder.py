@@ -209,7 +209,7 @@ def test_frames_of_one_size_need_no_head() -> None:
 def test_a_head_that_would_never_end_is_a_bug_of_its_reader(found: tuple[int, int]) -> None:
     decoder = HeadDecoder(LIMIT, lambda _: found)
 
-    with pytest.raises(LocalProtocolError, match="a frame of 1 or more"):
+    with pytest.raises(LocalProtocolError, match="a whole frame 1 or more"):
         decoder.receive_data(b"x")
 
 

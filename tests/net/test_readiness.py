@@ -386,6 +386,6 @@ async def test_default_is_the_poller_where_there_is_one(monkeypatch: pytest.Monk
 async def test_poller_on_a_system_without_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
 
-    with pytest.raises(ValueError, match="'poller' does not exist on win32; 'socket' does"):
+    with pytest.raises(ValueError, match="'poller' is not available on win32; allowed: 'socket'"):
         async with open_readiness("poller"):
             pass

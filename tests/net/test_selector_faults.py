@@ -250,7 +250,7 @@ async def test_file_that_is_shorter_than_promised_ends_the_channel(
         assert not rig.selector.send(channel, Send([b"\0\0\0\x14", FileRange(file, 0, 20)]))
 
         assert CloseReason.SEND_FAILED is await rig.disconnected(channel)
-        assert "beyond the end of its file" in channel.close_detail
+        assert "past the end of its file" in channel.close_detail
         assert b"\0\0\0\x140123456789" == await peer.receive_to_end()
 
 

@@ -330,7 +330,7 @@ def test_file_range_beyond_the_end_of_its_file_is_an_error(
     transport, _ = pair
     file = RangedFile.holding(tmp_path, LETTERS)
 
-    with pytest.raises(OSError, match="reaches beyond the end of its file"):
+    with pytest.raises(OSError, match="extends past the end of its file"):
         transport.send_file(FileRange(file, 20, 10))
 
 

@@ -141,7 +141,7 @@ def test_keys_of_other_kinds_work_or_are_refused(tmp_path: Path) -> None:
     key = dsa.generate_private_key(2048).private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
     )
-    with pytest.raises(ConfigError, match="do not belong together"):
+    with pytest.raises(ConfigError, match="does not match the first certificate"):
         server_context(
             TlsSettings("PEM", keystore_key=key.decode(), keystore_certificate_chain=chain())
         )
@@ -238,13 +238,13 @@ def refused_pem(tmp_path: Path) -> Refused:
     return {
         "no key": ({**file, "keystore_location": None}, "needs a certificate"),
         "wrong key password": ({**text, "key_password": "x"}, "wrong ssl.key.password"),
-        "no key password": (text, "is encrypted, and there is no ssl.key.password"),
-        "a key alone": ({"keystore_certificate_chain": None}, "belong together"),
-        "text of another type": ({"keystore_type": "PKCS12"}, "belong together"),
+        "no key password": (text, "is encrypted; set ssl.key.password"),
+        "a key alone": ({"keystore_certificate_chain": None}, "must be set together"),
+        "text of another type": ({"keystore_type": "PKCS12"}, "must be set together"),
         "no key in the text": ({"keystore_key": "x"}, "no private key"),
         "no certificate": ({"keystore_certificate_chain": "x"}, "no certificate"),
         "a bad certificate": ({"keystore_certificate_chain": BAD_CERTIFICATE}, "cannot be read"),
-        "another certificate": ({"keystore_certificate_chain": other}, "do not belong together"),
+        "another certificate": ({"keystore_certificate_chain": other}, "does not match the first"),
         "a store password": ({**file, "keystore_password": "x"}, "not allowed"),
         "no file": ({**file, "keystore_location": str(tmp_path / "none")}, "cannot read"),
         "an unknown type": ({"keystore_type": "BCFKS"}, "PEM, PKCS12, JKS"),
@@ -286,15 +286,15 @@ def refused_trust(tmp_path: Path) -> Refused:
     bad = {"truststore_certificates": BAD_CERTIFICATE}
     return {
         "garbage": (file, "no certificate"),
-        "a folder without any": ({**file, "truststore_location": str(folder)}, "no file of"),
+        "a folder without any": ({**file, "truststore_location": str(folder)}, "no file in"),
         "Java's own format": ({**file, "truststore_location": str(java)}, "openssl pkcs12"),
         "garbage as PKCS12": (
             {**file, "truststore_type": "PKCS12"},
             "without ssl.truststore.password",
         ),
         "a password for PEM": ({**file, "truststore_password": "x"}, "not allowed"),
-        "a bad certificate": (bad, "no certificates that can be read"),
-        "two stores": ({**bad, "truststore_location": "x"}, "needs ssl.truststore.type=PEM"),
+        "a bad certificate": (bad, "no readable certificates"),
+        "two stores": ({**bad, "truststore_location": "x"}, "requires ssl.truststore.type=PEM"),
     }
 
 
@@ -310,9 +310,9 @@ def refused_protocols(_: Path) -> Refused:
         "client auth": ({"client_auth": "maybe"}, "none, requested, required"),
         "an old version": (old, "older versions are not safe"),
         "no version": ({"enabled_protocols": ()}, "TLSv1.2, TLSv1.3"),
-        "an unknown suite": ({"cipher_suites": ("TLS_NULL",)}, "not a suite"),
-        "a choice among the suites of 1.3": (one_of_1_3, "cannot choose"),
-        "suites of another version": (of_1_2, "no suite of a version"),
+        "an unknown suite": ({"cipher_suites": ("TLS_NULL",)}, "not a supported cipher suite"),
+        "a choice among the suites of 1.3": (one_of_1_3, "cannot select"),
+        "suites of another version": (of_1_2, "at least one suite of a version"),
     }
 
 
@@ -335,7 +335,7 @@ def test_what_cannot_work_is_a_configuration_error(
     ("begin", "end", "doubt"),
     [
         (-90, -1, "expired on 2030-05-31 12:00 UTC; clients reject it"),
-        (1, 90, "is valid only from 2030-06-02 12:00 UTC on"),
+        (1, 90, "is not valid before 2030-06-02 12:00 UTC"),
         (-90, 13, "expires on 2030-06-14 12:00 UTC"),
         (-90, 15, ""),
     ],

@@ -297,7 +297,7 @@ async def test_socket_that_cannot_be_configured_is_closed(
         unlucky = await rig.connect()
         assert b"" == await unlucky.receive_to_end()
         assert 0 == rig.server.statistics().connections_created
-        assert "while it was being accepted: option refused" in caplog.text
+        assert "failed while being accepted: option refused" in caplog.text
 
         await rig.exchange(await rig.connect(), b"next")
 

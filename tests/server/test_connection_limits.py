@@ -71,7 +71,7 @@ def test_overrides_are_hosts_and_counts(text: str, overrides: dict[str, int]) ->
     ["host", "host:", ":5", "host:-1", "host:1.5", "host:²", "host:2147483648", "h:1" + "0" * 5000],
 )
 def test_an_override_of_another_form_is_a_configuration_error(entry: str) -> None:
-    with pytest.raises(ConfigError, match="allowed: HOST:COUNT"):
+    with pytest.raises(ConfigError, match="expected HOST:COUNT"):
         parse_overrides(f"good:1,{entry}")
 
 

@@ -92,5 +92,8 @@ async def test_late_listener_that_cannot_be_bound_ends_the_server(kind: Readines
 async def test_event_of_a_listener_that_there_is_not_is_an_error() -> None:
     server = SocketServer(echo, [listener()])
 
-    with trio.fail_after(5), pytest.raises(ConfigError, match="ready names B, which is not one of"):
+    with (
+        trio.fail_after(5),
+        pytest.raises(ConfigError, match="ready contains B, which is not one of"),
+    ):
         await server.run(ready={"B": trio.Event()})

@@ -69,11 +69,11 @@ async def test_listeners_are_reported_with_their_bound_ports(kind: ReadinessKind
 @pytest.mark.parametrize(
     ("endpoints", "security", "message"),
     [
-        (["127.0.0.1:9092"], {}, "is not a listener; allowed: NAME://host:port"),
+        (["127.0.0.1:9092"], {}, "is not a listener; expected NAME://host:port"),
         ("PLAINTEXT://127.0.0.1:0", {}, "'P' is not a listener"),
         (["ADMIN://127.0.0.1:0"], {}, "listener name ADMIN has no security protocol"),
         ([ANYWHERE, ANYWHERE], {}, "PLAINTEXT, PLAINTEXT: each must be unique"),
-        ([ANYWHERE], {"ADMIN": tls()}, "security names ADMIN, which is not one of the list"),
+        ([ANYWHERE], {"ADMIN": tls()}, "security contains ADMIN, which is not one of the list"),
         (["SSL://127.0.0.1:0"], {}, "uses SSL, but .* are for PLAINTEXT"),
         (["SASL_SSL://127.0.0.1:0"], {"SASL_SSL": tls()}, "uses SASL_SSL, but .* are for SSL"),
         (

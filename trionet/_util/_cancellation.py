@@ -1,4 +1,4 @@
-"""Cheap checkpoints and cancellation checks, for loops that run them all the time."""
+"""Cheap checkpoints and cancellation checks, for loops that need them in every pass."""
 
 # Compiled by mypyc.
 
@@ -43,10 +43,10 @@ def is_task_cancelled(task: Any) -> bool:
 class Checkpoint:
     """A reusable checkpoint: ``await`` it any number of times in the task that created it.
 
-    trio's own makes three coroutines, runs them interpreted and looks up the current task, which
-    together costs as much as the rest of an empty turn of a processor. Compiled, this is one native
-    generator. It never delivers a KeyboardInterrupt, so it is not for a main task that never waits
-    otherwise.
+    trio's own checkpoint creates three coroutines, runs them interpreted and looks up the current
+    task, which together costs as much as the rest of an empty turn of a processor. Compiled, this
+    is one native generator. It never delivers a KeyboardInterrupt, so do not use it in a main task
+    that has no other checkpoints.
     """
 
     __slots__ = ("_task",)

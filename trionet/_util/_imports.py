@@ -1,6 +1,6 @@
-"""How modules of trionet are imported: public names on first use, and source instead of extensions.
+"""Customises imports: public names load on first use, and source can replace extension modules.
 
-Loaded first of all, so it imports nothing by itself that costs time.
+This module is loaded first of all, so it imports nothing that costs time.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def lazy_exports(
 
     Args:
         package: the package's ``__name__``.
-        homes: for each module below the package, such as ``"wire._framing"``, the public names
-            that it has, with a space between them.
+        homes: for each module below the package, such as ``"wire._framing"``, its public names,
+            separated by spaces.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
 
@@ -48,14 +48,14 @@ def lazy_exports(
 def prefer_source() -> None:
     """Import the source of every module from now on, even if a compiled one is installed.
 
-    This is ``TRIONET_PURE=1``: for debuggers, tracers and profilers, which cannot see into compiled
-    code, and to find out whether a bug is specific to it.
+    ``TRIONET_PURE=1`` calls this: for debuggers, tracers and profilers, which cannot see into
+    compiled code, and to find out whether a bug is specific to compiled code.
     """
     sys.meta_path.insert(0, _SourceFinder())
 
 
 class _SourceFinder:
-    """Finds the source of the modules that :class:`PathFinder` finds as extension modules."""
+    """Finds the source of modules that :class:`PathFinder` would load as extension modules."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, _target: object = None

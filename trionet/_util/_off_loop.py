@@ -25,16 +25,16 @@ async def off_loop(size: int, function: Callable[[*Ts], T], *args: *Ts) -> T:
     only hold more memory. Threads that wait for disks are separate (trio's default limiter).
 
     Args:
-        size: the bytes that ``function`` works through, read or written.
+        size: the number of bytes that ``function`` processes, read or written.
         function: computes without waiting, since it is not interrupted. In a thread it must release
             the GIL for most of its time, as the codecs do, or it blocks the loop all the same.
-        args: its arguments.
+        args: the arguments of ``function``.
 
     Raises:
         BaseException: what ``function`` raises, unchanged.
 
-    Cancellation: takes effect before the call. Once the call has begun, this waits for its end and
-    returns its result, so that no thread reads a buffer that its owner uses again.
+    Cancellation: takes effect before the call. Once the call has begun, this waits for it to finish
+    and returns its result, so that no thread reads a buffer that its owner reuses.
     """
     if size < OFF_LOOP_BYTES:
         await trio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""Raises errors as callers expect them: once more in another task, or out of a hidden nursery."""
+"""Raises errors as callers expect them: again in another task, or out of a hidden nursery."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ E = TypeVar("E", bound=Exception)
 
 
 def again(error: E) -> E:
-    """Return a copy of an error to raise once more, independent of the other raises.
+    """Return a copy of an error that can be raised again, independently of the original.
 
-    Each raise of the same object would make its traceback longer, and would replace its context by
-    that of the last raise. The copy keeps the cause and the traceback so far.
+    Raising the same object again would lengthen its traceback, and replace its context with that of
+    the last raise. The copy keeps the cause and the traceback so far.
     """
     try:
         made = copy(error)
@@ -28,7 +28,7 @@ def again(error: E) -> E:
 
 
 class Caller:
-    """The block that a hidden nursery surrounds.
+    """The caller's block inside a hidden nursery.
 
     Attributes:
         error: the exception that left the block, if any.

@@ -1,4 +1,4 @@
-"""Reading a file at an untrusted path: never a device, never without end, never blocking."""
+"""Reads a file at an untrusted path: never a device, never endlessly, never blocking."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def read_regular_file(
     reports is not relied on.
 
     Args:
-        path: links are followed; the rules apply to their target.
-        bytes_max: the largest allowed content.
-        takes_pipes: whether a pipe is read as well, until its writer closes it: for a path from the
-            command line, where a shell puts ``<(command)``.
+        path: the path of the file. Links are followed; the rules apply to their target.
+        bytes_max: the maximum size of the file, in bytes.
+        takes_pipes: whether a pipe is read as well, until its writer closes it: for a path on the
+            command line, for which a shell substitutes ``<(command)``.
 
     Raises:
         OSError: the file cannot be read, is not regular, or is too large; ``strerror`` says why.

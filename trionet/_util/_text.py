@@ -12,15 +12,15 @@ def counted(number: int, noun: str) -> str:
 
     Args:
         number: the count.
-        noun: the singular, whose plural is formed with an s.
+        noun: the singular of a noun whose plural is formed with an s.
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def quoted(text: str) -> str:
-    """Return the text in quotes, with escapes for what a terminal might obey or hide.
+    """Return the text in quotes, escaping characters that a terminal might obey or hide.
 
-    That is control characters, and characters that have no width or change the text direction.
+    These are control characters, and characters that have no width or change the text direction.
     """
     shown = "".join(
         _ESCAPES.get(each) or (each if each.isprintable() else _escape(each)) for each in text

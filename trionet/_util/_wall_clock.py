@@ -1,4 +1,4 @@
-"""The time of day; a module of its own to be compiled, since producers read it per record."""
+"""The time of day, in a separate module so that it is compiled: producers read it per record."""
 
 # Compiled by mypyc.
 

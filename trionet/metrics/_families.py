@@ -20,7 +20,8 @@ QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99
 class Kind(StrEnum):
     """How a number may change.
 
-    A counter only grows. A gauge is any number. A summary is a count, a sum, and recent quantiles.
+    A counter only grows. A gauge can have any value. A summary is a count, a sum, and recent
+    quantiles.
     """
 
     COUNTER = "counter"
@@ -33,11 +34,11 @@ class Metric:
     """The name, kind and description of a metric.
 
     Attributes:
-        name: Prometheus's name.
-        kind: how its numbers may change.
-        help: one sentence.
+        name: the name of the metric in Prometheus.
+        kind: how the values may change.
+        help: a description in one sentence.
         labels: the names of the labels that distinguish its samples, in this order.
-        kafka: Kafka's own name; empty for a metric that Kafka does not have.
+        kafka: the name of the metric in Kafka; empty if Kafka does not have it.
     """
 
     name: str
@@ -55,10 +56,10 @@ class Sample(NamedTuple):
     """One value of a metric.
 
     Attributes:
-        labels: of the metric.
+        labels: the values of the metric's labels.
         value: the number.
-        suffix: of a summary, ``"_sum"`` or ``"_count"``; empty for everything else.
-        quantile: of a summary, which one it is; empty for everything else.
+        suffix: ``"_sum"`` or ``"_count"`` for the sum or the count of a summary; otherwise empty.
+        quantile: the quantile for a quantile of a summary; otherwise empty.
     """
 
     labels: Labels
@@ -74,10 +75,10 @@ class Family(NamedTuple):
     samples: tuple[Sample, ...]
 
     def of(self, *labels: str) -> float:
-        """Return the value with these labels; of a summary, its count.
+        """Return the value with these labels; for a summary, its count.
 
         Raises:
-            KeyError: there is none.
+            KeyError: no sample has these labels.
         """
         suffix = "_count" if self.metric.kind is Kind.SUMMARY else ""
         for sample in self.samples:
@@ -91,7 +92,7 @@ class Snapshot(Mapping[str, Family]):
 
     Args:
         now: the moment, in seconds of the loop's clock.
-        families: each name once.
+        families: the families, each with a different name.
     """
 
     def __init__(self, now: float, families: Iterable[Family]) -> None:

@@ -12,8 +12,8 @@ class MetricGroup:
 
     Args:
         client: the kind of client: ``producer``, ``consumer`` or ``admin-client``, for example.
-        group: Kafka's name of the group.
-        labels: the names of the labels; an empty value means the whole client.
+        group: the name of the group in Kafka.
+        labels: the names of the labels; an empty value stands for the whole client.
         sampling: the windows of rates, averages and ratios.
     """
 
@@ -36,7 +36,7 @@ class MetricGroup:
     def rated(self, name: str, what: str) -> RateAndTotal:
         """Return a sensor for ``NAME-rate`` and ``NAME-total``."""
         return RateAndTotal(
-            self.gauge(f"{name}-rate", f"{what} a second."),
+            self.gauge(f"{name}-rate", f"{what} per second."),
             self.total(f"{name}-total", f"{what}."),
             self._sampling,
         )
@@ -50,9 +50,9 @@ class MetricGroup:
         return Derived(self.gauge(name, help), share, self._sampling)
 
     def ratio(self, name: str, help: str) -> Derived:
-        """Return a sensor for a share of at most 1."""
+        """Return a sensor for a ratio of at most 1."""
         return Derived(self.gauge(name, help), ratio, self._sampling)
 
     def largest(self, name: str, help: str, unit: float = 1) -> Largest:
-        """Return a sensor for a recent maximum; ``unit`` is the size of one step of its numbers."""
+        """Return a sensor for a recent maximum; its numbers are in multiples of ``unit``."""
         return Largest(self.gauge(name, help), unit)

@@ -1,6 +1,6 @@
 """A histogram of durations with buckets that grow by powers of two, split in eight.
 
-Recording is one index computation and one addition; a quantile is right to within an eighth.
+Recording is one index computation and one addition; a quantile is accurate to within an eighth.
 """
 
 # Compiled by mypyc.
@@ -44,7 +44,7 @@ class Histogram:
         return list(self._buckets)
 
     def quantile(self, fraction: float) -> int:
-        """Return the value that ``fraction`` of all recorded ones do not exceed; 0 without any."""
+        """Return the value that ``fraction`` of all values do not exceed; 0 if there are none."""
         [upper] = quantiles_of(self._buckets, [fraction])
         return min(upper, self.maximum)
 
@@ -55,7 +55,7 @@ class Histogram:
 
 
 def bucket_of(value: int) -> int:
-    """Return the number of the bucket that counts a value; values up to 15 have one each."""
+    """Return the number of the bucket that counts a value; each value up to 15 has its own."""
     shift = value.bit_length() - _SPLIT_BITS - 1
     if shift <= 0:
         return value
@@ -71,11 +71,13 @@ def upper_of(bucket: int) -> int:
 
 
 def quantiles_of(counts: Sequence[int], fractions: Iterable[float]) -> Iterator[int]:
-    """Yield for each fraction the value that this share does not exceed, to within an eighth.
+    """Yield a quantile for each fraction: the value that this share of all values does not exceed.
+
+    Quantiles are accurate to within an eighth.
 
     Args:
-        counts: the count of each bucket; without any value, every quantile is 0.
-        fractions: 0 to 1.
+        counts: the count of each bucket; if all are 0, so is every quantile.
+        fractions: numbers from 0 to 1.
     """
     sums = list(accumulate(counts))
     total = sums[-1]

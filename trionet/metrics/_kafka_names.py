@@ -1,9 +1,9 @@
-"""Kafka's metrics of a server, by the names of its MBeans; last those of its selectors.
+"""Kafka's metrics of a server, by the names of its MBeans; the last are the selector metrics.
 
-Two kinds are missing: those of the control plane, removed with ZooKeeper in 4.0, and those of
-clients, such as the metrics of each node. The group ``socket-server-metrics`` has the client's
-words, as in Kafka: a *request* is what a selector sends and a *response* what it receives, so on a
-server the requests are its responses.
+Two kinds are missing: the metrics of the control plane, removed with ZooKeeper in 4.0, and those of
+clients, such as the metrics of each node. The group ``socket-server-metrics`` uses the client's
+terms, as in Kafka: a *request* is a frame that a selector sends and a *response* one that it
+receives, so on a server the requests are its responses.
 """
 
 from __future__ import annotations
@@ -148,13 +148,13 @@ PHASE_TIMES_MS: tuple[Metric, ...] = tuple(
 # Quotas of connections. An empty label is none, so one name serves listeners and addresses.
 
 BROKER_CONNECTION_ACCEPT_RATE = sensor(
-    Kind.GAUGE, _SOCKET_SERVER, "broker-connection-accept-rate", "Connections accepted a second."
+    Kind.GAUGE, _SOCKET_SERVER, "broker-connection-accept-rate", "Connections accepted per second."
 )
 CONNECTION_ACCEPT_RATE = sensor(
     Kind.GAUGE,
     _SOCKET_SERVER,
     "connection-accept-rate",
-    "Connections accepted a second: by a listener, or of an address that has a rate quota.",
+    "Connections accepted per second: by a listener, or of an address that has a rate quota.",
     "listener",
     "ip",
 )
@@ -213,7 +213,7 @@ def _total(name: str, help: str) -> Metric:
 
 
 def _rate_and_total(name: str, what: str) -> tuple[Metric, Metric]:
-    return _gauge(f"{name}-rate", f"{what} a second."), _total(f"{name}-total", f"{what}.")
+    return _gauge(f"{name}-rate", f"{what} per second."), _total(f"{name}-total", f"{what}.")
 
 
 CONNECTION_CLOSE = _rate_and_total("connection-close", "Connections closed")

@@ -18,11 +18,11 @@ class LogLine:
     """One line of the log.
 
     Attributes:
-        number: counts from 0.
-        time: seconds since the epoch.
-        level: such as ``WARNING``.
-        logger: the name of the logger that wrote it.
-        text: the message, a traceback included, cut at 2,000 characters.
+        number: the number of the line, counted from 0.
+        time: the time of the line, in seconds since the epoch.
+        level: the level, such as ``WARNING``.
+        logger: the name of the logger that wrote the line.
+        text: the message, including a traceback, truncated to 2,000 characters.
     """
 
     number: int
@@ -33,16 +33,16 @@ class LogLine:
 
 
 class LogRing(logging.Handler):
-    """A handler that keeps the last lines.
+    """A logging handler that keeps the last lines.
 
     Like every handler, it may be called from any thread.
 
     Args:
-        level: lowest level that is kept.
-        lines_max: how many lines are kept.
+        level: the lowest level that is kept.
+        lines_max: the maximum number of lines to keep.
 
     Attributes:
-        total: lines ever kept; the number of the next one.
+        total: the number of lines kept so far, which is the number of the next line.
     """
 
     def __init__(self, level: int = logging.INFO, lines_max: int = LINES_MAX) -> None:
@@ -69,8 +69,9 @@ class LogRing(logging.Handler):
         """Return a page of the kept lines, the newest first.
 
         Args:
-            count_max: the most lines to return.
-            before: only lines with a lower number: that of the last line of the previous page.
+            count_max: the maximum number of lines.
+            before: return only lines with a lower number, such as the number of the last line of
+                the previous page.
         """
         self.acquire()
         try:

@@ -22,16 +22,16 @@ SHORT_PASS_BUCKETS = 128
 
 @attrs.frozen
 class LoopStatistics:
-    """The loop since the monitor began.
+    """Statistics of the loop since the monitor started.
 
     Attributes:
-        idle_ratio: share of the time in which the loop waited for I/O or timers, 0 to 1.
+        idle_ratio: the share of the time in which the loop waited for I/O or timers, 0 to 1.
         passes: the number of passes.
         lag_p50_us: half of the passes took no longer than this, in microseconds.
         lag_p99_us: 99 % of the passes took no longer than this.
         lag_max_us: the longest pass.
-        idle_seconds: the total time spent waiting.
-        seconds: time since the monitor began.
+        idle_seconds: the total time for which the loop waited.
+        seconds: the time since the monitor started.
     """
 
     idle_ratio: float
@@ -44,7 +44,7 @@ class LoopStatistics:
 
 
 class LoopMonitor(trio.abc.Instrument):
-    """Measures the current trio loop from entering the block to leaving it."""
+    """Measures the current trio loop while the block runs."""
 
     def __init__(self) -> None:
         self._short_passes = [0] * SHORT_PASS_BUCKETS
@@ -93,14 +93,14 @@ class LoopMonitor(trio.abc.Instrument):
         )
 
     def clear(self) -> None:
-        """Restart all measurements, so that quantiles cover only what follows."""
+        """Restart all measurements, so that quantiles cover only the time from now on."""
         self._short_passes = [0] * SHORT_PASS_BUCKETS
         self._long_passes.clear()
         self._began = perf_counter_ns()
         self._idle_ns = 0
 
     def _quantile(self, fraction: float) -> int:
-        """Return a quantile in microseconds, rounded up to the bucket's end."""
+        """Return a quantile in microseconds, rounded up to the largest value of its bucket."""
         short, long = sum(self._short_passes), self._long_passes.count
         wanted = fraction * (short + long)
         if wanted > short:

@@ -24,7 +24,7 @@ WINDOW = "window"
 
 
 def gauge(domain: str, type: str, name: str, help: str, *labels: str) -> Metric:
-    """Return the metric of a Yammer gauge, or of a time share's meter, which reads as a gauge."""
+    """Return the metric of a Yammer gauge, or of a meter of a time share, shown as a gauge."""
     return _yammer(Kind.GAUGE, domain, type, name, help, labels)
 
 
@@ -43,7 +43,7 @@ def meter(domain: str, type: str, name: str, help: str, *labels: str) -> tuple[M
         Metric(
             _prometheus(base + name),
             Kind.GAUGE,
-            f"{help} A second, as a moving average.",
+            f"{help} Per second, as a moving average.",
             (*labels, WINDOW),
             kafka,
         ),
@@ -51,7 +51,7 @@ def meter(domain: str, type: str, name: str, help: str, *labels: str) -> tuple[M
 
 
 def sensor(kind: Kind, group: str, name: str, help: str, *labels: str) -> Metric:
-    """Return a metric of Kafka's own metrics library."""
+    """Return a server metric of Kafka's own metrics library."""
     kafka = f"kafka.server:type={group},{name}"
     return Metric(_prometheus(f"kafka_server_{group}_{name}"), kind, help, labels, kafka)
 

@@ -1,7 +1,7 @@
 """Encodes metrics for OpenTelemetry: ``opentelemetry.proto.metrics.v1.MetricsData``.
 
-Only what Kafka's clients push (KIP-714): gauges and monotonic sums of one point each. That is a
-dozen protocol buffer fields, so they are encoded here without a library.
+It supports only what Kafka's clients push (KIP-714): gauges and monotonic sums of one point each.
+These have a dozen protocol buffer fields, so they are encoded here without a library.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Point:
         kind: how it is aggregated.
         value: the number.
         start_ns: the start of the interval that a sum covers, in ns since the epoch.
-        time_ns: when it was measured.
-        attributes: the attributes that distinguish it.
+        time_ns: when it was measured, in ns since the epoch.
+        attributes: the attributes that distinguish it from other points of the metric.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Prometheus's text format, version 0.0.4: the response of ``/metrics``.
 
 Each family has ``# HELP``, ``# TYPE``, and a line per sample. Labels are in the metric's order,
-with the quantile last; empty ones are left out, which means the same to Prometheus.
+with the quantile last; empty labels are left out, which means the same to Prometheus.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _IN_LABELS = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 def exposition(snapshot: Mapping[str, Family]) -> Iterator[str]:
     """Yield the text of a snapshot family by family; families without samples are left out.
 
-    In parts, because a snapshot with many labels takes milliseconds to format, and the caller can
-    let other tasks run in between.
+    The text is in parts because a snapshot with many labels takes milliseconds to format, and the
+    caller can let other tasks run in between.
     """
     for family in snapshot.values():
         if family.samples:

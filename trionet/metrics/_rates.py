@@ -30,7 +30,7 @@ class MovingRate:
     """The rate of events per second, weighted towards recent ones (Kafka: Yammer's Meter).
 
     Args:
-        count: events so far.
+        count: the number of events so far.
         now: the time of that count.
 
     Attributes:
@@ -45,7 +45,7 @@ class MovingRate:
         self.rates: tuple[float, ...] = ()
 
     def update(self, count: float, now: float) -> None:
-        """Update the averages with the events so far; no effect within a second of the last one."""
+        """Update the averages with the number of events so far, at most once per second."""
         elapsed = now - self._updated_at
         if elapsed < 1.0:
             return
@@ -66,8 +66,8 @@ class Window:
     Args:
         values: numbers that only grow, as they were at ``now``.
         now: when the first window began.
-        samples: the number of windows, the one in progress included.
-        seconds: the length of a window.
+        samples: the number of windows, including the current one.
+        seconds: the length of a window, in seconds.
     """
 
     __slots__ = ("_samples", "_seconds", "_starts")
@@ -87,8 +87,8 @@ class Window:
         """Return how long ago the oldest window began, and how much each number has grown since.
 
         Args:
-            values: the current numbers; kept, so the caller must not change them.
-            now: seconds.
+            values: the current numbers; the object is kept, so the caller must not change it.
+            now: the time, in seconds of the loop's clock.
         """
         starts = self._starts
         if now - starts[-1][0] >= self._seconds:
@@ -116,8 +116,8 @@ class ByKey(Generic[T]):
     is known about the past, so what was counted before it is left out.
 
     Args:
-        make: makes a rate or window of ``(values, now)``.
-        began_at: when everything was 0, which counts as a round; None if unknown.
+        make: creates a rate or window from ``(values, now)``.
+        began_at: when all numbers were 0, which counts as a round; None if unknown.
     """
 
     __slots__ = ("_kept", "_last_look", "_look", "_made", "_make")
@@ -155,8 +155,8 @@ class ByKey(Generic[T]):
 
         Args:
             key: identifies the rate or window.
-            values: the current numbers; kept, so the caller must not change them.
-            now: seconds.
+            values: the current numbers; the object is kept, so the caller must not change it.
+            now: the time, in seconds of the loop's clock.
             first: the numbers that a new key starts from, if not 0.
         """
         made = self._kept.get(key)
@@ -172,7 +172,7 @@ class RollingMaximum:
     """The recent maximum; callers record with ``if n > m.current: m.current = n``.
 
     Attributes:
-        current: the maximum of the window in progress; 0 without any number.
+        current: the maximum of the current window; 0 if no number was recorded.
     """
 
     __slots__ = ("_began", "_previous", "current")

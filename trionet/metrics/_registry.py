@@ -35,7 +35,7 @@ class Registry:
         self._errors = 0
 
     def register(self, collect: Collect) -> None:
-        """Add a collector; adding it again has no effect."""
+        """Add a collector; has no effect if it was already added."""
         self._collectors[collect] = None
 
     def unregister(self, collect: Collect) -> None:

@@ -1,7 +1,6 @@
-"""Kafka's metrics of requests: how many, how long in which phase, how large, with which errors.
+"""Kafka's request metrics: rates, times per phase, sizes and errors.
 
-(Kafka: RequestMetrics.) The router of the requests keeps the counts; this module converts them to
-families.
+(Kafka: RequestMetrics.) The request router keeps the counts; this module converts them to families.
 """
 
 from __future__ import annotations
@@ -27,24 +26,25 @@ class RequestSource(Protocol):
     """The counts that a request router provides, all of them since its start."""
 
     def request_times(self) -> Iterable[RequestTimes]:
-        """The times and sizes of finished requests, by kind."""
+        """Return the times and sizes of finished requests, by kind."""
         ...
 
     def requests(self) -> Mapping[Labels, int]:
-        """Requests by name and version."""
+        """Return the counts of requests by name and version."""
         ...
 
     def deprecated_requests(self) -> Mapping[Labels, int]:
-        """Requests of deprecated versions by name, version, and the client's software and version.
+        """Return the counts of requests of deprecated versions (KIP-896).
 
-        (KIP-896.)
+        They are by name, version, and the name and version of the client's software.
         """
         ...
 
     def errors(self) -> Mapping[Labels, int]:
-        """Errors in responses, by request name and error name; ``NONE`` is a response without any.
+        """Return the counts of errors in responses, by request name and error name.
 
-        A response with several errors counts once for each.
+        ``NONE`` counts the responses without errors. A response with several errors counts once for
+        each.
         """
         ...
 
@@ -70,7 +70,7 @@ class RequestMetrics:
         ]
 
     def collect(self, now: float) -> Iterator[Family]:
-        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         source = self._source
         yield from self._requests.families(source.requests(), now)
         yield from self._deprecated.families(source.deprecated_requests(), now)
@@ -110,9 +110,10 @@ def _all_zero(times: RequestTimes) -> list[int]:
 def api_totals(source: RequestSource) -> list[dict[str, object]]:
     """Return one row for each API that was requested at least once.
 
-    A row has the API's ``name``, the finished ``requests``, their ``bytes``, the ``errors`` in the
-    responses, in ``phases_ms`` the sum of each phase by Kafka's name, and in ``total_ms`` the
-    distribution of total times: ascending pairs of a bucket's longest time and its count.
+    A row has the API's ``name``, the number of finished ``requests``, their ``bytes``, the number
+    of ``errors`` in the responses, the sum of each phase by Kafka's name in ``phases_ms``, and the
+    distribution of total times in ``total_ms``: pairs of a bucket's longest time and its count, in
+    ascending order.
     """
     errors: dict[str, int] = {}
     for (name, error), count in source.errors().items():

@@ -11,7 +11,7 @@ compiled), because:
 * the bucket of a duration is found by one lookup in a table;
 * sums are computed from timestamps, not from durations, and kept in local variables.
 
-Kafka rounds to whole milliseconds, by which everything here would be 0; internally these are
+Kafka rounds to whole milliseconds, which would make every time here 0; internally, times are in
 microseconds.
 """
 
@@ -79,8 +79,8 @@ class TimedRequest:
 
     Attributes:
         times: the counts to which it is added.
-        request_bytes: its size, without its size prefix.
-        received_ns: when the poll that completed it returned.
+        request_bytes: the size of the request, without its size prefix.
+        received_ns: when the poll that completed the receive returned.
         taken_ns: when a handler took it from the request queue.
         handled_ns: when the handler returned, with or without a response; 0 until then.
         responded_ns: when its response was set, by the handler or later by another task.
@@ -113,7 +113,7 @@ class Counts:
         self._repeats = 0
 
     def add(self, bucket: int) -> None:
-        """Count a value of this bucket."""
+        """Count a value in this bucket."""
         if bucket == self._bucket:
             self._repeats += 1
             return
@@ -157,7 +157,7 @@ class RequestTimes:
         self._total_ns = 0
 
     def throttled(self, duration_ns: int) -> None:
-        """Count a throttle; it is no part of the request's total, because it follows the response.
+        """Count a throttle; it is not part of the request's total, since it follows the response.
 
         (KIP-219, KAFKA-9652.)
         """
@@ -191,13 +191,13 @@ class RequestTimes:
         return counts
 
     def _add(self, phase: int, duration_ns: int) -> int:
-        """Count one duration of any length and return it; a negative one becomes 0, as in Kafka."""
+        """Count and return one duration of any length; a negative one counts as 0, as in Kafka."""
         duration_ns = max(0, duration_ns)
         self.buckets[phase].add(_bucket_of(duration_ns >> STEP_SHIFT))
         return duration_ns
 
     def count_slowly(self, request: TimedRequest) -> None:
-        """Count a request that waited for an event, or for longer than the table covers."""
+        """Count a request that waited for an event, or with a duration that exceeds the table."""
         responded_ns = request.responded_ns
         handled_ns = request.handled_ns
         if not handled_ns or handled_ns > responded_ns:
@@ -224,7 +224,7 @@ class RequestTimes:
         picked_up_ns: int,
         sent_ns: int,
     ) -> None:
-        """Add the sums of the sizes and stamps of ``count`` requests that did not wait."""
+        """Add the sums of the sizes and timestamps of ``count`` requests that did not wait."""
         self.requests += count
         self.bytes += size
         self._request_queue_ns += taken_ns - received_ns
@@ -239,7 +239,7 @@ def _bucket_of(value: int) -> int:
 
 
 def count_finished(finished: list[TimedRequest]) -> None:
-    """Count requests whose stamps are all set, and empty the list."""
+    """Count requests whose timestamps are all set, and empty the list."""
     if not finished:
         return
     table = _BUCKET

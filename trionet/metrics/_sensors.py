@@ -19,9 +19,9 @@ class HistogramSource(NamedTuple):
     """The current state of a histogram, for :class:`Quantiles`.
 
     Attributes:
-        recorded: how many values it has counted.
-        total: their sum, in the metric's unit.
-        counts: gives the counts of its buckets, in a list that is not changed afterwards.
+        recorded: the number of recorded values.
+        total: the sum of the values, in the metric's unit.
+        counts: returns the counts of the buckets, in a list that is not changed afterwards.
     """
 
     recorded: int
@@ -35,7 +35,7 @@ class Sampling(NamedTuple):
     Attributes:
         samples: ``metrics.num.samples``.
         seconds: ``metrics.sample.window.ms``, in seconds.
-        began_at: when all numbers were 0, in seconds of the loop's clock; None if unknown.
+        began_at: when all counts were 0, in seconds of the loop's clock; None if unknown.
     """
 
     samples: int = SAMPLES
@@ -55,7 +55,7 @@ _WINDOWS = ("1m", "5m", "15m")
 
 
 class Meter:
-    """A count and its moving averages, as Yammer's ``Count`` and ``OneMinuteRate`` and so on.
+    """A count and its moving averages, like ``Count``, ``OneMinuteRate`` and so on of Yammer.
 
     Args:
         total: the metric of the count.
@@ -68,7 +68,7 @@ class Meter:
         self._rates = ByKey(lambda values, now: MovingRate(values[0], now))
 
     def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
-        """The families at ``now``, of the events so far."""
+        """Yield the families at ``now``, computed from the events so far."""
         self._rates.begin(now)
         averages = []
         for labels, count in counts.items():
@@ -98,7 +98,7 @@ class RateAndTotal:
         self._windows = sampling.windows()
 
     def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
-        """The families at ``now``, of the events so far."""
+        """Yield the families at ``now``, computed from the events so far."""
         self._windows.begin(now)
         rates = []
         for labels, count in counts.items():
@@ -111,17 +111,17 @@ class RateAndTotal:
 
 
 Grown = Sequence[float]
-"""By how much each of several numbers has grown over the last windows."""
+"""How much each of several numbers has grown over the last windows."""
 
 
 def share(grown: Grown) -> float:
-    """Return one number as a share of another, such as an average; 0 as a share of nothing."""
+    """Return one number divided by another, such as an average; 0 if the other is 0."""
     part, whole = grown
     return max(part / whole, 0.0) if whole > 0 else 0.0
 
 
 def ratio(grown: Grown) -> float:
-    """As :func:`share`, but at most 1 (KAFKA-7354)."""
+    """Return a share of at most 1; see :func:`share` (KAFKA-7354)."""
     return min(share(grown), 1.0)
 
 
@@ -129,8 +129,8 @@ class Derived:
     """A gauge computed from how much several numbers have grown over the last windows.
 
     Args:
-        metric: its metric.
-        compute: returns its value, such as :func:`share`.
+        metric: the metric of the gauge.
+        compute: returns the value of the gauge; for example :func:`share`.
         sampling: the windows.
     """
 
@@ -151,12 +151,12 @@ class Derived:
         now: float,
         shared: Sequence[float] = (),
     ) -> Iterator[Family]:
-        """The family at ``now``.
+        """Yield the family at ``now``.
 
         Args:
-            numbers: what only grows, by label; those of a new label have grown from 0.
-            now: seconds.
-            shared: the numbers that all labels have in common; they precede those of each.
+            numbers: numbers that only grow, by label; a new label has grown from 0.
+            now: the time, in seconds of the loop's clock.
+            shared: the numbers that all labels have in common; they precede those of each label.
         """
         self._windows.begin(now)
         common = tuple(shared)
@@ -177,8 +177,8 @@ class Quantiles:
     (Kafka: Yammer's Histogram, whose quantiles are of a sample of the last five minutes.)
 
     Args:
-        metric: its metric.
-        unit: the size of a histogram's step in the metric's unit.
+        metric: the metric of the summary.
+        unit: the size of one step of the histogram, in the metric's unit.
     """
 
     def __init__(self, metric: Metric, unit: float = 1.0) -> None:
@@ -191,7 +191,7 @@ class Quantiles:
     def families(
         self, histograms: Mapping[Labels, HistogramSource], now: float
     ) -> Iterator[Family]:
-        """The family at ``now``."""
+        """Yield the family at ``now``."""
         self._windows.begin(now)
         samples: list[Sample] = []
         for labels, source in histograms.items():
@@ -227,8 +227,8 @@ class Largest:
     """The maximum over the last windows.
 
     Args:
-        metric: its metric.
-        unit: the size of one step of the number in the metric's unit.
+        metric: the metric of the maximum.
+        unit: the size of one step of the number, in the metric's unit.
     """
 
     def __init__(self, metric: Metric, unit: float = 1) -> None:
@@ -236,7 +236,7 @@ class Largest:
         self._unit = unit
 
     def families(self, maxima: Mapping[Labels, RollingMaximum], now: float) -> Iterator[Family]:
-        """The family at ``now``."""
+        """Yield the family at ``now``."""
         yield Family(
             self._metric,
             tuple(

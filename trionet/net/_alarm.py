@@ -30,9 +30,10 @@ class Alarm:
         self._scope: trio.CancelScope | None = None
 
     def set(self, at: float) -> None:
-        """Wake at ``at``, in seconds of the loop's clock; replaces the time set before.
+        """Set the time at which to wake; it replaces the one set before.
 
-        ``math.inf`` is never.
+        Args:
+            at: in seconds of the loop's clock; ``math.inf`` for never.
         """
         self._at = at
         # A later time is applied only when the earlier one is reached: each request sets a later

@@ -81,8 +81,8 @@ class Authenticator(Protocol):
             :data:`._framing.UNLIMITED`.
         is_complete: whether frames are requests; False again during a re-authentication.
         principal: the peer; anonymous until first authenticated.
-        session_expires_at: when the peer must have authenticated again, in seconds of the loop's
-            clock; None for never.
+        session_expires_at: the deadline for the next re-authentication, in seconds of the loop's
+            clock; None for none.
         can_reauthenticate: whether the peer's exchange supports re-authentication.
         is_reauthenticating: whether a re-authentication is in progress.
         reauthentication_seconds: how long the last re-authentication took.
@@ -102,14 +102,17 @@ class Authenticator(Protocol):
         """Process the next frame; never raises because of the peer's behaviour.
 
         Args:
-            frame: without its size prefix.
-            now: seconds of the loop's clock.
-            now_ms: milliseconds since the epoch, which is what credentials expire by.
+            frame: the frame, without its size prefix.
+            now: the time, in seconds of the loop's clock.
+            now_ms: the time of day, in milliseconds since the epoch, by which credentials expire.
         """
         ...
 
     def gate(self, frame: Frame, now: float) -> Gate:
-        """Decide about a frame received while :attr:`is_complete`; called for each request."""
+        """Decide what to do with a frame received while :attr:`is_complete`.
+
+        Called for each request.
+        """
         ...
 
 
@@ -127,7 +130,7 @@ class Initiator(Authenticator, Protocol):
         """Start the exchange on a new connection or, if it is complete, a re-authentication.
 
         Args:
-            now: seconds of the loop's clock.
+            now: the time, in seconds of the loop's clock.
         """
         ...
 

@@ -83,10 +83,10 @@ class Channel:
         principal: the peer; anonymous until it is authenticated.
         authenticator: the authenticator or initiator in use, if any.
         tls: the transport, if it uses TLS.
-        failure: how the authentication failed, while the close is delayed.
+        failure: the step with which the authentication failed, while the close is delayed.
         held_send: the Send that waits for a re-authentication to finish.
-        network_thread_ns: the time that the loop has spent on its reads and writes, in nanoseconds;
-            0 unless its Selector measures it. The owner resets it.
+        network_thread_ns: the time that the loop has spent on reads and writes of the channel, in
+            nanoseconds; 0 unless its Selector measures it. The owner resets it.
         last_used_at: when bytes were last read or written, in seconds of the loop's clock.
         lease: the memory of the large frame that is being read, or was returned last.
         staged: whole frames that were read but not yet returned.
@@ -94,7 +94,7 @@ class Channel:
             staged frame, or an error after the last one.
         send: the Send in progress, if any.
         interest: the readiness bits that the poller watches for.
-        close_reason: why it is CLOSING or CLOSED; None before that.
+        close_reason: why the channel is CLOSING or CLOSED; None before that.
         attachment: data of the channel's owner.
     """
 
@@ -182,7 +182,7 @@ class Channel:
         return 0 if self._frame_decoder is None else self._frame_decoder.oversized_bytes
 
     def identified(self, found: Authenticator | Principal) -> None:
-        """Set the principal that the TLS handshake proved, or the authenticator to go on with."""
+        """Set the principal that the TLS handshake proved, or the authenticator to use next."""
         if isinstance(found, Principal):
             self.principal = found
         else:
@@ -239,7 +239,7 @@ class Channel:
             Whether it is already complete.
 
         Raises:
-            LocalProtocolError: another one is in progress (Kafka: KafkaChannel.setSend), or this
+            LocalProtocolError: another Send is in progress (Kafka: KafkaChannel.setSend), or this
                 one is already complete, or empty.
             OSError: the connection failed.
         """
@@ -376,7 +376,7 @@ class Channel:
         return frame
 
     def begin_closing(self, reason: CloseReason, detail: str) -> None:
-        """Enter CLOSING: the peer has disconnected, so nothing more can be sent to it."""
+        """Enter CLOSING: the connection is dead, so nothing more can be sent to the peer."""
         self.move(_CLOSING)
         self.close_reason, self.close_detail = reason, detail
         self.send = None
@@ -384,8 +384,9 @@ class Channel:
     def end(self, reason: CloseReason, detail: str) -> None:
         """Enter CLOSED and record the reason.
 
-        The first cause is kept after a failed authentication and after a disconnection by the peer,
-        except that a failed response takes precedence when the channel is CLOSING.
+        The first reason is kept after a failed authentication. In CLOSING it is kept if the peer
+        causes the close as well; a failed Send and any local reason (such as IDLE,
+        SESSION_EXPIRED, INVALID_RECEIVE or SERVER_SHUTDOWN) replace it.
         """
         failure = self.failure
         if failure is not None and failure.close_reason is not None:
@@ -400,7 +401,7 @@ class Channel:
 
     @property
     def end_of_stream_reason(self) -> CloseReason:
-        """The close reason for a stream that ends here: inside a frame or between frames."""
+        """The close reason if the stream ends here: inside a frame or between frames."""
         if self._decoder.is_inside_frame:
             return CloseReason.PEER_CLOSED_IN_FRAME
         return CloseReason.PEER_CLOSED

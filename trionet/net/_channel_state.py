@@ -4,11 +4,6 @@
 
 ::
 
-    CONNECTING -> HANDSHAKING -> AUTHENTICATING <-> READY -> CLOSING
-                                   |        |
-                                   v        v
-                                FAILED -> LINGERING
-
     From            To              When
     CONNECTING      HANDSHAKING     the connection is established, and uses TLS
     CONNECTING      AUTHENTICATING  the connection is established; no TLS, but SASL
@@ -16,19 +11,23 @@
     HANDSHAKING     AUTHENTICATING  the handshake is complete; SASL follows
     HANDSHAKING     READY           the handshake is complete; no SASL
     AUTHENTICATING  READY           the authentication or re-authentication is complete
-    READY           AUTHENTICATING  the session is renewed (KIP-368)
+    READY           AUTHENTICATING  the client renews the session (KIP-368)
     AUTHENTICATING  FAILED          the authentication failed; the response is delayed (KIP-306)
     AUTHENTICATING  LINGERING       the authentication failed; the response is sent at once
     FAILED          LINGERING       the delay has ended; the response is sent
-    READY           CLOSING         the peer has disconnected; frames that it sent before remain
+    READY           CLOSING         the connection is dead, and frames remain unread
     any             CLOSED          the socket is closed, with a CloseReason; final
+
+A connection is dead after a hang-up or a failed write. The mere end of the stream does not lead to
+CLOSING, since it is read after the last frame. FAILED is left for CLOSED if the peer disconnects
+during the delay, or if there is no response to send.
 
 A channel starts in the first state in which it has something to do: an accepted connection without
 TLS and SASL is READY at once.
 
 Kafka spreads this over ``ready()``, ``isConnected()``, two maps of the Selector and a ChannelState
-that only describes how a channel ended. Here the state is *where* in its life cycle a channel is,
-and its CloseReason *why* it ended.
+that mixes progress with causes of a close. Here the state is *where* in its life cycle a channel
+is, and its CloseReason *why* it ended.
 """
 
 # Compiled by mypyc.
@@ -49,7 +48,8 @@ class ChannelState(IntEnum):
     HANDSHAKING = 1
     """The TLS handshake is in progress."""
     AUTHENTICATING = 2
-    """Frames and Sends belong to the SASL exchange."""
+    """Frames and Sends belong to the SASL exchange, except the responses to a client's earlier
+    requests (:meth:`._authenticator.Initiator.lets_pass`)."""
     READY = 3
     """Frames are requests or responses (Kafka: KafkaChannel.ready)."""
     FAILED = 4
@@ -58,7 +58,7 @@ class ChannelState(IntEnum):
     """The response to a failed authentication is being sent; then the peer has some time to read it
     and to disconnect first."""
     CLOSING = 6
-    """The peer has disconnected; what it had sent is returned, one frame per poll."""
+    """The connection is dead; what the peer had sent is still returned, one frame per poll."""
     CLOSED = 7
     """The socket is closed; the channel's ``close_reason`` holds the reason."""
 

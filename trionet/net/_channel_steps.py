@@ -131,7 +131,11 @@ class ChannelSteps:
         self.starved = Starved(pool, wake, shuffle)
 
     def why_unread(self, channel: Channel) -> Unread | None:
-        """Return why a channel is not being read; None if it is."""
+        """Return why no requests are read from a channel as usual; None if they are.
+
+        A preparing channel is read for its authentication, and one that is CLOSING for what
+        remains. FAILED and LINGERING count as preparing, and CLOSED as CLOSING.
+        """
         if channel.state is not _READY:
             return Unread.CLOSING if channel.state >= _CLOSING else Unread.PREPARING
         return channel.muting.why or (Unread.PAUSED if self.is_paused else None)
@@ -154,9 +158,9 @@ class ChannelSteps:
     def on_event(self, channel: Channel, bits: int) -> None:
         """Handle the readiness that the backend reports for a socket.
 
-        Reads come before writes (Kafka: Selector.pollSelectionKeys). Otherwise a failing write
-        could lose what a peer sent before it reset the connection: a backend may report
-        writability first, and alone.
+        Reads come before writes (Kafka: Selector.pollSelectionKeys). Otherwise a client's failing
+        write could lose what its peer sent before it reset the connection: a backend may report
+        writability first, and alone. (A server's channel is muted while it sends.)
         """
         try:
             if not channel.muting.is_muted:
@@ -182,7 +186,7 @@ class ChannelSteps:
             self.fail(channel, error)
 
     def _on_unwanted_read(self, channel: Channel, bits: int) -> None:
-        """Stop watching for reads, or close on hang-up: a channel not being read has an event.
+        """Handle an event of a channel that is not being read: stop watching it, or close it.
 
         Muting does not update the poller, because that costs a system call and most responses are
         sent before the next request arrives. A hang-up is reported whatever the socket is watched
@@ -346,11 +350,12 @@ class ChannelSteps:
             self.disconnect(channel, reason, detail)
 
     def begin_closing(self, channel: Channel, reason: CloseReason, detail: str) -> None:
-        """Start closing a channel whose peer has disconnected; received frames are still returned.
+        """Close a channel whose connection is dead, after its unread frames have been returned.
 
-        (Kafka: CloseMode.GRACEFUL.) From here on its socket is read without the poller, one frame
-        per poll. A failed response closes the channel at once, since no other response could be
-        sent either.
+        (Kafka: CloseMode.GRACEFUL.) If frames remain and no response is being sent, the channel
+        enters CLOSING: from here on its socket is read without the poller, one frame per poll.
+        Otherwise it is closed at once. So is a channel whose response failed, since no other
+        response could be sent either.
         """
         is_response = channel.send is not None or reason is CloseReason.SEND_FAILED
         has_news = channel.has_staged or channel.transport.has_unread()

@@ -1,4 +1,4 @@
-"""The channels of one Selector: the open ones, those in a poll's result, those without memory."""
+"""Sets of channels of one Selector: open ones, those in a poll's result, those without memory."""
 
 # Compiled by mypyc.
 
@@ -101,7 +101,7 @@ class Starved:
 
     Attributes:
         channels: the waiting channels.
-        shuffle: as above.
+        shuffle: shuffles a list in place.
     """
 
     __slots__ = ("_pool", "_wake", "channels", "shuffle")

@@ -1,4 +1,4 @@
-"""When to close connections: idle ones, and those whose close is delayed. Pure; closes nothing.
+"""Determines when to close connections that are idle or whose close is delayed. Pure.
 
 :class:`IdleExpiry` finds connections that have been idle for too long, and the least recently used
 one (Kafka: Selector.IdleExpiryManager). Kafka keeps a linked hash map in the order of last use, and
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class TimeHeap(Generic[T]):
-    """Items by time; of equal times, the item that was added first comes first."""
+    """Items ordered by time; items with equal times are in the order in which they were added."""
 
     __slots__ = ("_entries", "_items", "_next_number", "_numbers")
 
@@ -127,7 +127,7 @@ C = TypeVar("C", bound=Connection)
 
 
 class IdleExpiry(Generic[C]):
-    """The connections of one Selector, by the time of their last use.
+    """The connections of one Selector, ordered by the time of their last use.
 
     Args:
         idle_seconds_max: ``connections.max.idle.ms`` in seconds; ``math.inf`` (Kafka: -1) for no
@@ -161,7 +161,7 @@ class IdleExpiry(Generic[C]):
         ago; exactly that long is not idle, as in Kafka.
 
         Args:
-            now: seconds of the loop's clock.
+            now: the time, in seconds of the loop's clock.
         """
         for _ in range(CORRECTIONS_PER_POLL_MAX):
             first = self._known.first()
@@ -175,7 +175,7 @@ class IdleExpiry(Generic[C]):
 
     @property
     def next_check_at(self) -> float:
-        """When to call :meth:`poll` next, in seconds of the loop's clock; ``math.inf`` for never.
+        """The time of the next :meth:`poll`, in seconds of the loop's clock; may be ``math.inf``.
 
         It is the first moment at which a connection that is not used until then is idle, so a loop
         that waits for it does not spin.
@@ -203,7 +203,7 @@ DELAYED_CLOSES_MAX = 1000
 
 
 class DelayedCloses(Generic[T]):
-    """Items to close, such as channels or sockets, by the time at which to close them.
+    """Items to close, such as channels or sockets, ordered by the time at which to close them.
 
     Args:
         count_max: the maximum number of items; one more displaces the earliest.
@@ -242,7 +242,7 @@ class DelayedCloses(Generic[T]):
         An item whose time is exactly ``now`` is not due yet, as in Kafka.
 
         Args:
-            now: seconds of the loop's clock.
+            now: the time, in seconds of the loop's clock.
         """
         due = []
         while (first := self._waiting.first()) is not None and first[0] < now:
@@ -255,7 +255,7 @@ class DelayedCloses(Generic[T]):
 
     @property
     def next_check_at(self) -> float:
-        """When :meth:`pop_due` will return an item; ``math.inf`` if there are none.
+        """The time from which :meth:`pop_due` returns an item; ``math.inf`` if there are none.
 
         It is the first moment after the earliest ``ends_at``, so a loop that waits for it does not
         spin.

@@ -54,7 +54,7 @@ class MuteEvent(IntEnum):
 
 
 class Unread(StrEnum):
-    """Why a channel is not being read; see :meth:`.ChannelSteps.why_unread`."""
+    """Why no requests are read from a channel; see :meth:`.ChannelSteps.why_unread`."""
 
     PREPARING = "it is not ready for requests yet"
     CLOSING = "its peer has disconnected"
@@ -62,7 +62,7 @@ class Unread(StrEnum):
     THROTTLED = "its client is throttled"
     MUTED = "its owner has muted it"
     NO_MEMORY = "queued.max.request.bytes are in use"
-    PAUSED = "queued.max.requests are waiting"
+    PAUSED = "its processor holds requests that exceed queued.max.requests, or is being drained"
 
 
 _NOT_MUTED: Final = MuteState.NOT_MUTED

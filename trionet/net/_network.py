@@ -1,4 +1,6 @@
-"""What servers and clients use of the operating system: connections, the time of day, randomness.
+"""The services of the operating system that servers and clients use.
+
+These are connections, the time of day, and random numbers.
 
 :data:`SYSTEM` is the real system. :class:`trionet.testing.MemoryNetwork` has connections in memory
 and virtual time, so that hours pass in milliseconds and every run with one seed is the same. That
@@ -34,7 +36,7 @@ class Network(Protocol):
 
     @property
     def rng(self) -> random.Random:
-        """The generator of ids."""
+        """The random number generator for ids."""
 
     def shuffle(self, items: list[Any], /) -> None:
         """Shuffle a list in place; the order need not be unpredictable to an attacker."""
@@ -77,7 +79,7 @@ class Network(Protocol):
 
 
 class SystemNetwork:
-    """The TCP, clock and random numbers of the operating system."""
+    """Provides the TCP sockets, clock and random numbers of the operating system."""
 
     is_virtual = False
     rng: random.Random = random.SystemRandom()

@@ -2,8 +2,9 @@
 
 (Kafka: KafkaChannel.prepare, Selector.delayedClosingChannels.) :class:`Preparing` has a method for
 each event of a connect, TLS handshake or authentication. It returns a :class:`Decision`, which
-:meth:`.ChannelSteps.carry_out` applies. Nothing here modifies a channel or knows the Selector; so
-the rules of TLS and SASL can be read, and tested, without a socket.
+:meth:`.ChannelSteps.carry_out` applies. The methods drive the transport, which does the I/O of the
+connect and the handshake. But nothing here modifies a channel or knows the Selector; so the rules
+can be read, and tested, event by event.
 
 Three limits protect against peers that only pretend to authenticate: each channel has a timeout,
 the number of channels in progress is limited, and so is the time that each pass of the loop spends
@@ -92,7 +93,7 @@ class PreparingTime:
 
     @contextmanager
     def spending(self) -> Iterator[None]:
-        """Deduct the time of the block from that of this pass."""
+        """Deduct the time that the block takes from the time of this pass."""
         began = self._clock()
         try:
             yield
@@ -114,7 +115,8 @@ def preparing_time() -> PreparingTime:
 
 
 # The maximum number of channels of one Selector that are becoming ready; the same for those that
-# are FAILED and those that are LINGERING. One more closes the one whose time ends first.
+# are FAILED and those that are LINGERING. One more ends the time of the one whose time ends first:
+# it is closed, or gets its delayed response if it is FAILED.
 PREPARING_MAX = 1000
 
 
@@ -123,7 +125,7 @@ class Decision:
     """What to do with a channel that is not ready; attributes that are not set change nothing.
 
     Attributes:
-        identified: the principal that the TLS handshake proved, or the authenticator to go on with.
+        identified: the principal that the TLS handshake proved, or the authenticator to use next.
         state: the state to enter.
         failure: how the authentication failed, if the state is FAILED or LINGERING.
         send: a part of the authentication; nothing is read until it has been sent.
@@ -255,7 +257,10 @@ class Preparing:
         return Decision(state=ChannelState.AUTHENTICATING, interest=READ, then=first)
 
     def receive(self, channel: Channel, frame: Frame, now: float) -> Decision:
-        """Handle a frame of a channel with an authenticator; REQUEST if it is not part of it."""
+        """Handle a frame of a channel with an authenticator.
+
+        Returns REQUEST if the frame is not part of an authentication.
+        """
         authenticator = channel.authenticator
         assert authenticator is not None
         state = channel.state
@@ -322,7 +327,8 @@ class Preparing:
     def count_fault(self, channel: Channel, reason: CloseReason) -> None:
         """Count a channel's error if it is an authentication failure.
 
-        A frame that is too large is one during the authentication (Kafka: SaslServerAuthenticator).
+        During the authentication, a frame that is too large counts as a failure, too (Kafka:
+        SaslServerAuthenticator).
         """
         authenticates = channel.authenticator is not None and channel.state < ChannelState.READY
         if reason is CloseReason.AUTHENTICATION_FAILED or (
@@ -357,7 +363,7 @@ class Preparing:
 
     @property
     def next_check_at(self) -> float:
-        """When :meth:`due` will return something, in seconds of the loop's clock."""
+        """The time from which :meth:`due` returns decisions, in seconds of the loop's clock."""
         if self._displaced:
             return -math.inf
         waiting = (self._in_progress, self._failed, self._lingering)

@@ -73,7 +73,7 @@ class PrincipalMapping:
         rules: the rules, separated by commas.
 
     Raises:
-        ConfigError: a rule has another form, or its regular expression is invalid.
+        ConfigError: a rule is malformed, or its regular expression is invalid.
     """
 
     def __init__(self, rules: str = "DEFAULT") -> None:
@@ -153,8 +153,8 @@ def _parse(rule: str, rules: str) -> _Rule:
     found = _RULE_PARSER.fullmatch(rule)
     if found is None:
         raise ConfigError(
-            f"ssl.principal.mapping.rules = {rules!r}: {rule!r} is not a rule; allowed: DEFAULT, or"
-            " RULE:pattern/replacement/ with L or U at its end, separated by commas"
+            f"ssl.principal.mapping.rules = {rules!r}: {rule!r} is not a valid rule; expected"
+            " DEFAULT or RULE:pattern/replacement/[LU], separated by commas"
         )
     if found["default"] is not None:
         return _AS_IT_IS
@@ -165,7 +165,7 @@ def _parse(rule: str, rules: str) -> _Rule:
             pattern = re.compile(found["pattern"])
     except (re.error, OverflowError, RecursionError, FutureWarning) as error:
         raise ConfigError(
-            f"ssl.principal.mapping.rules = {rules!r}: {found['pattern']!r} is not a regular"
-            f" expression: {error}"
+            f"ssl.principal.mapping.rules = {rules!r}: {found['pattern']!r} is not a valid"
+            f" regular expression: {error}"
         ) from None
     return _Rule(pattern, found["replacement"], found["case"])

@@ -1,21 +1,23 @@
 """Polls the channels of one processor or client, and reads and writes those that are ready.
 
 (Kafka: org.apache.kafka.common.network.Selector.) ``await poll()`` makes all the progress that is
-possible now, or waits until some is, and returns what happened: completed receives, completed
-sends, disconnected channels. Every poll follows these rules:
+possible now, and returns what happened: completed receives, completed sends, disconnected channels.
+If no progress is possible it waits, or returns an empty result (see below). Every poll follows
+these rules:
 
 * It returns at most one receive per channel, so that the owner can mute the channel before the
   next.
-* It does not wait while an unmuted channel has staged frames.
+* It does not wait while an unmuted channel has staged frames, unless reading is paused.
 * A channel has at most one Send in progress.
 * An error in one channel's step closes that channel, with its reason, and no other.
 
 The steps of a single channel are in :mod:`._channel_steps`; how an accepted or outgoing connection
 becomes ready for requests is in :mod:`._preparing`.
 
-One poll is one trio checkpoint. A processor's handlers run during it, so an empty poll is repeated
-across three checkpoints before the task parks: with one busy connection this saves a park and
-its wake-up per request. A client parks at once, and that is its checkpoint.
+One poll is one trio checkpoint. A processor's handlers run during it, so a poll that found nothing
+returns an empty result, and the processor's whole turn repeats; only the fourth empty poll in a row
+parks. With one busy connection this saves a park and its wake-up per request. A client parks in the
+first empty poll, and that is its checkpoint.
 """
 
 # Compiled by mypyc.
@@ -76,9 +78,10 @@ class Selector:
             it, idle channels and endless authentications end only when another event occurs.
         channels: the open channels.
         counters: totals for metrics.
-        idle: the channels by last use, to find the one to close when a new one needs its place.
-        is_parked: whether a poll waits for an event; if so, it may have begun long ago.
-        checkpoint: that of the only task that polls, if the owner provides it.
+        idle: the channels by last use, to find the one to close when a new connection needs its
+            place.
+        is_parked: whether a poll waits for an event; if so, the poll may have begun long ago.
+        checkpoint: the checkpoint of the only task that polls, if the owner provides one.
         was_woken: whether :meth:`wakeup` was called before the last poll returned.
     """
 
@@ -149,8 +152,8 @@ class Selector:
         """Add a channel, and watch it for readability or for ``interest``.
 
         Raises:
-            LocalProtocolError: its id is in use (KAFKA-7453).
-            OSError: its socket cannot be watched.
+            LocalProtocolError: the channel's id is in use (KAFKA-7453).
+            OSError: the channel's socket cannot be watched.
         """
         if self.channels.get(channel.id) is not None:
             raise LocalProtocolError(f"a channel with id {channel.id} is already registered")
@@ -202,7 +205,7 @@ class Selector:
             self._steps.read_again(channel)
 
     def why_unread(self, channel: Channel) -> Unread | None:
-        """Return why a channel is not being read; None if it is."""
+        """Return why no requests are read from a channel; see :meth:`.ChannelSteps.why_unread`."""
         return self._steps.why_unread(channel)
 
     def pause_reading(self) -> None:
@@ -263,12 +266,17 @@ class Selector:
         seconds_max: float = math.inf,
         has_work: Callable[[], bool] | None = None,
     ) -> PollResult:
-        """Read and write all channels that are ready, waiting until at least one is.
+        """Read and write all channels that are ready.
+
+        If none is, it returns an empty result, and the fourth such poll in a row waits; with
+        ``parks_at_once``, the first one waits.
 
         Args:
-            events_max: the maximum number of channels to read or write; the others follow in the
-                next poll. With this, an owner that can accept only a few receives reads no more
-                than those into memory; with 0 it looks at no socket, and only waits as usual.
+            events_max: the maximum number of events to handle; the others follow in the next poll.
+                Channels with staged frames, with data buffered by TLS, or in CLOSING need no event
+                and come on top. With this, an owner that can accept only a few receives reads
+                little more than those into memory; with 0 no event is handled, and the poll only
+                waits as usual.
             seconds_max: the maximum time to wait; the alarm must be running for it.
             has_work: returns whether the owner has work that this poll must not delay. Called
                 after all other tasks have run, so that work from them needs no wake-up, which
@@ -313,10 +321,13 @@ class Selector:
         return self.take_result()
 
     def poll_now(self, events_max: int) -> PollResult:
-        """Read and write at most ``events_max`` channels that are ready, without waiting.
+        """Read and write channels that are ready, without waiting.
 
-        Other tasks than the one that polls may call it while :meth:`poll` waits, which does not
+        Tasks other than the one that polls may call it while :meth:`poll` waits, which does not
         return because of it.
+
+        Args:
+            events_max: see :meth:`poll`.
         """
         events = self._steps.readiness.poll(events_max)
         self.counters.polls += 1
@@ -325,7 +336,7 @@ class Selector:
         return self.take_result()
 
     def take_result(self) -> PollResult:
-        """Return the results since the last completed poll, for example of one that failed."""
+        """Return the results since the last completed poll, for example after a failed one."""
         steps = self._steps
         if steps.result.is_empty:
             return self._nothing
@@ -339,7 +350,7 @@ class Selector:
         return steps.is_paused or not steps.has_more
 
     def _step(self, events: list[tuple[int, int]]) -> None:
-        """Process the channels that can make progress, and what is due."""
+        """Process the channels that can make progress, and the timeouts that are due."""
         steps, counters = self._steps, self.counters
         began_ns = now_ns()
         steps.now = self._clock()
@@ -389,7 +400,7 @@ class Selector:
             raise
 
     def _charge(self, channel: Channel, since_ns: int) -> int:
-        """Add the time since ``since_ns`` to a channel's. Returns the current time.
+        """Charge the time since ``since_ns`` to a channel. Returns the current time.
 
         (Kafka: KafkaChannel.addNetworkThreadTimeNanos.)
         """

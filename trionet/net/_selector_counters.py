@@ -17,17 +17,19 @@ class SelectorCounters:
     Attributes:
         polls: completed polls.
         network_io: channels processed because of an event, plus Sends started.
-        io_ns: the time spent on channels, in nanoseconds; without the time in which the loop waited
-            or other tasks ran.
+        io_ns: the time spent on channels, in nanoseconds, excluding the time in which the loop
+            waited or other tasks ran.
         connected: outgoing connections that were established.
         largest_send: the size of the largest frame sent recently, in bytes.
         authenticated: successful first authentications of connections.
-        authenticated_for_good: those of them that do not support re-authentication (KIP-368).
+        authenticated_for_good: successful first authentications without support for
+            re-authentication (KIP-368).
         authentication_failures: failed first authentications.
         reauthenticated: successful re-authentications.
         reauthentication_failures: failed re-authentications, which close the connection.
-        reauthentication_ms: the total duration of the successful re-authentications.
-        longest_reauthentication_ms: the longest of those that ended recently.
+        reauthentication_ms: the total duration of the successful re-authentications, in
+            milliseconds.
+        longest_reauthentication_ms: the longest recent re-authentication, in milliseconds.
     """
 
     def __init__(self) -> None:

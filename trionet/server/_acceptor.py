@@ -54,7 +54,7 @@ class Acceptor:
         endpoint: the listener, with its bound port.
         listening: its listening socket; closed when the loop ends.
         shared: the connection quotas, the log and the fault counter of the server.
-        config: the sizes of the sockets' buffers.
+        config: the server's settings, such as the sizes of the sockets' buffers.
         slot_freed: unparked when a wait for a quota may be over.
         network: the network of the listening socket.
         run_processor: creates the processor with a given id, reports it as started, and runs it.
@@ -149,7 +149,7 @@ class Acceptor:
             raise
 
     async def _accept(self) -> tuple[Socket, Address] | None:
-        """Return the next connection and its peer's address; None if there is none."""
+        """Return the next connection and its peer's address; None if no connection is waiting."""
         try:
             sock, address = self._listening.accept()
         except OSError as error:
@@ -165,7 +165,7 @@ class Acceptor:
         try:
             set_options(sock, send_buffer_bytes=self._config.socket_send_buffer_bytes)
         except OSError as error:
-            self._log.info("lost %s while it was being accepted: %s", remote[0], error)
+            self._log.info("connection from %s failed while being accepted: %s", remote[0], error)
             sock.close()
             return None
         return sock, remote
@@ -173,7 +173,7 @@ class Acceptor:
     # Quotas.
 
     async def _admit(self, sock: Socket, host: str) -> ConnectionGuard | None:
-        """Wait until the quotas admit a connection; None if they reject it."""
+        """Wait until the quotas admit a connection. Returns its guard; None if it is rejected."""
         quotas = self._shared.quotas
         admission = quotas.try_admit(self.endpoint.listener_name, host, trio.current_time())
         while isinstance(admission, Delayed):
@@ -242,7 +242,10 @@ class Acceptor:
         self.processors.clear()
 
     async def _retire(self, processor: Processor) -> None:
-        """End a processor after its pending responses, including that to the resize request."""
+        """End a processor once its pending responses are sent.
+
+        The response to the resize request may be one of them.
+        """
         with trio.move_on_after(GRACE_SECONDS):
             await processor.drain()
         processor.end()
@@ -257,7 +260,10 @@ class Acceptor:
         return processor
 
     async def _hand_over(self, accepted: Accepted) -> None:
-        """Assign round-robin, skipping full processors; if all are full, wait for the last one."""
+        """Assign a connection to the next processor in turn that has space.
+
+        If all processors are full, wait for the last one tried.
+        """
         processors = self.processors
         count = len(processors)
         for turn in range(count):

@@ -25,7 +25,7 @@ from ._dialect import SIZE_PREFIXED, Dialect
 _LIMIT_NAMES: Final = LimitNames("socket.request.max.bytes", "sasl.server.max.receive.size")
 
 NewAuthenticator = Callable[[Identity], Authenticator]
-"""Creates the authenticator of a connection, from the identity that TLS has proved, if any."""
+"""Creates the authenticator of a connection from the identity that TLS has proved, if any."""
 
 
 @attrs.frozen(kw_only=True)
@@ -54,12 +54,12 @@ class ListenerSecurity:
         """Check that these settings match the security protocol of a listener.
 
         Raises:
-            ConfigError: they do not: the listener lacks TLS or authentication, or must not have it.
+            ConfigError: the listener lacks TLS or authentication, or must not have it.
         """
         if self.security_protocol is not endpoint.security_protocol:
             raise ConfigError(
                 f"listener {endpoint} uses {endpoint.security_protocol}, but its security settings"
-                f" are for {self.security_protocol}; SSL needs a tls_context, SASL an"
+                f" are for {self.security_protocol}; SSL requires a tls_context, SASL an"
                 " authenticator, and PLAINTEXT neither"
             )
 

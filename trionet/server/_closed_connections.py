@@ -35,13 +35,14 @@ class ClosedConnection:
     """A record of one closed connection.
 
     Attributes:
-        id: its connection id.
+        id: the connection id.
         reason: why it was closed.
         detail: the underlying error, or an empty string; at most 256 characters.
         peer: the address and port of the peer.
         listener: the name of the listener that accepted it.
         processor: the number of the processor that served it.
-        principal: the principal of the peer, as far as authenticated; at most 256 characters.
+        principal: the principal of the peer, anonymous if it was not authenticated; at most 256
+            characters.
         opened_at: when it was set up, in seconds of the loop's clock.
         closed_at: when it was closed.
         requests: the number of requests received.
@@ -141,8 +142,9 @@ class ClosedConnections:
 
         Args:
             count_max: the maximum number of connections, 1 or more.
-            before: return only connections with a lower number, such as that of the last one of
-                the previous page. So connections that close between two calls do not shift pages.
+            before: return only connections with a lower number, such as the number of the last
+                connection of the previous page. So connections that close between two calls do not
+                shift pages.
         """
         newest = self.total - 1 if before is None else min(before, self.total) - 1
         skipped = self.total - 1 - newest

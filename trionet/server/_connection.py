@@ -34,12 +34,12 @@ class Connection:
         peer_host: the address alone.
         guard: counts the connection against the quotas until released.
         opened_at: when it was set up, in seconds of the loop's clock.
-        request: the request in progress, if any: received, but its response has not been sent.
+        request: the request in progress, if any: received, with a response that is not sent yet.
         requests: the number of requests received.
-        throttled_ns: when its throttle began, by ``perf_counter_ns``.
+        throttled_ns: when the current throttle began, by ``perf_counter_ns``.
         client_software: the software that the client reported; the same object until it reports
             other software.
-        client_id: the client id in the last request; None if it had none.
+        client_id: the client id in the last request; None if there was none.
         origin: data of a recorder about the source of the requests.
     """
 
@@ -124,12 +124,12 @@ class NewConnections:
         self._wake()
 
     def take(self) -> Accepted:
-        """Remove and return the oldest; requires that :attr:`waiting` is not 0."""
+        """Remove and return the oldest connection; requires that :attr:`waiting` is not 0."""
         self.waiting -= 1
         return self._incoming.receive_nowait()
 
     def close(self) -> None:
-        """Close all queued connections, and all that are offered later (KAFKA-9796)."""
+        """Close all queued connections, and any that are offered later (KAFKA-9796)."""
         self._outgoing.close()
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The framing of a protocol: all that a server needs to know about the protocol."""
+"""The framing of a protocol, which is all that a server needs to know about it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _size_prefixed(payload: Frame) -> list[Chunk]:
 class Dialect:
     """The framing of a request/response protocol.
 
-    For a protocol that sends the size of a payload before it, use :meth:`length_prefixed`.
+    For a protocol that sends the size of each payload first, use :meth:`length_prefixed`.
 
     Attributes:
         decoder: creates the decoder of a connection from the size of the largest allowed frame.
@@ -54,7 +54,7 @@ class Dialect:
                 the same for a size that is negative or above ``socket_request_max_bytes``, and for
                 a head that is incomplete after 1,024 bytes.
             write_head: returns the head for a payload of the given size.
-            tail: the bytes that must follow every payload; others close the connection, too.
+            tail: the bytes that must follow every payload; any others close the connection, too.
         """
 
         def frame(payload: Frame) -> list[Chunk]:

@@ -24,19 +24,20 @@ Handler = Callable[[Request], Awaitable[Response | None]]
 """Handles one request. Returns its response, or None if ``request.respond`` provides it."""
 
 NeverWaits = Callable[[Request], bool]
-"""Whether the handler is certain to return from this request without a checkpoint."""
+"""Returns whether the handler is certain to return from a request without a checkpoint."""
 
 # After a wake-up a handler takes up to this many requests, or those of two milliseconds, before it
-# lets other tasks run: a scheduler pass costs as much as taking ten waiting requests. After each
-# batch of them the responses are sent, which are still in the CPU's cache then.
+# lets other tasks run: a scheduler pass costs as much as taking ten waiting requests. After every
+# 64 of them the responses are sent, which are still in the CPU's cache then.
 REQUESTS_PER_WAKEUP_MAX: Final = 256
 REQUESTS_PER_BATCH: Final = 64
-# For the first eighth of that time the sockets are polled after each batch. With eight connections
-# this makes every second pass unnecessary. For longer it would keep the connections of the other
-# processors waiting: the 99th percentile of 64 producers on three processors was twice as long.
+# For the first eighth of that time the sockets are polled as well each time that responses are
+# sent. With eight connections this makes every second pass unnecessary. For longer it would keep
+# the connections of the other processors waiting: the 99th percentile of 64 producers on three
+# processors was twice as long.
 POLLING_SHARE: Final = 8
-# A handler that has emptied its batch checks it this many times, one scheduler pass apart, before
-# it waits for the next. Being woken and waiting again costs four passes, and a busy connection
+# A handler that has emptied the queue checks it this many times, one scheduler pass apart, before
+# it waits to be woken. Being woken and waiting again costs four passes, and a busy connection
 # delivers its next request after two or three; with eight connections this saves a tenth of all
 # work. Checks beyond the fourth would run alone, after the processors have parked.
 EMPTY_LOOKS_BEFORE_WAIT: Final = 4
@@ -61,14 +62,14 @@ async def handle_requests(
         empty_looks = 0
         while empty_looks < EMPTY_LOOKS_BEFORE_WAIT:
             if not is_wanted():
-                return  # a batch with requests left goes to another handler in the next turn
+                return  # requests that are left go to another handler in the next turn
             if len(request_channel):
                 empty_looks = 0
                 await handle_waiting(request_channel, handler, log)
             else:
                 empty_looks += 1
-            # The batch is not sent while this handler is about to check it again, so no other
-            # handler is woken for requests that this one will take.
+            # No handler is woken while this one is about to check the queue again and will take
+            # the requests itself.
             request_channel.looking_handlers += 1
             try:
                 await checkpoint
@@ -151,7 +152,7 @@ class HandlerPool:
         return self._wanted
 
     def available_seconds(self) -> float:
-        """The total run time of all tasks: two tasks add two seconds per second."""
+        """Return the total run time of all tasks: two tasks add two seconds per second."""
         self._count_time()
         return self._available_ns / 1e9
 

@@ -1,30 +1,33 @@
 """The network loop of one processor: reads requests and sends responses for its connections.
 
-(Kafka: SocketServer.Processor.) Each turn has six steps, always in this order:
+(Kafka: SocketServer.Processor.) Each turn has six steps, always in this order, and one that was
+woken ends with ``close_excess_connection`` (Kafka: closeExcessConnections):
 
 1. ``configure_new_connections``: create a channel for each accepted socket, and register it. First,
    so that the poll of this turn already reads it.
-2. ``process_new_responses``: send the responses that handlers have queued. Before the poll, so that
-   a channel whose response has been sent is unmuted, and its next request is read in this poll.
+2. ``process_new_responses``: send the responses that handlers have queued, then queue held
+   requests. Before the poll, so that a channel whose response has been sent is unmuted, and its
+   next request is read in this poll.
 3. ``poll``: read and write the sockets that are ready. The only step that waits. It returns the
    channels for the next three steps.
 4. ``process_completed_receives``: turn each frame into a request, queue it, and mute its channel.
-   Before the completed sends, so that new requests reach the handlers before time is spent on
-   finished ones.
-5. ``process_completed_sends``: finish the requests whose responses were sent in the poll, and
-   unmute their channels. (Most responses are sent at once in step 2, and finished there.)
+   Before the completed sends, as in Kafka; so new requests count as in flight before finished ones
+   stop counting.
+5. ``process_completed_sends``: finish the requests whose responses were completed in the poll, and
+   unmute their channels. (Most responses have been sent, and finished, by a handler or in step 2.)
 6. ``process_disconnected``: account for closed channels, and forget them. Last, because a channel
    that was closed in the poll may have returned a request or completed a Send in it before.
 
 Two shortcuts save passes of trio's scheduler. Between the second and the third step, a processor
-handles a lone request itself if its handler is certain not to wait (``serve_lone_request``). And a
-handler that has emptied the request channel sends the responses itself and, if there were several,
-runs the steps from the third on as well, without waiting (``run_turn``); then it continues with the
-requests that have arrived.
+handles a lone request itself if its handler is certain not to wait (``serve_lone_request``). And
+handlers make the processors send responses (``run_turn``) after a number of requests, when their
+time is up, and when no request is left; early in that time, a processor with several responses also
+runs the steps from the third on, without waiting (:mod:`._handler_pool` has the numbers).
 
 A channel has at most one request in progress: it is muted from the receive until its Send is
-complete, or until the handler's result if there is no response. An error in one channel's step
-closes only that channel; only cancellation ends the loop.
+complete or, if there is no response, until the NoOp is taken from the response queue; longer if it
+is throttled. An error in one channel's step closes only that channel; only cancellation ends the
+loop.
 """
 
 # Compiled by mypyc.
@@ -58,9 +61,10 @@ from ._request_channel import CloseConnection, NoOp, Request, Response, Response
 from ._shared import Shared
 
 _INDEX_MAX = 2**31 - 1
-# The most that one turn reads. The handlers drain it before the next turn, so that a request is
-# still in the CPU's cache when it is handled, its socket included; reading from 500 connections
-# before the first is handled costs a request 4 % more than turns of this size do.
+# The maximum number of socket events per turn (see Selector.poll). The handlers drain the requests
+# before the next turn, so that a request is still in the CPU's cache when it is handled, its socket
+# included; reading from 500 connections before the first is handled costs a request 4 % more than
+# turns of this size do.
 RECEIVES_PER_TURN_MAX: Final = 128
 # Responses written one after the other share a timestamp, in groups of this size. Reading the clock
 # for each would cost 2 % of a small request; this overstates a response's send time by the writes
@@ -192,12 +196,11 @@ class Processor:
             self.selector.resume_reading()
 
     def run_turn(self, may_poll: bool) -> None:
-        """Run a turn without waiting, for a handler that has emptied the request channel.
+        """Run a turn without waiting, for a handler whose responses are due.
 
-        Its responses are sent. If there were several, the sockets are polled as well: under load
-        the next requests have arrived by then, and the handler continues with them. A pass of
-        trio's scheduler costs as much as three small requests; with eight connections there was
-        one for every four requests.
+        The queued responses are sent. If there are several and ``may_poll``, the sockets are polled
+        as well: under load the next requests have arrived by then, and the handler continues with
+        them, without a pass of trio's scheduler in between.
 
         A lone response is not worth a poll, since its peer needs longer to send another request.
         Should the handler be held up by one of the new requests, the processor passes the others
@@ -249,8 +252,8 @@ class Processor:
     ) -> None:
         """Handle a lone request in this task, if handling it is certain not to wait.
 
-        Passing it to a handler would cost a scheduler pass, a fifth of the work of a small Produce.
-        If several requests arrived, or every handler is busy, it goes to a handler as usual.
+        Passing it to a handler would cost a pass of trio's scheduler. If several requests arrived,
+        or every handler is busy, it goes to a handler as usual.
         """
         channel = self._request_channel
         try:
@@ -310,7 +313,7 @@ class Processor:
                 self._fail(channel, error)
 
     def process_disconnected(self, channels: list[Channel]) -> None:
-        """Account for closed channels and release what they held."""
+        """Account for closed channels, and release their memory and their guards."""
         for channel in channels:
             try:
                 self._forget(channel)
@@ -319,7 +322,7 @@ class Processor:
         channels.clear()  # otherwise a waiting loop would keep the last ones in memory
 
     def close_excess_connection(self) -> None:
-        """If there are too many, close the least recently used one, to admit another listener's."""
+        """Close the least recently used connection if ``max.connections`` is exceeded."""
         if not self._shared.quotas.is_exceeded(self.endpoint.listener_name):
             return
         channel = self.selector.idle.least_recently_used()

@@ -18,18 +18,19 @@ class ProcessorCounts:
 
     Args:
         id: the processor's number.
-        endpoint: the listener that it serves.
+        endpoint: the listener that the processor serves.
         selector: the processor's selector.
-        responses: its response queue.
+        responses: the processor's response queue.
 
     Attributes:
-        counters: the counters of its selector.
+        counters: the counters of the selector.
         closed: closed connections, by reason.
         in_flight: requests received whose response has not been sent.
-        request_queue_full: how often it stopped reading because the request queue was full.
+        request_queue_full: how often the processor stopped reading because the request queue was
+            full.
         requests_received: requests received.
         responses_sent: responses whose last byte was passed to the kernel.
-        connections_created: connections assigned to it.
+        connections_created: connections assigned to the processor.
     """
 
     def __init__(

@@ -59,14 +59,14 @@ class Recorder(Protocol):
     """Receives completed requests and closed connections; must not wait or raise."""
 
     def take(self, finished: list[TimedRequest]) -> None:
-        """Record requests whose timestamps are all set, before they are counted.
+        """Record finished requests, whose timestamps are all set, before they are counted.
 
-        They are of class :class:`~trionet.server._request_channel.Request`.
+        They are instances of :class:`~trionet.server._request_channel.Request`.
         """
         ...
 
     def throttle_ended(self, request: TimedRequest) -> None:
-        """Record the end of a throttle; the request may have been completed before."""
+        """Record the end of a throttle; the request may already be complete."""
         ...
 
     def closed(self, closed: ClosedConnection, connection: Connection) -> None:

@@ -1,20 +1,23 @@
 """The queues between processors and handlers: requests one way, responses the other.
 
 (Kafka: RequestChannel.) One bounded queue carries the requests of all processors to the handlers.
-Each processor has its own response queue, which never holds more responses than the processor has
-channels, because a channel has at most one request in progress. Every request gets exactly one
-response.
+Each processor has its own response queue. It holds at most one response per open channel, because a
+channel has at most one request in progress, plus those to requests of closed channels. Every
+request gets exactly one response.
 
-Both directions are trio memory channels, and each item is a *batch*: a list that keeps growing
-until it has been emptied. One item per request would cost a wake-up each, 3 to 4 µs, whereas a
-handler takes the next request of a batch in 0.5 µs. So a single handler is woken for all requests
-of a turn, and a second one only if the first is held up with requests left: a batch that is not
-empty by the next turn is sent again. The bound counts requests, not batches (queued.max.requests).
+The requests and responses are in lists. The trio memory channel of the requests only wakes
+handlers: its item is the *batch*, the list to which new requests are appended, but a woken handler
+takes requests with :meth:`RequestChannel.take`. One item per request would cost a wake-up each,
+which takes several times as long as taking the next request. So a single handler is woken for all
+requests of a turn, and a second one only if the first is held up with requests left: if the queue
+is not empty by the next turn, the batch is sent again. The bound counts requests
+(queued.max.requests).
 
-Two shortcuts around the memory channels keep the wake-ups from costing more than the requests. A
-handler that has emptied its batch checks it a few more times, one scheduler pass apart; under load
-the next requests have arrived by then. And a handler makes the processors send the responses that
-it collected. Responses given later or by other tasks go through their processor's channel.
+Two shortcuts keep the wake-ups from costing more than the requests. A handler that has emptied the
+queue checks it a few more times, one scheduler pass apart; under load the next requests have
+arrived by then. And a handler makes the processors send the responses that it collected. A response
+given later or by another task unparks its processor, which sends it in its next turn, if no handler
+has done so before.
 """
 
 # Compiled by mypyc.
@@ -41,7 +44,11 @@ from ._recorder import Recording
 
 
 class NoOp:
-    """No response, as for a Produce with acks=0: the channel is unmuted at once."""
+    """No response, as for a Produce with acks=0.
+
+    The request is finished when its processor takes this from its queue; the channel is then
+    unmuted, unless it is throttled.
+    """
 
     __slots__ = ()
 
@@ -70,14 +77,14 @@ class Request(TimedRequest):
         channel: the connection it arrived on; muted until the response has been sent.
         payload: the frame without its size prefix.
         response: the response; set once.
-        lease: its share of ``queued.max.request.bytes``, until returned to the pool.
+        lease: the request's share of ``queued.max.request.bytes``, until returned to the pool.
         kind: the request type, as determined by the handler; None if the handler sets none.
-        client_id: the client id in the request; None if it has none.
+        client_id: the client id in the request; None if there is none.
         error_code: the first error in the response; 0 for none.
-        is_left_out: whether it is left out of the request log.
-        is_finished: whether its response has been sent, or it needed none.
-        throttle_ns: for how long its channel was throttled; -1 while the throttle lasts.
-        network_thread_ns: the time its processor spent on reads and writes for it, including TLS;
+        is_left_out: whether the request is left out of the request log.
+        is_finished: whether the response has been sent, or none was needed.
+        throttle_ns: for how long the channel was throttled; -1 while the throttle lasts.
+        network_thread_ns: the time the processor spent on reads and writes for it, including TLS;
             set once the response is sent, if ``times_connections`` is set (Kafka:
             networkThreadTimeNanos).
     """
@@ -156,7 +163,7 @@ class Request(TimedRequest):
         self.responses.put(self)
 
     def set_response(self, response: Response, at_ns: int) -> None:
-        """Set the response, given at this ``perf_counter_ns``; the caller then queues it."""
+        """Set the response and its time, by ``perf_counter_ns``; the caller then queues it."""
         # Compiled, a check against a tuple of classes makes the tuple each time.
         if not isinstance(response, bytes) and not isinstance(
             response, (Send, NoOp, CloseConnection)
@@ -173,7 +180,7 @@ class Request(TimedRequest):
         self.return_lease()
 
     def return_lease(self) -> None:
-        """Return its memory lease to the pool; code that still uses the payload may keep it."""
+        """Return the memory lease to the pool; code that still uses the payload may keep it."""
         lease, self.lease = self.lease, None
         if lease is not None and lease.pool is not None:
             lease.pool.release(lease, trio.current_time())
@@ -191,7 +198,7 @@ class Request(TimedRequest):
             return
         connection: Connection = channel.attachment
         if connection.request is not self:
-            raise LocalProtocolError(f"{self!r} has been responded to; throttle it before that")
+            raise LocalProtocolError(f"the response to {self!r} was sent; throttle it before that")
         channel.muting.handle(MuteEvent.THROTTLE_STARTED)
         connection.throttled_ns = now_ns()
         self.throttle_ns = -1
@@ -259,8 +266,8 @@ class ResponseQueue:
     def has_work(self) -> bool:
         """Whether a response is queued, or an idle handler could take a queued request.
 
-        A handler that is held up by the first request of a batch leaves the others. They are sent
-        to another handler in the next turn.
+        A handler that is held up by a request leaves those behind it. Another handler is woken for
+        them in the next turn.
         """
         return len(self._batch) > 0 or self._request_channel.has_taker
 
@@ -277,9 +284,8 @@ class ResponseQueue:
     def collect(self, request: Request) -> None:
         """Queue as :meth:`put` does, but leave the sending to the calling handler.
 
-        The handler calls :meth:`RequestChannel.send_responses` once it has drained the requests.
-        The batch skips the memory channel, where nothing would be waiting to receive it: that
-        saves a twentieth of the cost of a lone request.
+        The handler then calls :meth:`RequestChannel.send_responses`. The responses skip the memory
+        channel, where nothing would be waiting to receive them.
         """
         if self._is_closed:
             request.return_lease()
@@ -315,8 +321,8 @@ class RequestChannel:
             tasks run, in nanoseconds.
 
     Attributes:
-        idle_handlers: the number of handlers waiting for a batch; each handler counts itself.
-        looking_handlers: the number of handlers that have emptied the batch and will check it
+        idle_handlers: the number of handlers waiting to be woken; each handler counts itself.
+        looking_handlers: the number of handlers that have emptied the queue and will check it
             again before they wait.
         incoming: the memory channel on which idle handlers wait.
     """
@@ -368,7 +374,7 @@ class RequestChannel:
         return is_wanted(self.requests[0])
 
     def call_handler(self) -> None:
-        """Wake a handler for the batch, unless one was woken or is about to check it anyway."""
+        """Wake a handler if requests wait, unless one was woken or is about to check anyway."""
         if len(self) and not self._is_sent and not self.looking_handlers:
             self._is_sent = True
             self._outgoing.send_nowait(self._batch)
@@ -385,7 +391,7 @@ class RequestChannel:
     # Called by handlers.
 
     def received(self) -> None:
-        """Record that a handler has received the batch and will empty it with :meth:`take`."""
+        """Record that a handler was woken; it will take the requests with :meth:`take`."""
         self._is_sent = False
 
     def wake_all_handlers(self) -> None:
@@ -416,9 +422,9 @@ class RequestChannel:
     def send_responses(self, may_poll: bool) -> None:
         """Make the processors send all queued responses now rather than in their next turns.
 
-        A handler calls this when it has drained the queue. The responses are sent one scheduler
-        pass earlier, which saves 6 of the 45 µs that a lone request takes. With ``may_poll`` the
-        queue may hold new requests afterwards (see :meth:`.Processor.run_turn`).
+        A handler calls this after a number of requests, when its time is up, and when no request is
+        left. The responses are sent one scheduler pass earlier. With ``may_poll`` the queue may
+        hold new requests afterwards (see :meth:`.Processor.run_turn`).
         """
         queues = self._with_responses
         while queues:

@@ -24,7 +24,7 @@ def _refuse(name: str, value: object, allowed: str) -> ConfigError:
 
 
 def _from(lowest: int, highest: float = math.inf, *, or_else: int | None = None) -> _Validator:
-    """Return a validator: a number must be in the range, or equal to ``or_else``."""
+    """Return a validator that requires a number in the range, or equal to ``or_else``."""
     allowed = f"{lowest} or more" if highest == math.inf else f"{lowest} to {highest}"
     if or_else is not None:
         allowed = f"{or_else}, or {allowed}"
@@ -75,21 +75,23 @@ class ServerConfig:
         node_id: appears in log lines and task names.
         num_network_threads: the number of processors per listener. They share one loop: more of
             them divide the connections, but add no parallelism.
-        listener_network_threads: the same for single listeners, by name in any case (KIP-788).
+        listener_network_threads: the number of processors of single listeners, by name, in upper or
+            lower case (KIP-788).
         num_io_threads: the number of handler tasks.
         queued_max_requests: the maximum number of requests waiting for a handler.
-        queued_max_request_bytes: the memory of all requests above 4 KB together; -1 for no limit.
+        queued_max_request_bytes: the memory of all requests together that are not complete after
+            their first read, of up to 4 KB (479 bytes after a small request); -1 for no limit.
         socket_request_max_bytes: the size of the largest request.
         socket_send_buffer_bytes: the socket send buffer; -1 for the system's default.
         socket_receive_buffer_bytes: the socket receive buffer; -1 for the system's default.
         socket_listen_backlog_size: how many connections the kernel queues until they are accepted.
         connections_max_idle_ms: how long a connection may be unused; -1 for no limit.
         authentication_timeout_ms: the limit for a TLS handshake plus a SASL exchange.
-        limits: limits on connections and their creation rate, of the server and of addresses.
+        limits: the limits of the server and of addresses on connections and their creation rate.
         listener_limits: the same limits of single listeners, by name.
         protected_listener: the listener between brokers, exempt from the limits of the server.
         quota_window_num: the number of windows over which connection rates are measured.
-        quota_window_size_seconds: the length of such a window.
+        quota_window_size_seconds: the length of each of these windows.
         times_connections: measure ``network_thread_ns`` of every request.
         readiness: the readiness backend; None for the best one of this system.
 
@@ -136,7 +138,7 @@ class ServerConfig:
             for name in named:
                 if name not in listeners:
                     raise ConfigError(
-                        f"{field} names {name}, which is not one of the listeners; allowed:"
+                        f"{field} contains {name}, which is not one of the listeners; allowed:"
                         f" {', '.join(listeners)}"
                     )
 

@@ -22,11 +22,12 @@ class Shared:
     Attributes:
         request_channel: the queue of received requests.
         handler: handles requests.
-        never_waits: whether the handler is certain to return from a request without waiting.
+        never_waits: returns whether the handler is certain to return from a request without
+            waiting; None if that is never certain.
         quotas: counts connections, and decides when one must be closed.
         closed_connections: the most recently closed connections.
         times: the times of requests that no handler assigns to a kind.
-        log: the server's log, which adds its prefix.
+        log: the server's log, which adds a prefix to each line.
         faults: counts and logs errors outside the step of a channel.
         recording: receives completed requests and closed connections.
     """

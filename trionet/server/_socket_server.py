@@ -54,13 +54,13 @@ class SocketServer:
         dialect: the framing of the protocol.
         network: provides the sockets.
         recorder: receives completed requests and closed connections.
-        never_waits: whether the handler is certain to return from a request without a
+        never_waits: returns whether the handler is certain to return from a request without a
             checkpoint; a processor may then call the handler directly.
 
     Raises:
-        ConfigError: there is no endpoint, two have the same listener name, the security of one does
-            not match its protocol, ``security`` or a setting names an unknown listener, or a limit
-            is not allowed.
+        ConfigError: there is no endpoint, two endpoints have the same listener name, the security
+            of a listener does not match its protocol, ``security`` or a setting names an unknown
+            listener, or a limit is not allowed.
 
     Attributes:
         endpoints: the endpoints it listens on, with the bound ports once it runs.
@@ -86,12 +86,12 @@ class SocketServer:
         self.endpoints: list[Endpoint] = list(endpoints)
         names = [endpoint.listener_name for endpoint in endpoints]
         if not names:
-            raise ConfigError("there is no endpoint to listen on; at least one is required")
+            raise ConfigError("no endpoint to listen on; at least one is required")
         if len(set(names)) < len(names):
             raise ConfigError(f"listener names {', '.join(names)}: each must be unique")
         self._security = dict(security or {})
         for name in self._security.keys() - names:
-            raise ConfigError(f"security names {name}, which is not one of the listeners")
+            raise ConfigError(f"security contains {name}, which is not one of the listeners")
         for endpoint in endpoints:
             self._security.get(endpoint.listener_name, PLAINTEXT).check(endpoint)
         config.check_names(names)
@@ -149,7 +149,7 @@ class SocketServer:
         """Serve until :meth:`stop` or cancellation.
 
         Reports ``started`` with the bound endpoints once connections are accepted. If :meth:`stop`
-        was called before, it binds none and returns.
+        was called before, it returns without binding any.
 
         Args:
             ready: by listener name, an event to wait for before the listener is bound; listeners
@@ -215,7 +215,7 @@ class SocketServer:
         return [each for listener in self._listeners.values() for each in listener.processors]
 
     def handler_seconds(self) -> float:
-        """The total run time of all handler tasks since the start (num.io.threads)."""
+        """Return the total run time of all handler tasks since the start (num.io.threads)."""
         return self._handlers.available_seconds() if self._handlers is not None else 0.0
 
     def statistics(self) -> ServerStatistics:
@@ -254,8 +254,9 @@ class SocketServer:
         their pending responses have been sent, or after one second.
 
         Args:
-            count: 1 or more; between half and twice the current number, as in Kafka.
-            listener_name: the listener to change; None for all that are not in
+            count: the new number, 1 or more; between half and twice the current number, as in
+                Kafka.
+            listener_name: the listener to change; None for all listeners that are not in
                 ``listener_network_threads``.
 
         Raises:
@@ -301,7 +302,7 @@ class SocketServer:
 
         Raises:
             ConfigError: ``security`` does not match the endpoint's protocol.
-            LocalProtocolError: there is a listener of that name, or the server is not running.
+            LocalProtocolError: a listener of that name exists, or the server is not running.
             OSError: the endpoint cannot be bound.
         """
         name = endpoint.listener_name
@@ -348,7 +349,7 @@ class SocketServer:
         """Remove from ``endpoints`` the listeners that wait for an event, and return them."""
         late = {each.listener_name: each for each in self.endpoints if each.listener_name in ready}
         for name in ready.keys() - late:
-            raise ConfigError(f"ready names {name}, which is not one of the listeners")
+            raise ConfigError(f"ready contains {name}, which is not one of the listeners")
         self.endpoints = [each for each in self.endpoints if each.listener_name not in ready]
         return late
 
@@ -480,7 +481,7 @@ def check_resize(key: str, old: int, new: int) -> None:
     lowest, highest = max(1, old // 2), 2 * old
     if not lowest <= new <= highest:
         raise ConfigError(
-            f"{key} = {new} is not allowed while there are {old}; allowed: {lowest} to {highest}"
+            f"{key} = {new} is not allowed while it is {old}; allowed: {lowest} to {highest}"
         )
 
 

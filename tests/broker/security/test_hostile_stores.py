@@ -162,7 +162,7 @@ async def test_a_key_that_takes_hours_to_decrypt_is_refused_at_once(
     for _ in range(STORE_THREADS_MAX + 1):
         code, message = await alter(client, BROKER, "1", *operations)
         assert INVALID_REQUEST == code
-        assert "too many rounds of key derivation" in message
+        assert "too many iterations of key derivation" in message
 
     assert (0, "") == await alter(client, BROKER, "1", *sets(message_max_bytes=5))
     process.send_signal(signal.SIGTERM)
@@ -179,4 +179,4 @@ async def test_an_alteration_of_many_megabytes_of_beginnings_is_refused_at_once(
         path.write_bytes(text * (STORE_BYTES_MAX // len(text)))
         for store in (KEY_STORE, TRUST_STORE):
             code, message = await alter(client, BROKER, "1", (f"{store}.location", SET, str(path)))
-            assert (INVALID_REQUEST, True) == (code, "in PEM form" in message)
+            assert (INVALID_REQUEST, True) == (code, "in PEM format" in message)

@@ -264,7 +264,7 @@ def test_unsecured_tokens_need_kafkas_class_for_them() -> None:
             },
             "unsecuredValidatorAllowableClockSkewMs",
         ),
-        ({"ssl.principal.mapping.rules": "nonsense"}, "is not a rule"),
+        ({"ssl.principal.mapping.rules": "nonsense"}, "is not a valid rule"),
     ],
 )
 def test_what_cannot_work_is_a_configuration_error(settings: dict[str, Any], message: str) -> None:

@@ -39,4 +39,4 @@ def test_an_authority_that_signed_nothing_is_reported_once(run: Run, tmp_path: P
         done = run("topics", "list", "-b", broker.bootstrap_servers, *options)
 
     assert (1, "") == (done.status, done.out)
-    assert 1 == done.err.count("the peer's certificate is not accepted")
+    assert 1 == done.err.count("the peer's certificate was rejected")

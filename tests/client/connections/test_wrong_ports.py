@@ -15,7 +15,7 @@ from trionet.client.network._open_client import open_network_client
     ("response", "cause"),
     [
         (b"", "the listener probably speaks TLS; set security.protocol=SSL"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it looks like text that begins with 'HTTP'"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "text of another protocol, which begins with 'HTTP'"),
         (b"\x15\x03\x03\0\2\2\x28", "the listener speaks TLS; set security.protocol=SSL"),
     ],
 )

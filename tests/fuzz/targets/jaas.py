@@ -16,10 +16,11 @@ WORDS = (
 BYTES_MAX = 512
 
 _ERROR = re.compile(
-    r"key: (?:unexpected character at position \d+|'[=;]' where the class of a login"
-    r" module was expected|no flag after the class; allowed: required, requisite, sufficient,"
-    r" optional|'[=;]' where an option was expected|an option has no value|no ; at the end);"
-    r' allowed: class required option="value" ... ;|key has \d+ login modules; allowed: one'
+    r"key: (?:unexpected character at position \d+|expected the class of a login module, found"
+    r" '[=;]'|no flag after the class; allowed: required, requisite, sufficient,"
+    r" optional|expected an option, found '[=;]'|an option has no value|missing ; at the end);"
+    r' expected: class required option="value" ... ;'
+    r"|key must contain exactly one login module, but has \d+"
 )
 
 

@@ -95,11 +95,11 @@ def _answer(client: ScramClient, **changes: str) -> bytes:
     ("changes", "expected"),
     [
         ({"r": "another"}, "does not match the client's nonce"),
-        ({"i": "4095"}, "4095 iterations"),
-        ({"i": "16385"}, "16385 iterations"),
-        ({"i": "999999999"}, "999999999 iterations"),
+        ({"i": "4095"}, "4095 SCRAM iterations"),
+        ({"i": "16385"}, "16385 SCRAM iterations"),
+        ({"i": "999999999"}, "999999999 SCRAM iterations"),
         ({"s": "?"}, "malformed"),
-        ({"s": "abcde"}, "not BASE64"),
+        ({"s": "abcde"}, "contains invalid base64"),
     ],
 )
 def test_first_response_that_breaks_the_rules(changes: dict[str, str], expected: str) -> None:

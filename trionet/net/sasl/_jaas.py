@@ -33,7 +33,7 @@ class LoginModule:
 
     Attributes:
         name: Kafka's name of the class.
-        options: by key; of a repeated key, the last value.
+        options: the options by key; if a key is repeated, the last value.
     """
 
     name: str
@@ -54,21 +54,21 @@ def parse_jaas(text: str, key: str = "sasl.jaas.config") -> LoginModule:
 
     Args:
         text: the value.
-        key: named in errors.
+        key: the name of the property, for error messages.
 
     Raises:
         ConfigError: the text is malformed, or does not contain exactly one module.
     """
     modules = list(_modules(_tokens(text, key), key))
     if len(modules) != 1:
-        raise ConfigError(f"{key} has {len(modules)} login modules; allowed: one")
+        raise ConfigError(f"{key} must contain exactly one login module, but has {len(modules)}")
     return modules[0]
 
 
 def _modules(tokens: Iterator[tuple[str, str]], key: str) -> Iterator[LoginModule]:
     for kind, name in tokens:
         if kind == "mark":
-            raise _malformed(key, f"{name!r} where the class of a login module was expected")
+            raise _malformed(key, f"expected the class of a login module, found {name!r}")
         _, flag = next(tokens, ("", ""))
         if flag.lower() not in _FLAGS:
             raise _malformed(key, f"no flag after the class; allowed: {', '.join(_FLAGS)}")
@@ -80,12 +80,12 @@ def _options(tokens: Iterator[tuple[str, str]], key: str) -> Iterator[tuple[str,
         if (kind, option) == ("mark", ";"):
             return
         if kind == "mark":
-            raise _malformed(key, f"{option!r} where an option was expected")
+            raise _malformed(key, f"expected an option, found {option!r}")
         equals, (kind, value) = next(tokens, None), next(tokens, ("mark", ""))
         if equals != ("mark", "=") or kind == "mark":
             raise _malformed(key, "an option has no value")
         yield option, value
-    raise _malformed(key, "no ; at the end")
+    raise _malformed(key, "missing ; at the end")
 
 
 def _tokens(text: str, key: str) -> Iterator[tuple[str, str]]:
@@ -109,4 +109,4 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def _malformed(key: str, what: str) -> ConfigError:
-    return ConfigError(f'{key}: {what}; allowed: class required option="value" ... ;')
+    return ConfigError(f'{key}: {what}; expected: class required option="value" ... ;')

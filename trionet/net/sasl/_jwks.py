@@ -41,9 +41,10 @@ class RefreshTimes:
     """The intervals between refreshes.
 
     Attributes:
-        refresh_ms: after a success (``sasl.oauthbearer.jwks.endpoint.refresh.ms``).
-        retry_ms: after the first failure; doubled with each further one.
-        retry_ms_max: the longest wait after a failure.
+        refresh_ms: the interval after a success
+            (``sasl.oauthbearer.jwks.endpoint.refresh.ms``).
+        retry_ms: the interval after the first failure; it doubles with each further failure.
+        retry_ms_max: the maximum interval after a failure.
     """
 
     refresh_ms: int = 3_600_000
@@ -93,7 +94,7 @@ class Jwks:
         times: the intervals between refreshes.
 
     Attributes:
-        readings: the number of refreshes, successful or not.
+        readings: the number of refreshes, including failed ones.
 
     Raises:
         ConfigError: the URL is not allowed.
@@ -108,8 +109,8 @@ class Jwks:
         is_other = parts.scheme == "file" and parts.netloc not in ("", "localhost")
         if is_other or (parts.scheme not in ("file", "https") and not is_local):
             raise ConfigError(
-                f"sasl.oauthbearer.jwks.endpoint.url = {url!r} is not allowed; allowed: file:///..."
-                " or https://..., since keys altered in transit would admit any client"
+                f"sasl.oauthbearer.jwks.endpoint.url = {url!r} is not allowed; it must be"
+                " file:///... or https://..., since keys altered in transit would admit any client"
             )
         self.url = url
         self.readings = 0
@@ -155,7 +156,10 @@ class Jwks:
             self.readings += 1
 
     def find(self, key_id: str | None, algorithm: str) -> Key | None:
-        """As :meth:`._jwt_validation.KeySet.find`; a missing key triggers an earlier refresh."""
+        """Return the key that a token names; a missing key triggers an earlier refresh.
+
+        See :meth:`._jwt_validation.KeySet.find`.
+        """
         key = self._keys.find(key_id, algorithm)
         if key is None and self._schedule is not None:
             self._schedule.hurry()

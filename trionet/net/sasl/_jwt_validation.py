@@ -43,9 +43,9 @@ class Key:
     """One public key of a key set.
 
     Attributes:
-        id: ``kid``, None without one.
+        id: the ``kid`` of the key; None without one.
         type: ``RSA``, ``EC`` or ``OKP``.
-        algorithm: the only one it is for; None for all of its type.
+        algorithm: the only algorithm it may be used with; None for all algorithms of its type.
         key: the library's key object.
     """
 
@@ -106,11 +106,11 @@ class TokenRules:
     """The claims that a token must have.
 
     Attributes:
-        audiences: one of these must be its ``aud``; empty for any.
-        issuer: its ``iss``; None for any.
-        scopes: the scopes that its scope claim must contain.
-        subject_claim: the claim that is the principal's name.
-        scope_claim: the claim that lists its scopes, as a list or separated by blanks.
+        audiences: one of these must be in the ``aud`` claim; empty for any.
+        issuer: the required ``iss`` claim; None for any.
+        scopes: the scopes that the scope claim must contain.
+        subject_claim: the name of the claim with the principal's name.
+        scope_claim: the name of the claim with the scopes, as a list or separated by spaces.
         clock_skew_ms: how far clocks may differ, in milliseconds.
     """
 
@@ -127,7 +127,7 @@ class SignedTokens:
     """Validates tokens that an issuer has signed; call it as :data:`._oauthbearer.Validate`.
 
     Attributes:
-        find_key: the issuer's keys, as :meth:`KeySet.find`.
+        find_key: returns a key of the issuer; see :meth:`KeySet.find`.
         rules: the claims that tokens must have.
     """
 
@@ -145,7 +145,7 @@ class SignedTokens:
             key_id = header.get("kid")
             key = self.find_key(key_id, algorithm)
             if key is None:
-                raise TokenError(f"no key {key_id!r} for {algorithm} is known")
+                raise TokenError(f"unknown key {key_id!r} for {algorithm}")
             claims = jwt.decode(
                 token,
                 key.key,
@@ -183,7 +183,7 @@ class UnsecuredTokens:
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
             raise TokenError(_text_of(error)) from None
         if parts["header"].get("alg") != "none" or parts["signature"]:
-            raise TokenError("only unsecured tokens are accepted here, and this one is signed")
+            raise TokenError("the token is signed, but only unsecured tokens are accepted")
         return _token(parts["payload"], self.rules, now_ms)
 
 
@@ -211,23 +211,23 @@ def _is_for_signatures(entry: Mapping[str, Any]) -> bool:
 
 
 def _token(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Token:
-    """Check the claims that do not depend on the signature, and return what they say."""
+    """Check the claims that do not depend on the signature, and return the Token."""
     expires_ms = _time_ms(claims, "exp")
     if expires_ms is None:
-        raise TokenError("the token has no expiration time")
+        raise TokenError("the token has no exp claim")
     if now_ms - rules.clock_skew_ms >= expires_ms:
         raise TokenError("the token has expired")
     for name in ("nbf", "iat"):
         time_ms = _time_ms(claims, name)
         if time_ms is not None and time_ms > now_ms + rules.clock_skew_ms:
-            raise TokenError(f"the token is not valid yet: its {name} is in the future")
+            raise TokenError(f"the token is not valid yet: its {name} claim is in the future")
     bearer = claims.get(rules.subject_claim)
     if not isinstance(bearer, str) or not bearer.strip() or _SURROGATE.search(bearer):
-        raise TokenError(f"the token has no claim {rules.subject_claim!r} that names its bearer")
+        raise TokenError(f"the token's {rules.subject_claim!r} claim does not name its bearer")
     scopes = _scopes(claims.get(rules.scope_claim, ""))
     if not scopes.issuperset(rules.scopes):
         raise TokenError(
-            f"the token lacks a scope: it has {sorted(scopes)}",
+            f"the token lacks a required scope; it has {sorted(scopes)}",
             "insufficient_scope",
             " ".join(rules.scopes),
         )
@@ -241,7 +241,7 @@ def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
     # Times beyond the year 9999 are invalid, and infinity has no value in milliseconds.
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not is_number or not 0 <= seconds < 253_402_300_800:
-        raise TokenError(f"the token's {name} is not a time")
+        raise TokenError(f"the token's {name} claim is not a valid timestamp")
     return int(seconds * 1000)
 
 
@@ -250,4 +250,4 @@ def _scopes(claim: object) -> frozenset[str]:
         return frozenset(claim.split())
     if isinstance(claim, list) and all(isinstance(scope, str) for scope in claim):
         return frozenset(claim)
-    raise TokenError("the token's scopes are neither a string nor a list of strings")
+    raise TokenError("the token's scope claim is neither a string nor a list of strings")

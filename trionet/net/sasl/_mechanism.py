@@ -30,7 +30,7 @@ def require(mechanism: str, package: str) -> Any:
     try:
         return import_module(package)
     except ImportError:
-        raise ConfigError(f"{mechanism} needs a package: pip install 'trionet[sasl]'") from None
+        raise ConfigError(f"{mechanism} requires a package: pip install 'trionet[sasl]'") from None
 
 
 def check_message_size(mechanism: str, message: bytes, bytes_max: int = MESSAGE_BYTES_MAX) -> None:
@@ -46,7 +46,7 @@ def check_message_size(mechanism: str, message: bytes, bytes_max: int = MESSAGE_
 
 
 def check_user_name_size(mechanism: str, user_name: str) -> None:
-    """Reject a user name that is longer than any user's.
+    """Reject a user name that is too long to be valid.
 
     Raises:
         CredentialsError: the name is too long.
@@ -64,7 +64,7 @@ class SaslServer:
     Attributes:
         is_complete: whether the client is authenticated.
         authorization_id: the authenticated identity; valid once complete.
-        expires_ms: when its credential expires, in ms since the epoch; None for never.
+        expires_ms: when the client's credential expires, in ms since the epoch; None for never.
     """
 
     is_complete = False
@@ -76,7 +76,7 @@ class SaslServer:
 
         Args:
             token: the message.
-            now_ms: milliseconds since the epoch.
+            now_ms: the time of day, in milliseconds since the epoch.
 
         Returns:
             The response, which may be empty.
@@ -92,13 +92,14 @@ class SaslClient(Protocol):
     """The client's side of one authentication.
 
     Attributes:
-        is_complete: whether the exchange is over, and the server has proved what it can prove.
+        is_complete: whether the exchange is over, and the server has proved its identity if the
+            mechanism lets it.
     """
 
     is_complete: bool
 
     def first(self) -> bytes:
-        """Return the first message, which the client sends in all mechanisms here."""
+        """Return the first message; in all mechanisms here the client sends it."""
 
     def respond(self, challenge: bytes) -> bytes:
         """Process the server's next message.

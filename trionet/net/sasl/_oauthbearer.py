@@ -41,9 +41,9 @@ class Token:
     """The claims of a valid token.
 
     Attributes:
-        principal_name: the name of its bearer.
-        expires_ms: when it expires, in ms since the epoch.
-        scopes: the scopes that it grants.
+        principal_name: the name of the bearer.
+        expires_ms: when the token expires, in ms since the epoch.
+        scopes: the scopes that the token grants.
     """
 
     principal_name: str
@@ -84,11 +84,11 @@ class OAuthBearerServer(SaslServer):
 
     def respond(self, token: bytes, now_ms: int) -> bytes:
         if self.is_complete:
-            raise CredentialsError("a message after the end of the authentication")
+            raise CredentialsError("unexpected message after the end of the authentication")
         if self._error:
             if token == _ACKNOWLEDGEMENT:
                 raise AuthenticationError(self._error) from self._refused
-            raise CredentialsError(f"an unexpected message after {self._error}")
+            raise CredentialsError(f"unexpected message after {self._error}")
         check_message_size(NAME, token, MESSAGE_BYTES_MAX)
         authorization_id, bearer = parse_initial_message(token)
         try:
@@ -124,7 +124,7 @@ def parse_initial_message(message: bytes) -> tuple[str, str]:
     pairs = dict(pair.split("=", 1) for pair in found["pairs"].decode().split("\x01") if pair)
     authorization = _AUTHORIZATION.fullmatch(pairs.get(_RESERVED, ""))
     if authorization is None or authorization["scheme"].lower() != "bearer":
-        raise CredentialsError("the OAUTHBEARER message has no bearer token")
+        raise CredentialsError("the OAUTHBEARER message contains no bearer token")
     name = (found["authorization_id"] or b"").decode()
     return name.replace("=2C", ",").replace("=3D", "="), authorization["token"]
 
@@ -134,21 +134,22 @@ def check_token(token: str, extensions: Mapping[str, str]) -> None:
 
     Raises:
         ConfigError: the token or an extension has a character that is not allowed; the text never
-            quotes the token.
+            quotes the token itself.
     """
     if re.fullmatch(_BEARER, token) is None:
         raise ConfigError(
-            "the OAUTHBEARER token is empty or has a character that is not allowed; allowed:"
-            " letters, digits and -_~+/., optionally followed by = (RFC 6750)"
+            "the OAUTHBEARER token is empty or contains an invalid character; allowed: letters,"
+            " digits and -_~+/., optionally followed by = (RFC 6750)"
         )
     for name, value in extensions.items():
         if re.fullmatch(_EXTENSION_NAME, name) is None or name == _RESERVED:
             raise ConfigError(
-                f"the SASL extension {name!r} is not allowed; allowed: letters, but not auth"
+                f"invalid name of a SASL extension: {name!r}; it must consist of letters, and must"
+                " not be auth"
             )
         if re.fullmatch(_EXTENSION_VALUE, value) is None:
             raise ConfigError(
-                f"the SASL extension {name} has a value that is not allowed; allowed:"
+                f"the value of the SASL extension {name} contains an invalid character; allowed:"
                 " printable ASCII characters and whitespace"
             )
 
@@ -157,7 +158,7 @@ class OAuthBearerClient:
     """The client's side of OAUTHBEARER; see :class:`._mechanism.SaslClient`.
 
     Args:
-        token: the bearer token, as :func:`check_token` allows it.
+        token: a bearer token that :func:`check_token` accepts.
         extensions: SASL extensions to send with it.
     """
 

@@ -30,12 +30,12 @@ class PlainServer(SaslServer):
 
     def respond(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002 - PLAIN has no time
         if self.is_complete:
-            raise CredentialsError("a message after the end of the authentication")
+            raise CredentialsError("unexpected message after the end of the authentication")
         check_message_size(NAME, token)
         try:
             parts = token.decode().split("\0")
         except UnicodeDecodeError:
-            raise CredentialsError("the SASL/PLAIN message is not UTF-8") from None
+            raise CredentialsError("the SASL/PLAIN message is not valid UTF-8") from None
         if len(parts) != 3:
             raise CredentialsError(f"the SASL/PLAIN message has {len(parts)} parts instead of 3")
         authorization_id, user_name, password = parts
@@ -79,7 +79,7 @@ class PlainClient:
 
     def respond(self, challenge: bytes) -> bytes:
         if challenge:
-            raise AuthenticationError("the broker sent a challenge, which PLAIN does not have")
+            raise AuthenticationError("the broker sent a challenge, but PLAIN has no challenges")
         self.is_complete = True
         return b""
 
@@ -88,7 +88,7 @@ def verify_with(passwords: Mapping[str, str]) -> Verify:
     """Return a verifier for a fixed set of users, with constant-time comparison of passwords.
 
     Args:
-        passwords: by user name.
+        passwords: the passwords by user name.
     """
 
     def verify(user_name: str, password: str) -> bool:

@@ -63,13 +63,13 @@ _FINAL = re.compile(r"(?:v=(?P<signature>[A-Za-z0-9+/]+=*)|e=(?P<error>[^,]+))(?
 
 @attrs.frozen
 class ScramCredential:
-    """A server's record of a password: enough to check it, not to log in with it.
+    """A server's record of a password: sufficient to verify it, but not to log in with it.
 
     Attributes:
-        salt: at least 12 bytes.
-        stored_key: checks the client's proof.
-        server_key: proves the server.
-        iterations: 4096 to 16384, as in Kafka.
+        salt: the salt, at least 12 bytes.
+        stored_key: verifies the client's proof.
+        server_key: signs the server's proof.
+        iterations: the number of iterations, 4096 to 16384 as in Kafka.
     """
 
     salt: bytes
@@ -92,10 +92,10 @@ def salted(
     """Derive a credential from a password; takes milliseconds, so call it in a thread.
 
     Args:
-        mechanism: of :data:`HASHES`.
-        password: as the user types it.
-        salt: at random by default.
-        iterations: 4096 to 16384.
+        mechanism: one of :data:`HASHES`.
+        password: the password as the user types it.
+        salt: the salt; random by default.
+        iterations: the number of iterations, 4096 to 16384.
     """
     salt = os.urandom(SALT_BYTES) if salt is None else salt
     key = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
@@ -105,7 +105,7 @@ def salted(
 def from_salted_password(
     mechanism: str, salted_password: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """Derive a credential from a password that a client has salted itself (KIP-554)."""
+    """Derive a credential from a password that a client has already salted (KIP-554)."""
     digest = HASHES[mechanism]
     client_key = hmac.digest(salted_password, b"Client Key", digest)
     return ScramCredential(
@@ -120,9 +120,9 @@ class ScramServer(SaslServer):
     """The server's side of SCRAM; see :class:`._mechanism.SaslServer`.
 
     Args:
-        mechanism: of :data:`HASHES`.
-        lookup: returns the credentials.
-        secret: the salts of unknown users are derived from it.
+        mechanism: one of :data:`HASHES`.
+        lookup: returns the credential of a user.
+        secret: the secret from which the salts of unknown users are derived.
 
     Raises:
         ConfigError: the library is not installed.
@@ -175,7 +175,7 @@ class ScramServer(SaslServer):
 
 
 def _name_in(first: str) -> str:
-    """Return the longest possible user name in a first message, which may be malformed."""
+    """Return the longest possible user name in a first message; the message may be malformed."""
     parts = [part for part in first.split(",") if part.startswith("n=")]
     names = [part[2:].replace("=2C", ",").replace("=3D", "=") for part in parts]
     return max(names, key=len, default="")
@@ -196,10 +196,11 @@ class ScramPassword:
     Salting takes milliseconds, and all brokers of a cluster have the same salt for a user.
 
     Args:
-        mechanism: of :data:`HASHES`.
+        mechanism: one of :data:`HASHES`.
         user_name: the user to authenticate as.
-        password: as the user types it.
-        is_delegation_token: whether they are a delegation token's id and HMAC (KIP-48).
+        password: the password as the user types it.
+        is_delegation_token: whether the name and password are the id and HMAC of a delegation token
+            (KIP-48).
     """
 
     def __init__(
@@ -240,7 +241,7 @@ class ScramClient:
         try:
             text = challenge.decode()
         except UnicodeDecodeError:
-            raise AuthenticationError("the broker's SCRAM message is not UTF-8") from None
+            raise AuthenticationError("the broker's SCRAM message is not valid UTF-8") from None
         if not self._signature:
             return self._prove(text)
         self._check_server(text)
@@ -258,7 +259,7 @@ class ScramClient:
         iterations = int(found["iterations"])
         if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
             raise AuthenticationError(
-                f"the broker asks for {iterations} iterations of SCRAM; allowed: {ITERATIONS_MIN}"
+                f"the broker requires {iterations} SCRAM iterations; allowed: {ITERATIONS_MIN}"
                 f" to {ITERATIONS_MAX}"
             )
         mechanism, salt = self._password.mechanism, _decoded(found["salt"])
@@ -274,7 +275,7 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _check_server(self, server_final: str) -> None:
-        """Check that the server knows the password, too (RFC 5802, 3)."""
+        """Check that the server has proved that it knows the password, too (RFC 5802, 3)."""
         found = _FINAL.fullmatch(server_final)
         if found is None:
             raise AuthenticationError("the broker's last SCRAM message is malformed")
@@ -290,4 +291,4 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise AuthenticationError("the broker's SCRAM message is not BASE64") from None
+        raise AuthenticationError("the broker's SCRAM message contains invalid base64") from None

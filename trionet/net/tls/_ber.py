@@ -18,7 +18,7 @@ class Element(NamedTuple):
 
 
 def elements(data: bytes) -> Iterator[Element]:
-    """Yield the elements of BER data; not DER only, as OpenSSL reads stores of indefinite lengths.
+    """Yield the elements of BER data, also those of indefinite length, which OpenSSL accepts.
 
     Raises:
         ValueError: the data is malformed.
@@ -28,7 +28,7 @@ def elements(data: bytes) -> Iterator[Element]:
         start, length = _header(data, position)
         end = _end_of_contents(data, start) if length is None else start + length
         if end > len(data):
-            raise ValueError("cut short")
+            raise ValueError("truncated data")
         following = end + 2 if length is None else end
         yield Element(data[position], data[start:end], data[position:following])
         position = following
@@ -38,19 +38,19 @@ def first(data: bytes) -> Element:
     """Return the first element; like OpenSSL, ignores what follows.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the data is empty or malformed.
     """
     for element in elements(data):
         return element
-    raise ValueError("cut short")
+    raise ValueError("truncated data")
 
 
 def _header(data: bytes, position: int) -> tuple[int, int | None]:
     """Return where the content of an element starts, and its length; None if indefinite."""
     if position + 2 > len(data):
-        raise ValueError("cut short")
+        raise ValueError("truncated data")
     if data[position] & 0x1F == 0x1F:
-        raise ValueError("a tag of many bytes")
+        raise ValueError("multi-byte tags are not supported")
     length, start = data[position + 1], position + 2
     if not length & 0x80:
         return start, length

@@ -128,9 +128,9 @@ def _escape(text: str) -> str:
 def _dotted(encoded: bytes) -> str:
     """Return an object identifier in dotted form."""
     if not encoded or encoded[-1] & 0x80:
-        raise ValueError("an object identifier without an end")
+        raise ValueError("truncated object identifier")
     if len(encoded) > _IDENTIFIER_BYTES_MAX:
-        raise ValueError(f"an object identifier of {len(encoded)} bytes")
+        raise ValueError(f"object identifier too long ({len(encoded)} bytes)")
     numbers = []
     number = 0
     for byte in encoded:

@@ -1,11 +1,11 @@
-"""Counts the hash rounds that decrypting a store would take, from its encoding.
+"""Counts the iterations of key derivation that decrypting a store would take, from its encoding.
 
 ``cryptography`` derives keys while it holds the GIL, and OpenSSL cannot be interrupted: a store of
-one kilobyte that requires two thousand million rounds would block the process for many minutes. So
-the rounds are counted before anything is derived.
+one kilobyte that requires two billion iterations would block the process for many minutes. So the
+iterations are counted before anything is derived. Names here call them rounds.
 
 Encrypted parts are not inspected: such a part of a PKCS12 store can contain a key that is encrypted
-once more, whose rounds are not counted.
+once more, whose iterations are not counted.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ _DEPTH_MAX = 8
 
 
 def too_many_rounds(source: str) -> ConfigError:
-    """Return the error for a store above the limit; the number may have a million digits."""
+    """Return the error for a store above the limit, without the count: it may be of any length."""
     return ConfigError(
-        f"{source} requires too many rounds of key derivation; allowed: at most"
-        f" {KEY_ROUNDS_MAX} in all; encrypt it again with fewer iterations"
+        f"{source} requires too many iterations of key derivation; allowed: at most"
+        f" {KEY_ROUNDS_MAX} in total; encrypt it again with fewer"
     )
 
 
 def rounds_of_key(data: bytes) -> int:
-    """Return the rounds of an encrypted key in PKCS8 (RFC 5958, 3).
+    """Return the iterations of an encrypted key in PKCS8 (RFC 5958, 3).
 
     Raises:
-        ValueError: the data is malformed, or not such a key.
+        ValueError: the data is malformed, or not an encrypted key.
     """
     (algorithm,) = _fields(first(data).content, 1)
     return _rounds_of(algorithm.content)
 
 
 def rounds_of_pkcs12(data: bytes) -> int:
-    """Return the rounds of all encrypted parts of a PKCS12 store and its MAC (RFC 7292, 4).
+    """Return the iterations of all encrypted parts of a PKCS12 store and its MAC (RFC 7292, 4).
 
     Raises:
-        ValueError: the data is malformed, or not such a store.
+        ValueError: the data is malformed, or not a PKCS12 store.
     """
     _, safes, *mac = _fields(first(data).content, 3)
     _, wrapped = _fields(safes.content, 2)
@@ -83,7 +83,7 @@ def _rounds_of_content(content: bytes) -> int:
 
 def _rounds_of_bags(bags: bytes, depth: int = 0) -> int:
     if depth > _DEPTH_MAX:
-        raise ValueError("too many bags in bags")
+        raise ValueError("bags are nested too deeply")
     rounds = 0
     for bag in elements(bags):
         kind, value = _fields(bag.content, 2)
@@ -104,19 +104,19 @@ def _rounds_of_mac(content: bytes) -> int:
 
 
 def _rounds_of(algorithm: bytes) -> int:
-    """Return the rounds of an encryption or a MAC (RFC 8018)."""
+    """Return the iterations of an encryption or a MAC (RFC 8018)."""
     kind, parameters = _fields(algorithm, 2)
     if kind.content in (_PBES2, _PBMAC1):
         (derivation,) = _fields(parameters.content, 1)
         kind, parameters = _fields(derivation.content, 2)
     if kind.content == _SCRYPT:
-        # Each step takes about as long as a round of PBKDF2.
+        # Each step takes about as long as an iteration of PBKDF2.
         _, cost, block_size, parallelization = _fields(parameters.content, 4)
         return _number(cost) * _number(block_size) * _number(parallelization)
     if kind.content in (_PBKDF2, *_PBES1) or kind.content.startswith(_PKCS12_PBE):
         _, iterations = _fields(parameters.content, 2)
         return _number(iterations)
-    raise ValueError("a key derivation that is not known")
+    raise ValueError("unknown key derivation")
 
 
 def _number(element: Element) -> int:
@@ -129,7 +129,7 @@ def _joined(element: Element, depth: int = 0) -> bytes:
     if element.tag == _OCTET_STRING:
         return element.content
     if element.tag != _OCTET_STRING | _CONSTRUCTED or depth > _DEPTH_MAX:
-        raise ValueError("not a string of bytes")
+        raise ValueError("not an OCTET STRING")
     return b"".join(_joined(piece, depth + 1) for piece in elements(element.content))
 
 

@@ -43,13 +43,13 @@ class StoreSettings:
     """The ``ssl.*`` settings that clients and servers have in common; see Kafka's keys.
 
     Attributes:
-        keystore_type: ``PEM``, ``PKCS12``, or ``JKS`` for a file that is PKCS12 in fact.
+        keystore_type: ``PEM``, ``PKCS12``, or ``JKS`` for a file that is in fact PKCS12.
         keystore_key: the private key as PEM text, in place of a file.
-        keystore_certificate_chain: its certificates as PEM text.
+        keystore_certificate_chain: the certificates of the private key as PEM text.
         truststore_certificates: trusted certificates as PEM text, in place of a file.
-        enabled_protocols: of ``TLSv1.2`` and ``TLSv1.3``.
-        cipher_suites: by their standard names; empty for OpenSSL's choice.
-        store_bytes_max: the largest store; not Kafka's.
+        enabled_protocols: ``TLSv1.2``, ``TLSv1.3``, or both.
+        cipher_suites: the allowed suites, by their standard names; empty for OpenSSL's defaults.
+        store_bytes_max: the maximum size of a store, in bytes; not a setting of Kafka's.
     """
 
     keystore_type: str = "JKS"
@@ -74,11 +74,11 @@ class KeyMaterial:
     Attributes:
         pem: the key, followed by the certificates. The key is encrypted if it was before, or if it
             had to be converted.
-        password: of the key; None for an unencrypted one.
-        source: where the key comes from, for errors.
+        password: the password of the key; None if the key is not encrypted.
+        source: where the key comes from, for error messages.
         subject: the distinguished name of the first certificate.
-        names: its alternative names, encoded.
-        valid: the start and the end of its validity.
+        names: the subject alternative names of the first certificate, encoded.
+        valid: the start and the end of the first certificate's validity.
     """
 
     pem: bytes = attrs.field(repr=False)
@@ -94,7 +94,7 @@ class KeyMaterial:
         if now > end:
             return f"the certificate in {self.source} expired on {end:{_DATE}}; clients reject it"
         if now < begin:
-            return f"the certificate in {self.source} is valid only from {begin:{_DATE}} on"
+            return f"the certificate in {self.source} is not valid before {begin:{_DATE}}"
         if end - now < RENEWAL_TIME:
             return f"the certificate in {self.source} expires on {end:{_DATE}}"
         return ""
@@ -120,8 +120,8 @@ def read_key_store(settings: StoreSettings) -> KeyMaterial:
     if kind == "PEM":
         if password is not None:
             raise ConfigError(
-                "ssl.keystore.password is not allowed with ssl.keystore.type=PEM, whose key may"
-                " have a password: ssl.key.password"
+                "ssl.keystore.password is not allowed with ssl.keystore.type=PEM; if the key is"
+                " encrypted, set ssl.key.password"
             )
         return _material(_pem_key(data, location), data, key_password, location)
     store = _open_pkcs12("ssl.keystore", kind, location, data, password)
@@ -145,7 +145,7 @@ def read_trust_store(settings: StoreSettings) -> list[bytes] | None:
     if certificates is not None:
         if kind != "PEM" or location is not None:
             raise ConfigError(
-                "ssl.truststore.certificates needs ssl.truststore.type=PEM and no"
+                "ssl.truststore.certificates requires ssl.truststore.type=PEM and no"
                 " ssl.truststore.location"
             )
         key = "ssl.truststore.certificates"
@@ -156,8 +156,8 @@ def read_trust_store(settings: StoreSettings) -> list[bytes] | None:
     if kind == "PEM":
         if password is not None:
             raise ConfigError(
-                "ssl.truststore.password is not allowed with ssl.truststore.type=PEM, which has"
-                " nothing secret in it"
+                "ssl.truststore.password is not allowed with ssl.truststore.type=PEM, since a PEM"
+                " trust store is not encrypted"
             )
         if os.path.isdir(location):
             return _certificates_of_folder(location, bytes_max)
@@ -167,7 +167,7 @@ def read_trust_store(settings: StoreSettings) -> list[bytes] | None:
     store = _open_pkcs12("ssl.truststore", kind, location, data, password)
     found = _certificates_of_pkcs12(store)
     if not found:
-        raise ConfigError(f"{location} holds no certificates")
+        raise ConfigError(f"{location} contains no certificates")
     return found
 
 
@@ -200,8 +200,8 @@ def _key_in_settings(settings: StoreSettings) -> KeyMaterial:
     is_file = settings.keystore_type != "PEM" or settings.keystore_location is not None
     if is_file or key is None or chain is None:
         raise ConfigError(
-            "ssl.keystore.key and ssl.keystore.certificate.chain belong together; allowed: both,"
-            " with ssl.keystore.type=PEM and no ssl.keystore.location"
+            "ssl.keystore.key and ssl.keystore.certificate.chain must be set together, with"
+            " ssl.keystore.type=PEM and without ssl.keystore.location"
         )
     source = "ssl.keystore.key"
     return _material(_pem_key(key.encode(), source), chain.encode(), settings.key_password, source)
@@ -210,19 +210,22 @@ def _key_in_settings(settings: StoreSettings) -> KeyMaterial:
 def _pem_key(data: bytes, source: str) -> bytes:
     found = pem.private_key(data)
     if found is None:
-        raise ConfigError(f"{source} holds no private key in PEM form")
+        raise ConfigError(f"{source} contains no private key in PEM format")
     # Only PKCS8 lets a key choose how it is derived from the password.
     return _affordable(found, source) if found.startswith(b"-----BEGIN ENCRYPTED ") else found
 
 
 def _affordable(key: bytes, source: str) -> bytes:
-    """Check the rounds of an encrypted key, and encode it again: OpenSSL gets what was checked."""
+    """Check the iterations of an encrypted key, and return it re-encoded.
+
+    So OpenSSL gets exactly the data that was checked.
+    """
     try:
         data = pem.content(key)
         rounds = rounds_of_key(data)
     except ValueError:
         raise ConfigError(
-            f"the encrypted key of {source} cannot be read; allowed: PKCS8, without headers"
+            f"the encrypted key of {source} cannot be read; expected PKCS8 without headers"
         ) from None
     if rounds > KEY_ROUNDS_MAX:
         raise too_many_rounds(f"the key of {source}")
@@ -234,14 +237,14 @@ def _certificates(data: bytes, source: str) -> list[bytes]:
     if not found:
         if data.startswith(_JKS_MAGIC):
             raise _javas_own(source)
-        raise ConfigError(f"{source} holds no certificate in PEM form")
+        raise ConfigError(f"{source} contains no certificate in PEM format")
     return found
 
 
 def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
-    """Return the certificates in the files of a folder, each once: hashed names are links.
+    """Return the certificates in the files of a folder, each once, since hashed names are links.
 
-    ``bytes_max`` is for all files together.
+    ``bytes_max`` is the limit for all files together.
     """
     key, found = "ssl.truststore.location", dict[bytes, None]()
     for path in _files_of(key, location):
@@ -249,7 +252,7 @@ def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
         bytes_max -= len(data)
         found.update(dict.fromkeys(pem.certificates(data)))
     if not found:
-        raise ConfigError(f"no file of {location} holds a certificate in PEM form")
+        raise ConfigError(f"no file in {location} contains a certificate in PEM format")
     return list(found)
 
 
@@ -296,12 +299,12 @@ def _open_pkcs12(
     if data.startswith(_JKS_MAGIC):
         raise _javas_own(location)
     if data.lstrip().startswith(b"-----BEGIN"):
-        raise ConfigError(f"{prefix}.type = {kind}, but {location} is PEM; allowed: PEM for it")
+        raise ConfigError(f"{prefix}.type = {kind}, but {location} is PEM; set {prefix}.type=PEM")
     try:
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
     except ImportError:
         raise ConfigError(
-            f"{prefix}.type = {kind} needs a package: pip install 'trionet[tls]'; PEM needs none"
+            f"{prefix}.type = {kind} requires a package: pip install 'trionet[tls]'; PEM does not"
         ) from None
     try:
         rounds = rounds_of_pkcs12(data)
@@ -310,7 +313,7 @@ def _open_pkcs12(
     except ValueError:
         what = f": wrong {prefix}" if password is not None else f" without {prefix}"
         raise ConfigError(
-            f"{prefix}.location: {location} cannot be opened{what}.password, or is no PKCS12"
+            f"{prefix}.location: {location} cannot be opened{what}.password, or is not PKCS12"
         ) from None
     raise too_many_rounds(f"{prefix}.location: {location}")
 
@@ -319,7 +322,7 @@ def _key_of_pkcs12(store: PKCS12KeyAndCertificates, location: str) -> KeyMateria
     from cryptography.hazmat.primitives import serialization
 
     if store.key is None or store.cert is None:
-        raise ConfigError(f"{location} holds no private key with its certificate")
+        raise ConfigError(f"{location} contains no private key with a certificate")
     password = secrets.token_urlsafe()
     key = store.key.private_bytes(
         serialization.Encoding.PEM,
@@ -330,7 +333,7 @@ def _key_of_pkcs12(store: PKCS12KeyAndCertificates, location: str) -> KeyMateria
 
 
 def _certificates_of_pkcs12(store: PKCS12KeyAndCertificates) -> list[bytes]:
-    """Return the certificates as PEM, that of the key first."""
+    """Return the certificates as PEM, the certificate of the key first."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
     entries = (store.cert, *store.additional_certs)

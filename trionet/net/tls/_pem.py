@@ -14,7 +14,7 @@ CERTIFICATE: Final = b"CERTIFICATE"
 
 
 def blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield label and text of each block, in order; text around them is skipped.
+    """Yield the label and the text of each block, in order; text between the blocks is skipped.
 
     Takes linear time for any data, which may be untrusted: a regular expression takes hours for a
     few megabytes of beginnings without an end.
@@ -38,13 +38,13 @@ def certificates(data: bytes) -> list[bytes]:
 
 
 def private_key(data: bytes) -> bytes | None:
-    """Return the first private key of a store, in any form; None without one."""
+    """Return the first private key of a store, in any format; None if there is none."""
     keys = (text for label, text in blocks(data) if label.endswith(b"PRIVATE KEY"))
     return next(keys, None)
 
 
 def is_encrypted(data: bytes) -> bool:
-    """Whether a key requires a password: in PKCS8, or in the older form."""
+    """Whether a key requires a password, in PKCS8 or in the older format."""
     return b"-----BEGIN ENCRYPTED " in data or b"\nProc-Type: 4,ENCRYPTED" in data
 
 

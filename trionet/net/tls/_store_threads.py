@@ -30,7 +30,7 @@ async def in_store_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
 
     Args:
         function: reads stores; has no side effects, because it may be abandoned.
-        args: its arguments.
+        args: the arguments of ``function``.
 
     Raises:
         BaseException: what ``function`` raises, unchanged.
@@ -52,6 +52,6 @@ async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
     with trio.move_on_after(STORE_SECONDS_MAX):
         return await in_store_thread(function, *args)
     raise ConfigError(
-        f"the key and trust stores could not be read within {STORE_SECONDS_MAX:.0f} s; allowed:"
-        " files on a disk that responds, and keys that are decrypted in less"
+        f"the key and trust stores could not be read within {STORE_SECONDS_MAX:.0f} s; make"
+        " sure that the disk responds, and that decrypting the keys takes less time"
     )

@@ -50,7 +50,8 @@ class TlsSettings(StoreSettings):
     Attributes:
         client_auth: ``none``, ``requested`` or ``required``.
         allow_dn_changes: whether a reload may change the subject of the certificate.
-        allow_san_changes: whether a reload may remove one of its other names.
+        allow_san_changes: whether a reload may remove a subject alternative name of the
+            certificate.
     """
 
     client_auth: str = "none"
@@ -67,11 +68,11 @@ def server_context(settings: TlsSettings) -> tuple[ssl.SSLContext, KeyMaterial]:
     """Read the stores and create a server's context.
 
     Returns:
-        The context, and the key and certificates that are in it.
+        The context, and the key and certificates that it contains.
 
     Raises:
         ConfigError: a store cannot be read or opened with its password, key and certificate do not
-            belong together, or a setting is not allowed; never quotes a password or a key.
+            match, or a setting is not allowed; never quotes a password or a key.
     """
     if settings.client_auth not in _CLIENT_AUTH:
         raise ConfigError(
@@ -91,13 +92,13 @@ class TlsContexts:
     """The context of a listener, replaced for new connections when its files change.
 
     Args:
-        settings: the listener's.
+        settings: the settings of the listener.
 
     Attributes:
-        context: the one for new connections.
+        context: the TLS context for new connections.
 
     Raises:
-        ConfigError: as :func:`server_context`.
+        ConfigError: see :func:`server_context`.
     """
 
     def __init__(self, settings: TlsSettings) -> None:
@@ -108,21 +109,24 @@ class TlsContexts:
         self._replacing = Lock()  # a reload in a thread, and other settings from the loop
 
     def doubt(self, now: datetime) -> str:
-        """As :meth:`._key_stores.KeyMaterial.doubt`, of the certificate for new connections."""
+        """Return why clients reject the certificate of new connections, now or soon.
+
+        See :meth:`._key_stores.KeyMaterial.doubt`.
+        """
         return self._material.doubt(now)
 
     def reload_if_changed(self) -> bool:
-        """Read the stores again if a file of theirs has changed; blocks, so call it in a thread.
+        """Reload the stores if one of their files has changed; blocks, so call it in a thread.
 
         Open connections keep their context. A change that was rejected is not tried again until a
-        file changes again; one that could not be read is.
+        file changes again; a store that could not be read is.
 
         Returns:
             Whether there is a new context.
 
         Raises:
-            ConfigError: as :func:`server_context`, or the certificate's names have changed although
-                the settings do not allow it (Kafka: SslFactory); the old context stays in use.
+            ConfigError: see :func:`server_context`; or the certificate's names have changed, and
+                the settings do not allow it (Kafka: SslFactory). The old context stays in use.
         """
         settings = self.settings
         seen = [_fingerprint(path) for path in settings.files]
@@ -146,14 +150,14 @@ class TlsContexts:
         """Return contexts for new settings, to pass to :meth:`use`; blocks, so call it in a thread.
 
         Raises:
-            ConfigError: as :meth:`reload_if_changed`.
+            ConfigError: see :meth:`reload_if_changed`.
         """
         new = TlsContexts(settings)
         self._check_names(new._material)
         return new
 
     def use(self, new: TlsContexts) -> None:
-        """Switch to other settings and their context, for connections made from now on."""
+        """Switch to other settings and their context, for connections from now on."""
         with self._replacing:
             self.settings, self._seen = new.settings, new._seen
             self.context, self._material = new.context, new._material
@@ -162,13 +166,13 @@ class TlsContexts:
         old, settings = self._material, self.settings
         if not settings.allow_dn_changes and old.subject != new.subject:
             raise ConfigError(
-                f"the new certificate's subject is {new.subject!r}, the old one's {old.subject!r};"
-                " allowed: the same, or ssl.allow.dn.changes=true"
+                f"the new certificate has subject {new.subject!r}, but the old one {old.subject!r};"
+                " keep the subject, or set ssl.allow.dn.changes=true"
             )
         if not settings.allow_san_changes and not old.names <= new.names:
             raise ConfigError(
-                "the new certificate lacks a subject alternative name of the old one; allowed: all"
-                " of them, or ssl.allow.san.changes=true"
+                "the new certificate lacks a subject alternative name of the old one; keep all of"
+                " them, or set ssl.allow.san.changes=true"
             )
 
 
@@ -188,7 +192,7 @@ def new_context(protocol: ssl._SSLMethod, settings: StoreSettings) -> ssl.SSLCon
     """Create a context for one side, with the versions and suites of the settings.
 
     Raises:
-        ConfigError: one of them is not supported.
+        ConfigError: a version or a suite is not supported.
     """
     context = ssl.SSLContext(protocol)
     context.options |= ssl.OP_NO_RENEGOTIATION
@@ -217,23 +221,23 @@ def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
     unknown = [name for name in names if name not in _SUITES_1_2 and name not in _SUITES_1_3]
     if unknown:
         raise ConfigError(
-            f"ssl.cipher.suites: {unknown[0]!r} is not a suite that is supported; allowed:"
+            f"ssl.cipher.suites: {unknown[0]!r} is not a supported cipher suite; allowed:"
             f" {', '.join((*_SUITES_1_3, *_SUITES_1_2))}"
         )
     named_1_3 = set(names) & set(_SUITES_1_3)
     if named_1_3 and len(named_1_3) < len(_SUITES_1_3):
         raise ConfigError(
-            f"ssl.cipher.suites names {len(named_1_3)} of the suites of TLSv1.3, and Python cannot"
-            f" choose among them; allowed: all of {', '.join(_SUITES_1_3)}, or none, which turns"
-            " TLSv1.3 off"
+            f"ssl.cipher.suites contains {len(named_1_3)} of the TLSv1.3 suites, but Python cannot"
+            f" select among them; allowed: all of {', '.join(_SUITES_1_3)}, or none, which disables"
+            " TLSv1.3"
         )
     old = [_SUITES_1_2[name] for name in names if name in _SUITES_1_2]
     lowest = context.minimum_version if old else ssl.TLSVersion.TLSv1_3
     highest = context.maximum_version if named_1_3 else ssl.TLSVersion.TLSv1_2
     if max(lowest, context.minimum_version) > min(highest, context.maximum_version):
         raise ConfigError(
-            "ssl.cipher.suites names no suite of a version in ssl.enabled.protocols; allowed: at"
-            " least one"
+            "ssl.cipher.suites must contain at least one suite of a version in"
+            " ssl.enabled.protocols"
         )
     context.minimum_version, context.maximum_version = lowest, highest
     if old:
@@ -241,7 +245,7 @@ def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
 
 
 def load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
-    """Use this certificate and key to authenticate to peers."""
+    """Load the certificate and key with which to authenticate to peers."""
     try:
         with _private_file(material.pem) as path:
             # Without any password, OpenSSL would prompt for one on the terminal.
@@ -250,19 +254,19 @@ def load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
         raise ConfigError(_why_unusable(material, describe(error))) from None
     except OSError as error:  # no descriptor is left, or no memory
         raise ConfigError(
-            f"the key of {material.source} cannot be handed to OpenSSL: {error.strerror}"
+            f"cannot pass the key of {material.source} to OpenSSL: {error.strerror}"
         ) from error
 
 
 def _why_unusable(material: KeyMaterial, reason: str) -> str:
     source = material.source
     if reason in _MISMATCHES:
-        return f"the key and the first certificate of {source} do not belong together"
+        return f"the key of {source} does not match the first certificate"
     if not pem.is_encrypted(material.pem):
         return f"the key or the certificates of {source} cannot be used ({reason})"
     if material.password is None:
-        return f"the key of {source} is encrypted, and there is no ssl.key.password"
-    return f"the key of {source} cannot be decrypted: wrong ssl.key.password"
+        return f"the key of {source} is encrypted; set ssl.key.password"
+    return f"cannot decrypt the key of {source}: wrong ssl.key.password"
 
 
 def load_trust(
@@ -280,8 +284,8 @@ def load_trust(
             context.load_verify_locations(cadata=certificate.decode("ascii", "replace"))
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(
-            f"the trust store {settings.truststore_location or 'in the settings'} holds no"
-            f" certificates that can be read ({describe(error)})"
+            f"the trust store {settings.truststore_location or 'in the settings'} contains no"
+            f" readable certificates ({describe(error)})"
         ) from None
 
 
@@ -324,13 +328,13 @@ def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
 
     Raises:
         ConfigError: a store cannot be read or opened with its password, key and certificate do not
-            belong together, or a setting is not allowed; never quotes a password or a key.
+            match, or a setting is not allowed; never quotes a password or a key.
     """
     algorithm = settings.endpoint_identification_algorithm.lower()
     if algorithm not in ("https", ""):  # Java's name for the rule of RFC 2818, or none
         raise ConfigError(
             f"ssl.endpoint.identification.algorithm = {algorithm!r} is not allowed; allowed: https,"
-            " or an empty text for no check of the broker's name"
+            " or an empty string, which disables the check of the broker's name"
         )
     context = new_context(ssl.PROTOCOL_TLS_CLIENT, settings)
     context.check_hostname = bool(algorithm)

@@ -47,9 +47,9 @@ class TlsError(OSError):
 
 
 def describe(error: Exception) -> str:
-    """Return the reason of an error of ``ssl``, without Python's file names and line numbers."""
+    """Return the reason for an error of ``ssl``, without Python's file names and line numbers."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the peer's certificate is not accepted: {error.verify_message}"
+        return f"the peer's certificate was rejected: {error.verify_message}"
     text: str = getattr(error, "reason", None) or _PLACE.sub("", str(error))
     return text.replace("_", " ").lower()
 
@@ -85,7 +85,7 @@ class TlsTransport:
 
     Args:
         sock: owned from here on; connected before the first step of the handshake.
-        context: from :mod:`._tls_context`.
+        context: the TLS context; see :mod:`._tls_context`.
         server_name: on the client's side, the name to request (SNI), which the server's certificate
             must contain; None on the server's side.
     """
@@ -264,9 +264,9 @@ class TlsTransport:
     def write(self, data: Buffer, /) -> int:
         """Encrypt and send what the socket takes.
 
-        Bytes count as written when all of their ciphertext has left. After a BlockingIOError, or a
-        count less than was offered, the next call must offer what comes next again, as for a
-        plain socket; some of it may be under way already.
+        Bytes count as written when the socket has accepted all of their ciphertext. After a
+        BlockingIOError, or a count less than was offered, the next call must offer the remaining
+        bytes again, as for a plain socket; some of them may be under way already.
         """
         if self._unsent or self._accepted or len(data) > ENGINE_BYTES_MAX:
             # However large a frame in one piece is and however fast its reader, one turn is short.
@@ -286,7 +286,7 @@ class TlsTransport:
         return self._write_pieces(_read_chunks(file_range, accepted), accepted)
 
     def _write_pieces(self, pieces: Iterator[memoryview], written: int) -> int:
-        """Encrypt and send what follows ``written`` bytes. Returns how much is written in all."""
+        """Encrypt and send the data after ``written`` bytes. Returns how much is written in all."""
         try:
             for piece in pieces:
                 left = piece
@@ -322,7 +322,7 @@ class TlsTransport:
             self._socket.close()
 
     def _note_data(self, count: int) -> None:
-        """Take note of data that was read, and send the engine's responses to what came with it."""
+        """Record that data was read, and send the engine's responses to records without data."""
         if count:
             self._may_be_rejected = False
             self._silent = 0
@@ -404,7 +404,7 @@ class TlsTransport:
         return accepted
 
     def _flush(self) -> None:
-        """Send what the engine has to send; what the socket does not accept is kept."""
+        """Send the engine's output; the part that the socket does not accept is kept."""
         unsent = self._unsent
         if self._outgoing.pending:
             unsent.append(self._outgoing.read())
@@ -430,7 +430,7 @@ class TlsTransport:
         return isinstance(error, _ENDS) or self._incoming.eof
 
     def _broken(self, error: ssl.SSLError) -> OSError | AuthenticationError:
-        """Send the engine's alert, and return what to raise for its error."""
+        """Send the engine's alert, and return the exception to raise for its error."""
         try:
             self._flush()
         except OSError:
@@ -441,7 +441,7 @@ class TlsTransport:
 
 
 def _without_first(buffers: Iterable[Buffer], count: int) -> Iterator[memoryview]:
-    """Yield what follows the first ``count`` bytes of the buffers."""
+    """Yield the rest of the buffers after their first ``count`` bytes."""
     for buffer in buffers:
         if count < len(buffer):
             yield memoryview(buffer)[count:]
@@ -455,13 +455,13 @@ def _read_chunks(file_range: FileRange, position: int) -> Iterator[memoryview]:
         data = file_range.file.read_at(file_range.offset + position, count)
         if not data:
             # The file ends before the range does: the frame can never be completed.
-            raise OSError(f"{file_range!r} reaches beyond the end of its file")
+            raise OSError(f"{file_range!r} extends past the end of its file")
         yield memoryview(data)
         position += len(data)
 
 
 def _drain(sock: socket.socket) -> None:
-    """Discard what the peer sent after a failed handshake.
+    """Discard the data that the peer sent after a failed handshake.
 
     A socket that is closed with unread data sends a reset, on which the peer may forget the
     alert that explains the failure (KAFKA-13539).

@@ -56,7 +56,7 @@ async def resolve(host: str, port: int) -> list[Address]:
     """Return all addresses of a host, in the order in which to try them (KIP-302).
 
     Raises:
-        OSError: it has no address; the message names the host and the cause.
+        OSError: the host has no address; the message names the host and the cause.
     """
     try:
         found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -68,7 +68,7 @@ async def resolve(host: str, port: int) -> list[Address]:
 def set_options(
     sock: Socket, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
 ) -> None:
-    """Set Kafka's options of a connection's socket; -1 leaves a size at the system's default."""
+    """Set Kafka's socket options of a connection; -1 leaves a size at the system's default."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # KAFKA-2096
     if send_buffer_bytes != -1:

@@ -29,7 +29,7 @@ _MAPPED = "::ffff:"
 
 
 class SecurityProtocol(StrEnum):
-    """The protection of a listener's connections, by Kafka's names."""
+    """How the connections of a listener are protected, by Kafka's names."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -47,7 +47,7 @@ class SecurityProtocol(StrEnum):
 
 @attrs.frozen
 class Endpoint:
-    """A listener: its name, its protocol, and the host and port to bind or to connect to.
+    """A listener: the name, the security protocol, and the host and port to bind or connect to.
 
     Args:
         listener_name: in upper case, as Kafka normalises it.
@@ -67,16 +67,16 @@ class Endpoint:
 
         Args:
             text: the endpoint, with brackets around an IPv6 address; an empty host is the wildcard.
-            protocols: the protocol of each listener name, in upper case; by default the names are
+            protocols: the protocol of each listener name, in upper case; by default, the names are
                 those of the protocols.
 
         Raises:
-            ConfigError: the text has another form, or its name has no protocol.
+            ConfigError: the text is malformed, or the listener name has no security protocol.
         """
         found = _LISTENER.fullmatch(text.strip())
         if found is None or int(found[4]) > PORT_MAX:
             raise ConfigError(
-                f"{text!r} is not a listener; allowed: NAME://host:port, with an IPv6 address"
+                f"{text!r} is not a listener; expected NAME://host:port, with an IPv6 address"
                 f" in brackets and a port from 0 to {PORT_MAX}, such as PLAINTEXT://127.0.0.1:9092"
             )
         name, host = found[1].strip().upper(), found[2] or found[3]
@@ -135,9 +135,9 @@ class ConnectionId:
 
     @classmethod
     def parse(cls, text: str) -> ConnectionId | None:
-        """Parse the text of an id; None if it is not one (Kafka: ServerConnectionId.fromString).
+        """Parse an id; None if the text is not one (Kafka: ServerConnectionId.fromString).
 
-        Hosts have no hyphens, which separate the parts, and IPv6 addresses no brackets.
+        Hyphens separate the parts, so hosts contain none; IPv6 addresses have no brackets.
         """
         found = _CONNECTION_ID.fullmatch(text)
         if found is None:

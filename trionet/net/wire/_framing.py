@@ -108,15 +108,15 @@ class Decoder(Protocol):
 
 
 class LargeFrameDecoder:
-    """The base of our decoders: its frames, and the rest of a large frame, read into place.
+    """The base class of the decoders: keeps whole frames, and reads large ones into place.
 
     Args:
         frame_bytes_max: the size of the largest allowed frame, in bytes, or :data:`UNLIMITED`.
         limit_name: the setting that ``frame_bytes_max`` is from, for error messages.
 
     Attributes:
-        frames: as for :class:`Decoder`, like ``error``, ``is_inside_frame`` and ``wants_fill``.
-        limit_name: as above; changes with ``frame_bytes_max``.
+        frames: see :class:`Decoder`, also for ``error``, ``is_inside_frame`` and ``wants_fill``.
+        limit_name: the setting that ``frame_bytes_max`` is from; changes with it.
     """
 
     def __init__(self, frame_bytes_max: int, limit_name: str = NO_SETTING) -> None:
@@ -151,11 +151,11 @@ class LargeFrameDecoder:
             What ``read_into`` returned.
 
         Raises:
-            LocalProtocolError: no large frame is in progress.
+            LocalProtocolError: there is no large frame in progress.
         """
         payload = self._payload
         if payload is None:
-            raise LocalProtocolError("no large frame is in progress; use receive_data")
+            raise LocalProtocolError("there is no large frame in progress; call receive_data()")
         if self._filled == len(payload):
             enlarge(payload, self._size)
         with memoryview(payload) as whole, whole[self._filled :] as rest:
@@ -264,5 +264,5 @@ def _other_protocol(size: int) -> str:
         return f"; {LOOKS_LIKE_TLS}"
     text = data.decode("latin-1")
     if text.isascii() and text.isprintable():
-        return f"; it looks like text that begins with {text!r}, as that of another protocol"
+        return f"; it looks like text of another protocol, which begins with {text!r}"
     return ""

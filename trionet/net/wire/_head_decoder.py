@@ -23,8 +23,8 @@ ReadHead = Callable[[bytes], tuple[int, int] | None]
 """Reads the head of a frame. Returns its size and the size of the payload after it, in bytes.
 
 Called with the data of the frame that has arrived: at least one byte, and at most
-``HEAD_BYTES_MAX``. Returns None if the head is incomplete. A ValueError says what is wrong with the
-head, and invalidates the stream.
+``HEAD_BYTES_MAX``. Returns None if the head is incomplete. Raises ValueError if the head is
+invalid; the text of the error is the reason for which the stream is rejected.
 """
 
 
@@ -93,13 +93,13 @@ class HeadDecoder(LargeFrameDecoder):
             return None
         if head_bytes < 0 or not head_bytes + size + len(self._tail):
             raise LocalProtocolError(
-                f"read_head returned {found}; allowed: a head of 0 bytes or more, and a frame of 1"
-                " or more"
+                f"read_head returned {found}; the size of a head must be 0 or more, and of a whole"
+                " frame 1 or more"
             )
         return found
 
     def _add(self, frame: Frame) -> None:
-        """Add the payload of a frame, which has no head any more but still its tail."""
+        """Add the payload of a frame, after removing its tail; the head is already removed."""
         tail = self._tail
         payload_bytes = len(frame) - len(tail)
         if not frame.endswith(tail):

@@ -1,9 +1,9 @@
 """Limits the memory of all requests together: ``queued.max.request.bytes`` (KIP-72).
 
-(Kafka: SimpleMemoryPool, not strict.) The pool only counts bytes. A request takes a lease for its
-payload before the payload is read, and returns it when the payload is no longer needed. While any
-memory is left, a lease may exceed it. So at most ``bytes_max`` plus one largest request are leased,
-and no request waits forever because it is large.
+(Kafka: SimpleMemoryPool, not strict.) The pool only counts bytes. A request that is not complete
+after its first read takes a lease for its payload before the rest is read, and returns it when the
+payload is no longer needed. While any memory is left, a lease may exceed it. So at most
+``bytes_max`` plus one largest request are leased, and no request waits forever because it is large.
 
 A channel that gets no lease stops reading until memory is available. Its loop must register to be
 woken then, because it may be parked.
@@ -51,8 +51,8 @@ class MemoryPool:
         lease_bytes_max: the largest single lease, ``socket.request.max.bytes``.
 
     Attributes:
-        available: bytes that are left; negative after a lease larger than what was left. A lease
-            is refused while it is not positive.
+        available: the number of bytes left; negative after a lease that exceeded it. No lease is
+            granted unless it is positive.
 
     Raises:
         ConfigError: a size is below 1, or the largest request would not fit.
@@ -61,7 +61,7 @@ class MemoryPool:
     def __init__(self, bytes_max: int, lease_bytes_max: int) -> None:
         if not 1 <= lease_bytes_max <= bytes_max:
             raise ConfigError(
-                f"queued.max.request.bytes = {bytes_max} is not allowed; allowed: at least"
+                f"queued.max.request.bytes = {bytes_max} is not allowed; it must be at least"
                 f" socket.request.max.bytes ({lease_bytes_max}), or 0 or -1 for no limit"
             )
         self.bytes_max = bytes_max
@@ -76,7 +76,7 @@ class MemoryPool:
         """Create the pool that a server's settings require; None for no limit (0 or -1).
 
         Raises:
-            ConfigError: as the class.
+            ConfigError: a size is below 1, or the largest request would not fit.
         """
         return cls(bytes_max, lease_bytes_max) if bytes_max > 0 else None
 
@@ -87,7 +87,7 @@ class MemoryPool:
 
     @property
     def is_low(self) -> bool:
-        """Whether little memory is left, so that the order of reads decides which get it."""
+        """Whether little memory is left: the order of reads then decides which channels get it."""
         return 0 < self.available < LOW_MEMORY_RATIO * self.bytes_max
 
     def try_allocate(self, size: int, now: float) -> MemoryLease | None:
@@ -99,7 +99,7 @@ class MemoryPool:
             ValueError: the size is below 1 or above ``lease_bytes_max``.
         """
         if not 1 <= size <= self.lease_bytes_max:
-            raise ValueError(f"a lease of {size} bytes; allowed: 1 to {self.lease_bytes_max}")
+            raise ValueError(f"cannot lease {size} bytes; allowed: 1 to {self.lease_bytes_max}")
         if self.available <= 0:
             if self._depleted_since is None:
                 self._depleted_since = now
@@ -136,7 +136,7 @@ class MemoryPool:
         self._waiting[wake] = None
 
     def depleted_seconds(self, now: float) -> float:
-        """The total time for which the pool was exhausted.
+        """Return the total time for which the pool was exhausted.
 
         Measured from a refused lease to the release that made memory available; includes the
         current period.

@@ -203,6 +203,6 @@ async def open_readiness(kind: ReadinessKind | None = None) -> AsyncIterator[Rea
             nursery.cancel_scope.cancel()
     else:
         raise ValueError(
-            f"readiness {kind!r} does not exist on {sys.platform}; "
-            f"{default_readiness_kind()!r} does"
+            f"readiness {kind!r} is not available on {sys.platform}; "
+            f"allowed: {default_readiness_kind()!r}"
         )

@@ -102,7 +102,7 @@ class PlaintextTransport:
             written = self._socket.send(data) if data else 0
         if not written and file_range.count:
             # The size prefix of the frame has been sent, but the frame can never be completed.
-            raise OSError(f"{file_range!r} reaches beyond the end of its file")
+            raise OSError(f"{file_range!r} extends past the end of its file")
         return written
 
     def finish_connect(self) -> bool:

@@ -31,7 +31,7 @@ class ConnectionPhase(StrEnum):
     THROTTLED = "throttled"
     """The response has been sent; nothing is read until the throttle ends."""
     QUEUE_FULL = "request queue full"
-    """The processor reads nothing until a handler takes one of queued.max.requests."""
+    """The processor reads nothing: it holds requests that exceed queued.max.requests."""
     MUTED = "muted"
     """Nothing is read because of an injected fault; the protocol has no such phase."""
     CLOSING = "closing"
@@ -54,7 +54,9 @@ _UNREAD = {
 
 
 def phase_of(channel: Channel, selector: Selector) -> ConnectionPhase:
-    """Return the phase of a server's channel: of its request or, without one, why it is not read.
+    """Return the phase of a server's channel.
+
+    It is the phase of the request in progress or, without one, why the channel is not read.
 
     Args:
         channel: an open channel.

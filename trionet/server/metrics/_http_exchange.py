@@ -30,8 +30,8 @@ class HttpRequest:
     """A valid request.
 
     Attributes:
-        path: as it was sent, from its slash on.
-        parameters: the query parameters; of a repeated name, the last one.
+        path: the path as it was sent, from the slash on.
+        parameters: the query parameters; if a name is repeated, the last value.
         is_order: whether it requests an action (POST); only requests with the token may do so.
     """
 
@@ -46,9 +46,9 @@ class HttpResponse:
 
     Attributes:
         body: the text, in UTF-8.
-        content_type: of the body.
+        content_type: the media type of the body.
         status: 200, or the status of an error.
-        headers: in addition to those of every response.
+        headers: headers in addition to those of every response.
     """
 
     body: bytes
@@ -70,7 +70,7 @@ class HttpRules:
     """The requirements that every request must meet.
 
     Attributes:
-        token: the bearer token that every request must have; None requires none.
+        token: the bearer token that every request must have; None if no token is required.
         host: the configured host name or address of the listener.
         header_bytes_max: the largest size of the request line and the headers together.
     """
@@ -87,7 +87,7 @@ class HttpExchange:
         rules: the requirements for requests.
 
     Attributes:
-        must_close: no other request can follow.
+        must_close: whether no other request can follow.
         responses: the number of responses so far.
     """
 
@@ -100,13 +100,13 @@ class HttpExchange:
 
     @property
     def has_begun(self) -> bool:
-        """Whether part of a request has been received, without a response to it yet."""
+        """Whether part of a request has been received, to which no response was sent yet."""
         return bool(self._connection.trailing_data[0]) or (
             self._connection.their_state is not h11.IDLE
         )
 
     def receive(self, data: bytes | bytearray) -> None:
-        """Add received bytes; ``b""`` is the end of the peer's stream, and is passed once."""
+        """Add received bytes; ``b""`` is the end of the peer's stream, to be passed once."""
         self._connection.receive_data(bytes(data))
 
     def next_request(self) -> HttpRequest | None:
@@ -114,7 +114,7 @@ class HttpExchange:
 
         Raises:
             Refused: the request is rejected; send the error response if still possible.
-            EOFError: the peer has closed.
+            EOFError: the peer has closed the connection.
         """
         connection = self._connection
         self._is_head = False  # until it is known, and for malformed requests
@@ -135,7 +135,7 @@ class HttpExchange:
             raise Refused(HTTPStatus(error.error_status_hint), "malformed HTTP request") from error
 
     def too_slow(self) -> Refused:
-        """Return the error for a peer that does not finish its request; ends the connection."""
+        """Return the error for a peer whose request takes too long; ends the connection."""
         self.must_close = True
         return Refused(HTTPStatus.REQUEST_TIMEOUT, "the request was not complete in time")
 

@@ -52,11 +52,11 @@ SATURATED_BELOW: Final = 0.1
 
 
 def idle_of_processor(grown: Grown) -> float:
-    """How idle a processor is, 0 to 1, as if it had the loop's idle time for itself. Pure.
+    """Return how idle a processor is, 0 to 1, as if it had the loop's idle time for itself. Pure.
 
     Args:
-        grown: seconds that the loop waited, seconds that passed, and seconds of the processor's
-            own I/O.
+        grown: the growth of three times, in seconds: the loop's idle time, the elapsed time, and
+            the time of the processor's own I/O.
     """
     idle, elapsed, io = grown
     if idle <= 0 or elapsed <= 0:
@@ -65,14 +65,15 @@ def idle_of_processor(grown: Grown) -> float:
 
 
 def idle_of_handlers(grown: Grown) -> float:
-    """How idle the request handlers are, 0 to 1. Pure.
+    """Return how idle the request handlers are, 0 to 1. Pure.
 
     They have no spare capacity while the loop has none, or while all of them are occupied, if only
     by waiting for a thread.
 
     Args:
-        grown: seconds that the loop waited, seconds that passed, seconds in which requests were
-            with handlers (waits for threads included), and seconds that handlers were there.
+        grown: the growth of four times, in seconds: the loop's idle time, the elapsed time, the
+            time in which requests were handled (including waits for threads), and the run time of
+            all handlers.
     """
     idle, elapsed, handled, available = grown
     if available <= 0:

@@ -1,7 +1,7 @@
 """The HTTP listener for monitoring: Prometheus, the dashboard, an operator with curl.
 
 Its clients may be hostile, and share the loop with the server. So everything is limited: the number
-of connections (a new one displaces the one unused longest) and how fast they are accepted, the
+of connections (a new one displaces the least recently used one), how fast they are accepted, the
 size of a header and the time to receive it, the time for a client to read a response, and the share
 of the loop's time for requests and pages, including rejected ones. Connections that have to wait
 stay in the kernel's backlog.
@@ -42,7 +42,7 @@ class Page:
     """The content of a response.
 
     Attributes:
-        content_type: of the text.
+        content_type: the media type of the text.
         parts: the text, generated part by part.
     """
 
@@ -55,12 +55,14 @@ class ListenerLimits:
     """The limits that protect a server from the clients of its metrics listener.
 
     Attributes:
-        connections_max: open connections; a further one displaces the one unused longest.
+        connections_max: the maximum number of open connections; a further one displaces the least
+            recently used one.
         accept_pause_seconds: the pause after each accepted connection.
-        header_seconds_max: from the start of a connection, or of a request, to the end of its
-            header; includes the TLS handshake, but not the pauses for ``loop_share_max``.
-        idle_seconds_max: from one request to the next.
-        write_seconds_max: the time to write a response.
+        header_seconds_max: the maximum time from the start of a connection, or of a request, to
+            the end of its header; includes the TLS handshake, but not the pauses for
+            ``loop_share_max``.
+        idle_seconds_max: the maximum time from one request to the next.
+        write_seconds_max: the maximum time to write a response.
         linger_seconds_max: how long a connection is still read before it is closed.
         loop_share_max: the share of the loop's time for reading and rejecting requests and for
             building pages.
@@ -89,7 +91,7 @@ class LoopShare:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a free turn, and for the pause that the time already spent requires.
+        """Wait for a free turn, and for the pause that is due for the time already spent.
 
         The block may let other tasks run; only the time in :meth:`spending` counts.
         """
@@ -99,7 +101,7 @@ class LoopShare:
 
     @contextmanager
     def spending(self) -> Iterator[None]:
-        """Count the time of the block, in which no other task may run."""
+        """Count the time that the block takes; no other task may run in it."""
         began = perf_counter()
         try:
             yield
@@ -114,9 +116,9 @@ class MetricsListener:
 
     Args:
         find_page: returns the page for a request.
-        endpoint: where to listen; port 0 takes a free one.
+        endpoint: the endpoint to listen on; port 0 selects a free port.
         rules: the requirements for requests.
-        tls: makes the TLS context of a new connection; None serves plain HTTP.
+        tls: returns the TLS context of a new connection; None serves plain HTTP.
         limits: the limits for clients.
     """
 
@@ -139,7 +141,7 @@ class MetricsListener:
         Reports ``started`` with the endpoint that was bound.
 
         Raises:
-            OSError: the address cannot be listened on.
+            OSError: the endpoint cannot be bound.
         """
         sock = bind(self._endpoint, backlog=_BACKLOG, receive_buffer_bytes=-1)
         async with (

@@ -38,11 +38,11 @@ It raises :class:`~trionet.server.metrics._http_exchange.Refused` if it cannot.
 
 @attrs.frozen
 class MetricsPages:
-    """What a metrics listener serves.
+    """The pages and actions that a metrics listener serves.
 
     Args:
         snapshot: takes a snapshot of the metrics.
-        about: returns further members of ``/snapshot``, by name; JSON values.
+        about: returns further members of ``/snapshot``, by name, as JSON values.
         sections: the lists of ``/snapshot``, by name.
         orders: the actions that clients can request, by path.
     """
@@ -56,7 +56,7 @@ class MetricsPages:
         """Return the page at a path, or perform the action there.
 
         Raises:
-            Refused: nothing is at the path, or a parameter is invalid.
+            Refused: the path does not exist, or a parameter is invalid.
         """
         path = request.path
         if request.is_order:

@@ -1,7 +1,7 @@
-"""Metrics of what delays or rejects connections and requests: quotas, acceptors and memory.
+"""Metrics of quotas, acceptors and memory, which delay or reject connections and requests.
 
-As Kafka's metrics (Kafka: ConnectionQuotas, Acceptor, SimpleMemoryPool), and the quotas as the JSON
-of a snapshot.
+The metrics are Kafka's (Kafka: ConnectionQuotas, Acceptor, SimpleMemoryPool). The quotas are also
+provided as the JSON of a snapshot.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _MS = 1e3
 
 
 class QuotaMetrics:
-    """The collector of connection quotas, and of the time that accepting waits.
+    """The collector of connection quotas, and of the time for which accepting is blocked.
 
     Args:
-        quotas: those of the server.
+        quotas: the quotas of the server.
         sampling: the windows of the averages.
     """
 
@@ -44,7 +44,7 @@ class QuotaMetrics:
         self._blocked = Derived(names.ACCEPTOR_BLOCKED_PERCENT, ratio, sampling)
 
     def collect(self, now: float) -> Iterator[Family]:
-        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         quotas = self._quotas
         listeners = quotas.listeners
         by_name: dict[Labels, ListenerQuota] = {(q.name,): q for q in listeners}
@@ -68,7 +68,7 @@ class MemoryPoolMetrics:
     """The collector of ``queued.max.request.bytes``.
 
     Args:
-        pool: that of the server; None without a limit.
+        pool: the memory pool of the server; None without a limit.
         sampling: the windows of the ratio.
     """
 
@@ -77,7 +77,7 @@ class MemoryPoolMetrics:
         self._depleted = Derived(names.MEMORY_POOL_AVG_DEPLETED_PERCENT, ratio, sampling)
 
     def collect(self, now: float) -> Iterator[Family]:
-        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         pool = self._pool
         depleted = pool.depleted_seconds(now) if pool is not None else 0.0
         yield single(names.MEMORY_POOL_AVAILABLE, _UNLIMITED if pool is None else pool.available)
@@ -96,12 +96,12 @@ def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, objec
     """Yield a row for each possible limit, set or not.
 
     A row has its ``entity``, the ``key`` of the setting, the ``limit`` (null for none), the
-    measured ``value``, and where they apply the mean ``throttle_ms`` of connections over the limit
+    measured ``value`` and, where they apply, the mean ``throttle_ms`` of connections over the limit
     and the number of connections ``refused``.
 
     Args:
-        quotas: those of a server.
-        now: in seconds of the loop's clock.
+        quotas: the quotas of a server.
+        now: the time, in seconds of the loop's clock.
     """
     limits, rate = quotas.limits, quotas.rate.per_second(now)
     yield _row("broker", _NUMBER, limits.connections_max, value=quotas.total)

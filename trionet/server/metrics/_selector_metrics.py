@@ -1,7 +1,7 @@
 """Kafka's selector metrics of the processors: connections, bytes, frames, polls, authentications.
 
-(Kafka: Selector.SelectorMetrics.) Computed from the counters that processors keep anyway, by
-listener and processor.
+(Kafka: Selector.SelectorMetrics.) They are computed from the counters that processors keep anyway,
+by listener and processor.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SelectorMetrics:
         self._shares = [(Derived(m, compute, sampling), both) for m, compute, both in _SHARES]
 
     def collect(self, now: float) -> Iterator[Family]:
-        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
         processors: dict[Labels, ProcessorCounts] = {
             (each.endpoint.listener_name, str(each.id)): each for each in self._processors()
         }
@@ -119,7 +119,7 @@ class ConnectionKinds:
         self._processors = processors
 
     def collect(self, now: float) -> Iterator[Family]:  # noqa: ARG002 - all collectors take it
-        """The families of this moment (see :data:`trionet.metrics._registry.Collect`)."""
+        """Yield the current families (see :data:`trionet.metrics._registry.Collect`)."""
         software: Counter[Labels] = Counter()
         ciphers: Counter[Labels] = Counter()
         for processor in self._processors():

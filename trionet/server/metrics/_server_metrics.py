@@ -60,8 +60,8 @@ def server_collectors(
     """Return the collectors of a server; the last one measures its requests.
 
     Args:
-        server: running or not.
-        loop: returns the statistics of the loop that it runs on.
+        server: the server, running or not.
+        loop: returns the statistics of the loop on which the server runs.
         requests: the request counts by name; see :class:`UnnamedRequests`.
         samples: ``metrics.num.samples``.
         seconds: ``metrics.sample.window.ms``, in seconds.
@@ -89,8 +89,8 @@ def server_sections(
     """Return the lists of a server's snapshot, by name.
 
     Args:
-        server: running.
-        log: its last log lines.
+        server: the server, which must be running.
+        log: the last log lines of the server.
         name_of: returns the name of a request; None if unknown.
     """
     return {
@@ -103,8 +103,8 @@ def server_sections(
 def server_state(server: SocketServer, requests: RequestSource) -> dict[str, object]:
     """Return the rest of a server's snapshot.
 
-    The listeners, queue sizes, close reasons, totals of the server and of each processor since the
-    start, quotas, and requests by API.
+    It consists of the listeners, queue sizes, close reasons, totals of the server and of each
+    processor since the start, quotas, and requests by API.
     """
     statistics = server.statistics()
     return {

@@ -41,7 +41,7 @@ class SectionPage:
 
 
 Section = Callable[[int, int | None], SectionPage]
-"""``(count_max, before) -> page``: rows with a number below ``before``, or the newest."""
+"""``(count_max, before) -> page``: rows with a number below ``before``, or the newest rows."""
 
 
 def connections_page(
@@ -50,13 +50,13 @@ def connections_page(
     count_max: int,
     before: int | None,
 ) -> SectionPage:
-    """Return a page of the open connections, those of the last processor first.
+    """Return a page of the open connections, starting with those of the last processor.
 
     Args:
         processors: returns the current processors.
         name_of: returns the name of a request; None if it is not known (yet).
-        count_max: the most rows to return.
-        before: only rows with a lower number; None for the newest.
+        count_max: the maximum number of rows.
+        before: return only rows with a lower number; None for the newest rows.
     """
     now = trio.current_time()
     found = sorted(processors(), key=lambda processor: processor.id, reverse=True)
@@ -129,7 +129,7 @@ _UNCHANGED = (
 
 
 def closed_page(closed: ClosedConnections, count_max: int, before: int | None) -> SectionPage:
-    """Return a page of recently closed connections; numbers as in :func:`connections_page`."""
+    """Return a page of recently closed connections, numbered in the order in which they closed."""
     now = trio.current_time()
     rows: list[Row] = [
         {

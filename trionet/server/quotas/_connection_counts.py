@@ -13,12 +13,13 @@ import attrs
 
 
 class ConnectionCounts:
-    """The counts; only :class:`ConnectionGuard` decrements them.
+    """Counts open connections; only :class:`ConnectionGuard` decrements the counts.
 
     Attributes:
         total: the number of connections of all listeners.
-        by_listener: by the listener's name; 0 for an unknown one.
-        by_address: by the peer's address, in the form used for counting; 0 for an unknown one.
+        by_listener: the number of connections by listener name; 0 for an unknown listener.
+        by_address: the number of connections by the peer's address, in the form used for counting;
+            0 for an unknown address.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,7 @@ class ConnectionCounts:
             ValueError: no connection of this address was counted for this listener.
         """
         if not self.by_address[address] or not self.by_listener[listener]:
-            raise ValueError(f"no connection from {address} to {listener} is counted")
+            raise ValueError(f"there is no counted connection from {address} to {listener}")
         for counts, key in ((self.by_address, address), (self.by_listener, listener)):
             counts[key] -= 1
             if not counts[key]:

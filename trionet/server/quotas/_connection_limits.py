@@ -57,7 +57,7 @@ class ServerLimits:
         _check("max.connections.per.ip = ", self.connections_per_ip_max, 0)
 
     def of_address(self, address: str) -> int:
-        """The maximum number of connections of one (plain) address."""
+        """Return the maximum number of connections of one plain address."""
         return self.overrides.get(address, self.connections_per_ip_max)
 
 
@@ -83,14 +83,14 @@ class ListenerLimits:
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """Read ``max.connections.per.ip.overrides``: ``host:count`` entries, separated by commas.
+    """Parse ``max.connections.per.ip.overrides``: ``host:count`` entries, separated by commas.
 
     Args:
         text: the entries. A host is a name or an address, IPv6 with or without brackets; the count
             follows the last colon.
 
     Raises:
-        ConfigError: an entry has another form, or a host occurs twice.
+        ConfigError: an entry is malformed, or a host occurs twice.
     """
     overrides: dict[str, int] = {}
     for entry in filter(None, map(str.strip, text.split(","))):
@@ -100,7 +100,7 @@ def parse_overrides(text: str) -> dict[str, int]:
         is_count = count.isascii() and count.isdigit() and len(count) <= _DIGITS_MAX
         if not host or not is_count or int(count) > UNLIMITED or host in overrides:
             raise ConfigError(
-                f"max.connections.per.ip.overrides: {entry!r} is not allowed; allowed: HOST:COUNT,"
+                f"max.connections.per.ip.overrides: invalid entry {entry!r}; expected HOST:COUNT,"
                 f" each host once, with a count from 0 to {UNLIMITED}"
             )
         overrides[host] = int(count)
@@ -108,7 +108,7 @@ def parse_overrides(text: str) -> dict[str, int]:
 
 
 async def resolve_overrides(overrides: Mapping[str, int]) -> dict[str, int]:
-    """Return the same limits by address; a name applies to all of its addresses.
+    """Resolve the overrides to limits by address; a name applies to all of its addresses.
 
     Args:
         overrides: the result of :func:`parse_overrides`. If several of them resolve to the same

@@ -82,7 +82,7 @@ class Delayed:
 
 
 Admission = ConnectionGuard | Rejected | Delayed
-"""The guard of a connection that may be served, or why it may not (yet)."""
+"""The guard of a connection that may be served, or the reason why it may not be served (yet)."""
 
 
 @attrs.define(eq=False)
@@ -196,7 +196,7 @@ class ConnectionQuotas:
         """Remove a listener; its open connections count in the total until they close.
 
         Raises:
-            LocalProtocolError: it is unknown.
+            LocalProtocolError: the listener is unknown.
         """
         self.listener(name)
         del self._listeners[name]
@@ -216,7 +216,7 @@ class ConnectionQuotas:
         """Change the limits of a listener.
 
         Raises:
-            LocalProtocolError: it is unknown.
+            LocalProtocolError: the listener is unknown.
         """
         self.listener(name).limits = limits
         self._on_slot_free()
@@ -228,10 +228,10 @@ class ConnectionQuotas:
 
         Args:
             host: an address; None for the default of addresses without their own limit.
-            per_second_max: 0 or more.
+            per_second_max: the limit, 0 or more; None removes it.
 
         Raises:
-            ValueError: the rate is negative.
+            ValueError: the limit is negative.
         """
         self.addresses.set_limit(None if host is None else plain_address(host), per_second_max)
 
@@ -243,7 +243,7 @@ class ConnectionQuotas:
         Args:
             listener: the name of the listener.
             host: the peer's address.
-            now: seconds of the loop's clock.
+            now: the time, in seconds of the loop's clock.
 
         Raises:
             LocalProtocolError: the listener is unknown.

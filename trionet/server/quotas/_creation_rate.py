@@ -57,12 +57,14 @@ class CreationRate:
         self._add(-1, now)
 
     def per_second(self, now: float) -> float:
-        """The rate per second; 0 if no window contains a connection."""
+        """Return the rate per second; 0 if no window contains a connection."""
         self._drop_old(now)
         return sum(count for _, count in self._windows) / self.measured_seconds(now)
 
     def measured_seconds(self, now: float) -> float:
-        """The time over which the rate is measured: full windows and the elapsed part of the last.
+        """Return the time over which the rate is measured.
+
+        It consists of the full windows and the elapsed part of the last one.
 
         Missing windows count as empty ones. Otherwise the first connection after idle time would
         have an infinite rate.
@@ -74,7 +76,7 @@ class CreationRate:
         return max(elapsed + max(0, missing) * self._window_seconds, 0.001)
 
     def delay(self, limit: float, now: float) -> float:
-        """How many seconds without connections bring the rate down to ``limit`` per second.
+        """Return how many seconds without connections bring the rate down to ``limit`` per second.
 
         At most one window, in whole milliseconds. 0 if the rate does not exceed the limit.
         """
@@ -104,9 +106,9 @@ class CreationRate:
 class AddressRates:
     """Limits connections per second of each address (KIP-612: connection_creation_rate).
 
-    An address has its own limit, the default limit, or none. Its own takes precedence; once that is
-    removed the default applies again. Both can change at any time. Only addresses with a limit are
-    counted.
+    An address has its own limit, the default limit, or none. Its own limit takes precedence; once
+    it is removed, the default applies again. Both can change at any time. Only addresses with a
+    limit are counted.
 
     Args:
         new_rate: creates an empty rate.
@@ -127,7 +129,7 @@ class AddressRates:
 
         Args:
             address: an address; None for the default.
-            per_second_max: 0 or more; None removes the limit.
+            per_second_max: the limit, 0 or more; None removes it.
 
         Raises:
             ValueError: the limit is negative.
@@ -142,7 +144,7 @@ class AddressRates:
             self._limits[address] = per_second_max
 
     def limit_of(self, address: str) -> int:
-        """The maximum number of connections per second of this address."""
+        """Return the maximum number of connections per second of this address."""
         return self._limits.get(address, self.default_limit)
 
     def record(self, address: str, now: float) -> float:
@@ -150,7 +152,7 @@ class AddressRates:
 
         Args:
             address: the peer's address, in the form used for counting.
-            now: seconds of the loop's clock.
+            now: the time, in seconds of the loop's clock.
 
         Returns:
             0 if the connection may be served. Otherwise it is not counted, and the address may
