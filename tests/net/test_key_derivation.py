@@ -224,7 +224,9 @@ def test_a_pkcs12_store_of_too_many_rounds_is_refused_before_it_is_opened(tmp_pa
         store(encrypted(pbes2(pbkdf2(2**99_999)))),
     ):
         path.write_bytes(data)
-        with pytest.raises(ConfigError, match=r"ssl\.keystore\.location: .*at most 5000000 in all"):
+        with pytest.raises(
+            ConfigError, match=r"ssl\.keystore\.location: .*at most 5000000 in total"
+        ):
             server_context(TlsSettings("PKCS12", str(path), SECRET))
         with pytest.raises(ConfigError, match=r"ssl\.truststore\.location: .*endless.p12 requires"):
             read_trust_store(

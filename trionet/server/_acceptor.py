@@ -165,7 +165,7 @@ class Acceptor:
         try:
             set_options(sock, send_buffer_bytes=self._config.socket_send_buffer_bytes)
         except OSError as error:
-            self._log.info("connection from %s failed while being accepted: %s", remote[0], error)
+            self._log.info("%s failed while being accepted: %s", remote[0], error)
             sock.close()
             return None
         return sock, remote

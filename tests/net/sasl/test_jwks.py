@@ -316,5 +316,5 @@ async def test_a_path_to_what_is_no_file_is_an_error_at_once(tmp_path: Path) -> 
 
 
 def test_a_file_of_another_machine_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"allowed: file:///"):
+    with pytest.raises(ConfigError, match=r"must be file:///"):
         Jwks("file://elsewhere/keys.json", TIMES)

@@ -124,7 +124,7 @@ def test_response_that_adds_nothing_to_our_nonce() -> None:
         (b"e=other-error", "rejected the SCRAM exchange: other-error"),
         (b"v=" + base64.b64encode(bytes(32)), "could not prove that it knows"),
         (b"nonsense", "malformed"),
-        (b"\xff", "not UTF-8"),
+        (b"\xff", "not valid UTF-8"),
     ],
 )
 def test_last_response_that_breaks_the_rules(final: bytes, expected: str) -> None:
