@@ -135,8 +135,8 @@ def test_an_assignor_may_be_your_own() -> None:
 
 def test_an_assignor_that_there_is_not_is_an_error() -> None:
     assert (
-        "partition.assignment.strategy = 'fair': unknown assignor; allowed: range, roundrobin, sticky,"
-        " cooperative-sticky, the names of their Java classes, or a custom assignor"
+        "partition.assignment.strategy = 'fair': unknown assignor; allowed: range, roundrobin,"
+        " sticky, cooperative-sticky, the names of their Java classes, or a custom assignor"
     ) == error(group_id="g", partition_assignment_strategy="fair")
     assert "partition.assignment.strategy is empty" in (
         error(group_id="g", partition_assignment_strategy=[])
