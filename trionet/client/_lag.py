@@ -1,4 +1,4 @@
-"""The lag of partitions: how many offsets a position is behind the end of a log. Pure."""
+"""The lag of partitions: the number of offsets from a position to the end of a log. Pure."""
 
 from __future__ import annotations
 
