@@ -48,8 +48,7 @@ class ChannelState(IntEnum):
     HANDSHAKING = 1
     """The TLS handshake is in progress."""
     AUTHENTICATING = 2
-    """Frames and Sends belong to the SASL exchange, except the responses to a client's earlier
-    requests (:meth:`._authenticator.Initiator.lets_pass`)."""
+    """Frames belong to the SASL exchange, or are responses to a client's earlier requests."""
     READY = 3
     """Frames are requests or responses (Kafka: KafkaChannel.ready)."""
     FAILED = 4

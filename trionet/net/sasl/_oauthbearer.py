@@ -144,8 +144,7 @@ def check_token(token: str, extensions: Mapping[str, str]) -> None:
     for name, value in extensions.items():
         if re.fullmatch(_EXTENSION_NAME, name) is None or name == _RESERVED:
             raise ConfigError(
-                f"invalid name of a SASL extension: {name!r}; it must consist of letters, and must"
-                " not be auth"
+                f"invalid name of a SASL extension: {name!r}; allowed: letters, but not auth"
             )
         if re.fullmatch(_EXTENSION_VALUE, value) is None:
             raise ConfigError(
