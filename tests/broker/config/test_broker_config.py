@@ -199,7 +199,7 @@ def test_the_folder_is_that_of_log_dirs_and_else_of_log_dir(
         ({"compression.type": "brotli"}, r"compression\.type = 'brotli' .* allowed: .*producer"),
         ({"compression.lz4.level": 18}, r"compression\.lz4\.level = 18 .* from 1 to 17"),
         ({"authorizer.class.name": "x.Y"}, r"authorizer\.class\.name = 'x\.Y' .*every client"),
-        ({"log.retention.hours": 0}, r"log\.retention\.hours = 0 must be -1, or 1 or more"),
+        ({"log.retention.hours": 0}, r"log\.retention\.hours must be -1, or 1 or more, not 0"),
         ({"log.roll.ms": 0}, r"log\.roll\.ms = 0 is not allowed"),
     ],
 )
@@ -216,9 +216,9 @@ DELAY = "connection.failed.authentication.delay.ms"
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({DELAY: 600_000}, "= 600000 is not allowed with connections.max.idle.ms = 600000"),
+        ({DELAY: 600_000}, "= 600000 must be less than connections.max.idle.ms = 600000"),
         ({DELAY: 5000, "connections.max.idle.ms": 1000}, "must be less than"),
-        ({"connections.max.idle.ms": 100}, "= 100 is not allowed with"),
+        ({"connections.max.idle.ms": 100}, "= 100 must be less than"),
         ({f"listener.name.plaintext.{DELAY}": 700_000}, f"listener.name.plaintext.{DELAY} ="),
     ],
 )

@@ -89,7 +89,7 @@ def test_certificates_are_those_of_one_listener_of_one_broker(key: str) -> None:
     assert value(of_listener, "x") in ("x", Password("x"))
     assert f"set listener.name.LISTENER.{key}" in problem(key, "x")
     assert "cannot be set for all brokers" in problem(of_listener, "x", for_all_brokers=True)
-    assert "the listener does not use TLS" in problem(f"listener.name.plaintext.{key}", "x")
+    assert "the listener uses PLAINTEXT, not TLS" in problem(f"listener.name.plaintext.{key}", "x")
 
 
 @pytest.mark.parametrize(

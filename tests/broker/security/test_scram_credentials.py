@@ -133,7 +133,7 @@ async def test_an_empty_password_is_refused() -> None:
     async with open_database(IN_MEMORY) as database:
         credentials = await ScramCredentials.load(database)
 
-        with pytest.raises(ConfigError, match="is empty"):
+        with pytest.raises(ConfigError, match="must not be empty"):
             await credentials.set_password("alice", "")
 
 

@@ -255,7 +255,7 @@ def _check_values(originals: Mapping[str, Value]) -> None:
         )
     for unit in ("ms", "minutes", "hours"):
         if originals.get(f"log.retention.{unit}") == 0:
-            raise ConfigError(f"log.retention.{unit} = 0 must be -1, or 1 or more")
+            raise ConfigError(f"log.retention.{unit} must be -1, or 1 or more, not 0")
     _check_delay(originals)
 
 
