@@ -1,4 +1,4 @@
-"""Raises errors as callers expect them: again in another task, or out of a hidden nursery."""
+"""Raises errors in the form callers expect: again in another task, or without a hidden nursery."""
 
 from __future__ import annotations
 

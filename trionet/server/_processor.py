@@ -11,8 +11,8 @@ woken ends with ``close_excess_connection`` (Kafka: closeExcessConnections):
 3. ``poll``: read and write the sockets that are ready. The only step that waits. It returns the
    channels for the next three steps.
 4. ``process_completed_receives``: turn each frame into a request, queue it, and mute its channel.
-   Before the completed sends, as in Kafka; so new requests count as in flight before finished ones
-   stop counting.
+   Before the completed sends, as in Kafka. For one channel the two exclude each other, since it is
+   muted while its response is sent.
 5. ``process_completed_sends``: finish the requests whose responses were completed in the poll, and
    unmute their channels. (Most responses have been sent, and finished, by a handler or in step 2.)
 6. ``process_disconnected``: account for closed channels, and forget them. Last, because a channel

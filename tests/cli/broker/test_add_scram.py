@@ -71,7 +71,7 @@ def test_a_terminal_is_asked_without_showing_it(
 @pytest.mark.parametrize(
     ("name", "password", "message"),
     [
-        ("alice", "", "the password of 'alice' is empty"),
+        ("alice", "", "the password of 'alice' must not be empty"),
         ("", "secret", "invalid user name"),
     ],
 )

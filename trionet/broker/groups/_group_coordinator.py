@@ -407,7 +407,7 @@ class GroupCoordinator:
 
 
 def _ignore_error(error_code: int) -> None:
-    """Ignore the result; the store has logged an error."""
+    """Ignore the result; the store has already logged any error."""
 
 
 def _do_nothing() -> None:

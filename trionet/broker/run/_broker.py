@@ -457,7 +457,7 @@ def _check_metrics(config: BrokerConfig) -> None:
 
 
 def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
-    """Reject settings that need a real socket, a thread or a clock."""
+    """Reject settings that need a real disk, network or clock."""
     if config.log_dir is not None and not disk.is_virtual:
         raise ConfigError(
             f"log.dirs = {config.log_dir} is not allowed in virtual time; leave it out, since a"

@@ -131,7 +131,8 @@ def _listener(text: str, settings: dict[str, object]) -> str:
     if security_key is not None:
         raise ValueError(
             f"--listen {text} would listen without TLS or SASL, but {security_key} is set; name "
-            f"the protocol: SSL://{text}, or PLAINTEXT://{text} if no security is intended"
+            f"the protocol: SSL://{text}, SASL_SSL://{text} for SASL, or PLAINTEXT://{text} if no "
+            "security is intended"
         )
     return f"PLAINTEXT://{text}"
 

@@ -109,7 +109,7 @@ def _is_backwards(start: Place, end: Place | None) -> bool:
 
 def _span(text: str, now: datetime) -> Span:
     if len(text) > _LENGTH_MAX:
-        raise ConfigError(f"-o {text[:_LENGTH_MAX]}...: must be one of {_FORMS}")
+        raise ConfigError(f"-o {text[:_LENGTH_MAX]}...: must look like one of {_FORMS}")
     if text in _NAMES:
         return Span(_NAMES[text])
     if re.fullmatch(r"-\d+", text):
@@ -122,7 +122,7 @@ def _span(text: str, now: datetime) -> Span:
             return Span(start, _offset_end(found["end"]))
     elif (found := _TIMES.fullmatch(text)) and (found["start"] or found["end"]):
         return _between(found["start"], found["end"], now)
-    raise ConfigError(f"-o {text}: must be one of {_FORMS}")
+    raise ConfigError(f"-o {text}: must look like one of {_FORMS}")
 
 
 def _offset_end(text: str | None) -> Place | None:

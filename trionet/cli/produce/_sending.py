@@ -256,7 +256,7 @@ class RecordSender:
 
 
 def _timestamps(timestamps: list[int]) -> list[int]:
-    """Replace missing timestamps by the current time, as Kafka's tools that copy topics do.
+    """Replace missing timestamps with the current time, as Kafka's tools that copy topics do.
 
     See Kafka's ConnectUtils.checkAndConvertTimestamp.
     """

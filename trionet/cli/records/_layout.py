@@ -64,7 +64,7 @@ def layout(text: str) -> list[Part]:
 
 
 def delimiter(text: str) -> bytes:
-    """Parse a delimiter: text with the same escapes.
+    """Parse a delimiter: text with the escapes of a layout.
 
     Raises:
         ConfigError: an escape is unknown, or the delimiter is empty.

@@ -89,7 +89,7 @@ class KeyMaterial:
     valid: tuple[datetime, datetime]
 
     def doubt(self, now: datetime) -> str:
-        """Return why clients reject the certificate, now or soon; empty if they accept it."""
+        """Return why clients reject the certificate or soon will; empty if there is no reason."""
         begin, end = self.valid
         if now > end:
             return f"the certificate in {self.source} expired on {end:{_DATE}}; clients reject it"

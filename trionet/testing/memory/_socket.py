@@ -51,7 +51,7 @@ class MemorySocket:
 
     Attributes:
         address: the local address.
-        number: the number that serves as file descriptor; never reused.
+        number: the number that serves as the file descriptor; never reused.
         is_open: whether the socket is open.
         incoming: the data sent by the peer.
         watchers: the functions to call when the state of the socket may have changed, or data is

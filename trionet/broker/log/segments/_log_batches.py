@@ -79,11 +79,11 @@ def batches_from(
         chunk = file.read_at(position, min(SCAN_BYTES, limit - position))
         at, last_start = 0, len(chunk) - _PLACE.size
         while at <= last_start:
-            base_offset, length, last_delta = _PLACE.unpack_from(chunk, at)
+            first_offset, length, last_delta = _PLACE.unpack_from(chunk, at)
             size = length + PREFIX_SIZE
             if size < HEADER_SIZE or last_delta < 0:
                 break
-            yield BatchPlace(base_offset, base_offset + last_delta, position + at, size)
+            yield BatchPlace(first_offset, first_offset + last_delta, position + at, size)
             at += size
         if not at:
             raise ApiError(
