@@ -18,9 +18,9 @@
     READY           CLOSING         the connection is dead, and frames remain unread
     any             CLOSED          the socket is closed, with a CloseReason; final
 
-A connection is dead after a hang-up while it is not read, or after a failed write. The mere end of the stream does not lead to
-CLOSING, since it is read after the last frame. FAILED is left for CLOSED if the peer disconnects
-during the delay, or if there is no response to send.
+A connection is dead after a hang-up while it is not read, or after a failed write. The mere end of
+the stream does not lead to CLOSING, since it is read after the last frame. FAILED is left for
+CLOSED if the peer disconnects during the delay, or if there is no response to send.
 
 A channel starts in the first state in which it has something to do: an accepted connection without
 TLS and SASL is READY at once.

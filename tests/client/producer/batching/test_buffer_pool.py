@@ -51,7 +51,7 @@ def test_sizes_beyond_32_bits_count() -> None:
 
 
 def test_a_pool_of_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"buffer\.memory = 0 is not allowed"):
+    with pytest.raises(ConfigError, match=r"buffer\.memory = 0 must be at least 1"):
         BufferPool(0)
 
 

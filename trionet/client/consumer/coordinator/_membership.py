@@ -47,7 +47,7 @@ class Membership:
     Attributes:
         poll_interval: tracks the time since the user last requested a record.
         is_joining: whether a join is due or in progress.
-        joined: the generation whose assignment the user's task has yet to handle; None if there is none.
+        joined: the generation whose assignment the user's task has yet to handle; None without one.
         failure: an error to be raised in the user's task.
     """
 
