@@ -127,9 +127,9 @@ def test_a_dry_run_changes_nothing(run: Run, b: list[str]) -> None:
         (["quotas", "alter", "-s", "a=1"], "no entity given"),
         (["quotas", "alter", "-n", "user=a"], "nothing to change"),
         (["quotas", "alter", "-n", "usr=a", "-s", "a=1"], "unknown type 'usr'"),
-        (["quotas", "alter", "-n", "user=a", "--default", "user", "-s", "a=1"], "given more than once"),
+        (["quotas", "alter", "-n", "user=a", "--default", "user", "-s", "a=1"], "more than once"),
         (["quotas", "alter", "-n", "user=a", "-s", "a=nan"], "invalid value 'nan' for a"),
-        (["quotas", "describe", "-n", "user=a", "--any", "user"], "given more than once"),
+        (["quotas", "describe", "-n", "user=a", "--any", "user"], "more than once"),
         (["acls", "create", "--topic", "t"], "no principal given"),
         (["acls", "create", "--allow-principal", "a"], "no resource given"),
         (
