@@ -82,7 +82,7 @@ def test_a_new_topic_is_asked_for_field_by_field(model: Model) -> None:
     shown = Shown(model, "topics")
     shown.press("C")
     shown.type("events")
-    assert "a whole number, 1 or more" in shown.type("many")
+    assert "an integer of at least 1" in shown.type("many")
     shown.press("ctrl-u")
     shown.type("6")
     assert "Create the topic events?" in shown.type("")
