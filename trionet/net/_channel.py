@@ -115,7 +115,7 @@ class Channel:
         # The attributes that every request uses come first: a compiled channel is a struct of 300
         # bytes in this order, and with hundreds of channels each extra cache line counts.
         # The descriptor, if the socket can be read and written without the transport; else None.
-        # Both are objects, because compiled an int becomes one anew at each call of os.read().
+        # Both are Any: compiled code would otherwise box an int at each call of os.read().
         is_plain = _SOCKETS_ARE_FILES and type(transport) is PlaintextTransport
         self._file: Any = transport.fileno() if is_plain else None
         self._read_bytes: Any = READ_BYTES

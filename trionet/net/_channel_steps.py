@@ -69,7 +69,6 @@ def fault_of(channel: Channel, error: Exception) -> tuple[CloseReason, str]:
 
 _CONNECTING: Final = ChannelState.CONNECTING
 _HANDSHAKING: Final = ChannelState.HANDSHAKING
-_AUTHENTICATING: Final = ChannelState.AUTHENTICATING
 _READY: Final = ChannelState.READY
 _CLOSING: Final = ChannelState.CLOSING
 _CLOSED: Final = ChannelState.CLOSED

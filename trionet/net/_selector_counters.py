@@ -36,9 +36,7 @@ class SelectorCounters:
         self.polls = self.network_io = self.io_ns = self.connected = 0
         self.largest_send: RollingMaximum = RollingMaximum()
         self.authenticated = self.authenticated_for_good = self.authentication_failures = 0
-        self.reauthenticated: int = 0
-        self.reauthentication_failures = 0
-        self.reauthentication_ms: int = 0
+        self.reauthenticated = self.reauthentication_failures = self.reauthentication_ms = 0
         self.longest_reauthentication_ms: RollingMaximum = RollingMaximum()
 
     def note_reauthentication(self, duration_ms: int) -> None:

@@ -85,7 +85,7 @@ async def handle_waiting(  # noqa: ASYNC910 -- callers have a checkpoint before 
     until_ns = at_ns + request_channel.ns_per_wakeup_max
     polls_until_ns = at_ns + request_channel.ns_per_wakeup_max // POLLING_SHARE
     remaining = REQUESTS_PER_WAKEUP_MAX
-    while remaining > 0 and at_ns < until_ns and len(request_channel):
+    while remaining > 0 and at_ns < until_ns:
         for _ in range(REQUESTS_PER_BATCH):
             request = request_channel.take() if at_ns < until_ns else None
             if request is None:
@@ -102,6 +102,8 @@ async def handle_waiting(  # noqa: ASYNC910 -- callers have a checkpoint before 
                 at_ns = request.handled_ns = now_ns()
                 _close_after(request, error, log)
         request_channel.send_responses(at_ns < polls_until_ns)
+        if not len(request_channel):
+            break
         at_ns = now_ns()
 
 

@@ -266,8 +266,8 @@ class ResponseQueue:
     def has_work(self) -> bool:
         """Whether a response is queued, or an idle handler could take a queued request.
 
-        A handler that is held up by a request leaves those behind it. Another handler is woken for
-        them in the next turn.
+        A handler that is held up by a request leaves the requests after it. Another handler is
+        woken for them in the next turn.
         """
         return len(self._batch) > 0 or self._request_channel.has_taker
 
