@@ -1,10 +1,10 @@
-"""The broker's log, in Kafka's on-disk format, with one folder per partition.
+"""The broker's logs, in Kafka's on-disk format, with one folder per partition.
 
 ======================= =====================================================================
-:class:`LogFolder`      the data folder: lock, identity, checkpoints, all partitions' logs
+:class:`LogFolder`      the data folder: its lock, identity, checkpoints and partition logs
 :class:`Log`            the log of one partition: append, read, flush, retention
-:class:`LogConfig`      the settings of a topic that apply to its logs
-:class:`Directory`      the file system, or memory, that stores them
+:class:`LogConfig`      the topic settings that apply to its logs
+:class:`Directory`      the file system or memory that stores the logs
 ======================= =====================================================================
 """
 

@@ -1,9 +1,10 @@
 """Tracks which part of a log is on disk, and flushes the rest (Kafka: UnifiedLog.flush).
 
 The recovery point is the offset below which everything survives a power failure. Only a finished
-fsync advances it, and only to where the log ended when that fsync started. A segment that was
-finished since the last round is synced with all of its files; until then, the *stored* recovery
-point stays at or below its base offset, so that a start after a crash rebuilds its indexes.
+fsync advances it, to the log end offset at the time when that fsync started. A round also syncs all
+files of each segment that was finished since the previous round. Until then, the *stored* recovery
+point stays at or below the base offset of that segment, so that a start after a crash rebuilds the
+segment's indexes.
 """
 
 # Compiled by mypyc.
@@ -23,17 +24,18 @@ from .state._producer_state import ProducerEntry
 
 
 class Durability:
-    """Flushes one log, and tracks its recovery point.
+    """The flush state of one log: runs its flushes and tracks its recovery point.
 
     Args:
         directory: the partition's folder.
-        parent: the data folder, in which the partition folder's name has to be synced; None if the
-            name is durable already.
-        name: the name of the partition, for messages.
+        parent: the data folder, which must be synced to make the partition folder's name durable;
+            None if the name is already durable.
+        name: the name of the partition, used in messages.
         recovery_point: the offset below which everything is on disk.
-        segments: the segments of the log; finished ones are released once they are on disk.
-        epochs: the epochs of the log; saved before records of a new epoch count as durable.
-        limiter: limits how many threads sync concurrently.
+        segments: the segments of the log; finished segments are released once they are on disk.
+        epochs: the leader epochs of the log, which are saved before records of a new epoch count
+            as durable.
+        limiter: limits the number of threads that sync concurrently.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Durability:
             self._appended_in_round = now_ms
 
     def note_roll(self, segment: Segment, producers: dict[int, ProducerEntry]) -> None:
-        """Record that ``segment`` is finished; ``producers`` is a snapshot taken at its end."""
+        """Record that ``segment`` is finished, with a snapshot of the producers at its end."""
         self._rolled = (*self._rolled, segment)
         self._snapshots = (*self._snapshots, (segment.end_offset, producers))
         self._names_made += 1
@@ -90,12 +92,12 @@ class Durability:
 
     @property
     def failure(self) -> str | None:
-        """The reason why the log rejects writes, if a sync has failed."""
+        """The reason why the log rejects writes; None unless a sync has failed."""
         return self._commit.failure
 
     @property
     def has_rolled(self) -> bool:
-        """Whether finished segments are not on disk yet."""
+        """Whether any finished segment is not on disk yet."""
         return bool(self._rolled)
 
     @property
@@ -113,7 +115,7 @@ class Durability:
         return self._durable_end if stored == self.recovery_point else (stored, 0)
 
     def is_durable(self, offset: int) -> bool:
-        """Whether everything below ``offset`` is on disk, with the indexes of finished segments."""
+        """Return whether all data below ``offset`` is on disk, and indexes of finished segments."""
         return self.recovery_point >= offset and not any(
             each.end_offset <= offset for each in self._rolled
         )
@@ -129,7 +131,7 @@ class Durability:
         return active.base_offset if self._rolled else None
 
     def abandon(self, reason: str) -> None:
-        """Start no more rounds; pending flushes raise KAFKA_STORAGE_ERROR with ``reason``."""
+        """Stop starting rounds; pending flushes raise KAFKA_STORAGE_ERROR with ``reason``."""
         self._commit.failure = self._commit.failure or reason
 
     async def flush(self, up_to: int) -> None:
@@ -137,7 +139,7 @@ class Durability:
         await self._commit.until(lambda: self.is_durable(up_to), self._begin)
 
     async def save_epochs(self) -> None:
-        """Wait until every leader epoch is durable; raises as :meth:`flush` does."""
+        """Wait until every leader epoch is durable. Raises the same errors as :meth:`flush`."""
         await self._commit.until(lambda: self._epochs.is_saved, self._begin)
 
     async def idle(self) -> None:

@@ -1,19 +1,20 @@
-"""Group commit: concurrent flushes of a log share an fsync, which runs in a thread.
+"""Implements group commit: concurrent flushes of a log share an fsync, which runs in a thread.
 
-The problem: with ``flush.messages=1`` every produce request waits for the disk, and one fsync per
+The problem: with ``flush.messages=1``, every produce request waits for the disk, and one fsync per
 request would limit a partition to a few hundred requests per second.
 
-The choice: rounds. A round makes everything durable that was written before it started. A task that
-needs more than that (data appended since) waits for the next round. The first task that finds no
-round running runs one itself; there is no background task.
+The choice: flush in rounds. A round makes everything durable that was written before the round
+started. A task that waits for data appended later waits for the next round. A task that finds no
+round running runs one itself, so no background task is needed.
 
-Refused: a task per log, because nothing may run after its block ends, and idle partitions would
-have thousands of idle tasks. Also refused: retrying a failed fsync. The kernel reports a failed
-write-back once and may drop the pages, so that a second fsync succeeds although the data is lost
-(PostgreSQL learnt this in 2018; Kafka takes the log directory offline). A failure here is final.
+Rejected: a task per log, because no task may outlive its nursery, and because thousands of idle
+partitions would each have an idle task. Also rejected: retrying a failed fsync. The kernel reports
+a failed write-back once and may then drop the pages, so a second fsync would succeed although the
+data is lost (PostgreSQL learnt this in 2018; Kafka takes the log directory offline). A failed fsync
+is therefore final.
 
-Think again if many partitions are flushed at once: one round for all logs of a disk would let it
-merge their writes.
+Reconsider if many partitions are flushed concurrently: one round for all logs of a disk would let
+the kernel merge their writes.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ class Round(NamedTuple):
     """The steps of one round: save, sync, and record that it is done."""
 
     save: Callable[[], None]
-    """Called first, in the thread: writes files. If it fails, the next round can repeat it."""
+    """Writes files. Called first, in the thread. If it fails, the next round can retry."""
     sync: Callable[[], None]
-    """Called next, in the thread: makes everything durable. A failure is final."""
+    """Makes everything durable. Called second, in the thread. A failure is final."""
     note_done: Callable[[], None]
-    """Called in the loop, when both have returned."""
+    """Records the result. Called in the loop after ``save`` and ``sync`` have returned."""
 
 
 class GroupCommit:
-    """Runs rounds for one log, one at a time.
+    """The group commit of one log, which runs one round at a time.
 
     Args:
-        directory: runs blocking work.
-        name: the name of the log, for messages.
-        limiter: limits how many threads sync concurrently; shared by all logs of a folder. None:
-            trio's default.
+        directory: the folder that runs blocking work in threads.
+        name: the name of the log, used in messages.
+        limiter: limits the number of threads that sync concurrently, and is shared by all logs of
+            a data folder; None for trio's default limiter.
     """
 
     def __init__(
@@ -61,20 +62,20 @@ class GroupCommit:
         self._running: trio.Event | None = None
 
     async def until(self, is_durable: Callable[[], bool], begin: Callable[[], Round]) -> None:
-        """Run rounds, or wait for those that other tasks run, until ``is_durable()`` is true.
+        """Run rounds, or wait for rounds that other tasks run, until ``is_durable()`` is true.
 
         Args:
             is_durable: called in the loop, before and after each round.
-            begin: called in the loop when a round starts. Not stored: that would be a reference
-                cycle, which would keep a closed log in memory.
+            begin: called in the loop when a round starts. It is not stored, because the reference
+                cycle would keep a closed log in memory.
 
-        Always a checkpoint. If cancelled while another task runs the round, this ends at once; if
-        cancelled while running the round itself, when the thread has ended. Either way the round
-        counts for all tasks.
+        Always a checkpoint. A task cancelled while another task runs the round returns immediately.
+        A task cancelled while it runs the round returns when the thread has finished. In both cases
+        the round takes effect for all tasks.
 
         Raises:
-            ApiError: KAFKA_STORAGE_ERROR if a sync has failed, now or earlier, or a file could not
-                be written (in this case another round may succeed).
+            ApiError: KAFKA_STORAGE_ERROR if this or an earlier sync failed, or if a file could not
+                be written. After a failed write, another round may succeed.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         waited = False
@@ -107,7 +108,7 @@ class GroupCommit:
             if failure is not None:
                 self.failure = (
                     f"{self._name}: syncing written data failed ({failure}); the log rejects"
-                    " appends until a restart of the broker has checked it"
+                    " appends until the broker has been restarted and has checked it"
                 )
                 self._cause = failure
                 self.raise_if_failed()
@@ -117,7 +118,7 @@ class GroupCommit:
             running.set()
 
     def _work(self, this_round: Round) -> OSError | None:
-        """Run the round in a thread; returns the error that makes the log unusable, if any."""
+        """Run a round in a thread, and return the error that makes the log unusable, if any."""
         try:
             this_round.save()
         except OSError as error:

@@ -1,14 +1,13 @@
-"""One partition's log: appends batches and reads file ranges, in Kafka's on-disk format.
+"""The log of one partition, in Kafka's on-disk format (Kafka: UnifiedLog and LocalLog).
 
-(Kafka: UnifiedLog and LocalLog.) An append writes to the page cache, in the loop, and waits for
-nothing; :meth:`Log.flush` makes records durable. Only lookups by timestamp decode individual
-records.
+An append writes to the page cache in the loop and does not wait; :meth:`Log.flush` makes records
+durable. Only lookups by timestamp decode individual records.
 
-The order of an append is what makes a failure harmless. Every batch is checked and every decision
-made before the first byte is written. If anything fails after that, with a disk error or any other
-exception, the append is settled at once, or at the latest before the next one: until the end offset
-of its segment has moved, it is undone; from then on, when readers may have seen it, it is
-completed.
+A failed append leaves the log consistent. Every batch is validated and every decision is made
+before the first byte is written. If a disk error or any other exception occurs later, the append is
+settled: immediately or, at the latest, before the next append. If the end offset of the segment has
+not advanced yet, the append is undone. Otherwise readers may have seen the records, and the append
+is completed.
 """
 
 # Compiled by mypyc.
@@ -49,30 +48,30 @@ from .validation._validation import check_batches
 
 logger = logging.getLogger("trionet.broker.log")
 
-#: Creates named tuples without their keyword handling, which takes longer than the rest.
+#: Creates a named tuple without the keyword handling of its class, which takes most of the time.
 _tuple: Final = tuple.__new__
 
 
 class Log:
-    """One partition's log; opened by :meth:`open`, in the broker by a ``LogFolder``.
+    """The log of one partition, opened by :meth:`open` or, in the broker, by a ``LogFolder``.
 
     A log belongs to one trio loop. Methods documented as thread-safe may also be called in threads.
 
-    It is one class with many methods, like Kafka's UnifiedLog: append, read, flush and deletion
-    share the offsets below, and their larger parts are modules of their own (segments, validation,
+    Like Kafka's UnifiedLog, this is one class with many methods. Append, read, flush and deletion
+    share the offsets below, and their larger parts have separate modules (segments, validation,
     durability). Splitting the class would cost every append and fetch another attribute lookup, or
     keep closed logs in memory through reference cycles.
 
     Attributes:
-        topic: the topic's name.
-        partition: the partition's number.
-        topic_id: the topic's id, 16 bytes; zeros if unknown.
+        topic: the name of the topic.
+        partition: the number of the partition.
+        topic_id: the id of the topic, 16 bytes; zeros if unknown.
         directory: the partition's folder.
-        config: the topic's settings; a new value applies from the next append on.
-        start_offset: the first offset that can be read (the log start offset).
-        end_offset: the offset of the next record (the log end offset).
-        leader_id: the id of the partition's leader, -1 if there is none; set by elections.
-        leader_epoch: the epoch of records that are appended from now on.
+        config: the settings of the topic; a new value applies from the next append on.
+        start_offset: the log start offset: the first offset that can be read.
+        end_offset: the log end offset: the offset of the next record.
+        leader_id: the id of the partition's leader, set by elections; -1 without a leader.
+        leader_epoch: the leader epoch of subsequently appended records.
         epochs: the start offsets of the leader epochs.
     """
 
@@ -138,10 +137,10 @@ class Log:
             directory: the partition's folder.
             config: the topic's settings; None for Kafka's defaults.
             now_ms: the current time.
-            last_shutdown: how the last run ended; by default unclean, with nothing known to be on
-                disk.
-            topic: the topic's name.
-            partition: the partition's number.
+            last_shutdown: how the last run ended; by default, with an unclean shutdown and no
+                records known to be on disk.
+            topic: the name of the topic.
+            partition: the number of the partition.
 
         Raises:
             OSError: the folder cannot be read or written.
@@ -161,11 +160,11 @@ class Log:
     def append(self, records: Buffer, now_ms: int) -> Appended:
         """Append the batches of one records field of a produce request, all or none, in one write.
 
-        Assigns the offsets. Neither waits nor syncs; if :attr:`must_flush` is true afterwards, the
-        response to the producer has to wait for :meth:`flush`.
+        Assigns offsets to the records. Does not wait or sync: if :attr:`must_flush` is true
+        afterwards, the response to the producer must wait for :meth:`flush`.
 
         Args:
-            records: whole batches of format 2. Not referenced after the call.
+            records: whole batches in format 2; not referenced after the call.
             now_ms: the current time.
 
         Raises:
@@ -257,7 +256,7 @@ class Log:
     # Rolling
 
     def _roll(self, now_ms: int) -> Segment:
-        """Start a new segment. Creates one file; everything slow is left to the next flush."""
+        """Start a new segment. Only creates a file; the next flush does all slow work."""
         finished = self._segments.active
         finished.truncate_torn_end()
         finished.indexes.finish()
@@ -285,8 +284,8 @@ class Log:
     def high_watermark(self) -> int:
         """The first offset that is not visible to consumers yet.
 
-        This is the log end offset or, with ``flush.messages=1``, the recovery point, so that
-        consumers never see a record that a power failure can still lose.
+        It equals the log end offset or, with ``flush.messages=1`` on disk, the recovery point, so
+        that consumers never see a record that a power failure can still lose.
         """
         if self.config.flush_messages <= 1 and self.directory.is_durable:
             return self._durability.recovery_point
@@ -296,7 +295,7 @@ class Log:
     def last_stable_offset(self) -> int:
         """The first offset that is not visible to ``read_committed`` consumers yet.
 
-        Equal to the high watermark, because there are no transactions.
+        It equals the high watermark, because transactions are not supported.
         """
         return self.high_watermark
 
@@ -309,10 +308,11 @@ class Log:
 
         Args:
             offset: the first offset to read, from :attr:`start_offset` to :attr:`end_offset`.
-            max_bytes: the limit of the range's size; it may cut the last batch short.
-            min_one_message: whether to return the first batch whole, even if it is larger (KIP-74).
-                If not, the range is empty when the first batch does not fit.
-            up_to: return only records below this offset; :attr:`high_watermark` by default.
+            max_bytes: the maximum size of the range, which may end inside a batch.
+            min_one_message: whether to return the whole first batch even if it exceeds
+                ``max_bytes`` (KIP-74). If false, a first batch that does not fit makes the range
+                empty.
+            up_to: the upper limit, exclusive, of the offsets; :attr:`high_watermark` by default.
 
         Raises:
             ApiError: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE if the bytes on disk are not a batch.
@@ -324,16 +324,16 @@ class Log:
     def read_cached(
         self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
     ) -> LogRead | None:
-        """Like :meth:`read`, but returns None if reading or sending would wait for the disk.
+        """Like :meth:`read`, but return None if reading or sending would wait for the disk.
 
-        In that case, call :meth:`read_warm` in a thread.
+        If this returns None, call :meth:`read_warm` in a thread.
         """
         return self._read(offset, max_bytes, min_one_message, up_to, cached_only=True)
 
     def read_warm(
         self, offset: int, max_bytes: int, min_one_message: bool = True, up_to: int | None = None
     ) -> LogRead:
-        """Like :meth:`read`, for use in a thread: also reads the range into the page cache.
+        """Like :meth:`read`, but also read the range into the page cache; call it in a thread.
 
         Raises:
             OSError: the disk failed.
@@ -380,11 +380,11 @@ class Log:
     ) -> OffsetAndTimestamp | None:
         """Return the first record whose timestamp is at least ``timestamp``, or None.
 
-        Thread-safe. May read large parts of the log, and decodes a batch; call it in a thread.
+        Thread-safe. May read large parts of the log and decode batches; call it in a thread.
 
         Args:
-            timestamp: in milliseconds.
-            up_to: search only below this offset; :attr:`high_watermark` by default.
+            timestamp: the timestamp, in milliseconds.
+            up_to: the upper limit, exclusive, of the offsets; :attr:`high_watermark` by default.
 
         Raises:
             ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
@@ -398,11 +398,11 @@ class Log:
         return found
 
     def beginnings_before(self, timestamp: float, now_ms: int) -> list[int]:
-        """Return base offsets of segments last written by ``timestamp``, and the log end offset.
+        """Return the offsets for a ListOffsets version 0 request, in descending order.
 
-        In descending order, and none above the high watermark; see
-        :func:`timestamps.beginnings_before`. Thread-safe; may wait for the disk unless
-        ``timestamp`` is infinity.
+        They are the base offsets of the segments last written at or before ``timestamp``, and the
+        log end offset, limited to the high watermark; see :func:`timestamps.beginnings_before`.
+        Thread-safe. May wait for the disk unless ``timestamp`` is infinity.
         """
         visible = self.high_watermark
         offsets = timestamps.beginnings_before(
@@ -448,18 +448,17 @@ class Log:
         return self.epochs.end_of(epoch, self.end_offset)
 
     async def begin_epoch(self, epoch: int) -> None:
-        """Start a leader epoch for records appended from now on. It is durable when this returns.
+        """Start a leader epoch for subsequent appends. It is durable when this returns.
 
         Args:
             epoch: greater than :attr:`leader_epoch`.
 
         Raises:
             ValueError: the epoch is not greater than the current one.
-            ApiError: KAFKA_STORAGE_ERROR if the epoch could not be saved; it takes effect all the
-                same.
+            ApiError: KAFKA_STORAGE_ERROR if the epoch could not be saved; it takes effect
+                nevertheless.
 
-        Cancellation: the epoch has started in any case; unless this returns, a power failure may
-        undo it until the next flush.
+        Cancellation: the epoch has started, but a power failure before the next flush may undo it.
         """
         if epoch <= self.leader_epoch:
             raise ValueError(
@@ -476,7 +475,7 @@ class Log:
 
     @property
     def recovery_point(self) -> int:
-        """The offset below which everything survives a power failure; in memory, the end offset."""
+        """The offset below which records survive a power failure; in memory, the log end offset."""
         if not self.directory.is_durable:
             return self.end_offset
         return self._durability.recovery_point
@@ -490,7 +489,7 @@ class Log:
 
     @property
     def extent(self) -> Extent:
-        """The part of the log that is on disk; the next start compares the files with it."""
+        """The part of the log that is on disk, for the next start to compare with the files."""
         base_offset, position = self._durability.stored_position
         return Extent(
             self.topic_id,
@@ -504,7 +503,7 @@ class Log:
 
     @property
     def unflushed_messages(self) -> int:
-        """The number of offsets that a power failure would lose now."""
+        """The number of records that a power failure would lose."""
         return self.end_offset - self.recovery_point
 
     @property
@@ -514,19 +513,19 @@ class Log:
 
     @property
     def is_offline(self) -> bool:
-        """Whether appends are rejected: a sync failed, or the log is closed or deleted."""
+        """Whether appends are rejected because a sync failed or the log is closed or deleted."""
         return self._offline_reason is not None or self._durability.failure is not None
 
     @property
     def has_unflushed_segments(self) -> bool:
-        """Whether a finished segment is not on disk yet; after a crash it would be scanned."""
+        """Whether any finished segment is not on disk yet, so that a crash would require a scan."""
         return self._durability.has_rolled
 
     def flush_due(self, now_ms: int) -> int | None:
         """Return the offset up to which a flush is due now; None if no flush is due.
 
-        A flush is due by ``flush.messages``, by ``flush.ms``, or because a finished segment is not
-        on disk.
+        A flush is due when ``flush.messages`` or ``flush.ms`` is reached, or when a finished
+        segment is not on disk.
         """
         if not self.directory.is_durable or self.is_offline:
             return None
@@ -538,14 +537,14 @@ class Log:
         Concurrent calls share an fsync, which runs in a thread.
 
         Args:
-            up_to: by default :attr:`end_offset` at the time of the call.
+            up_to: the offset; by default, :attr:`end_offset` at the time of the call.
 
         Raises:
-            ApiError: KAFKA_STORAGE_ERROR. If an fsync failed, every waiting call raises it and the
-                log rejects appends from then on; it can still be read.
+            ApiError: KAFKA_STORAGE_ERROR. If an fsync failed, every waiting call raises it, and the
+                log rejects subsequent appends but remains readable.
 
-        Cancellation: the task that runs the fsync returns when the fsync has ended, all others at
-        once. Either way nothing is lost, and the fsync counts.
+        Cancellation: the task that runs the fsync returns when the fsync has finished; all other
+        tasks return immediately. The fsync is completed in both cases.
         """
         if not self.directory.is_durable:
             await trio.lowlevel.checkpoint()
@@ -559,7 +558,7 @@ class Log:
     def starts_inside_segment(self) -> bool:
         """Whether the start offset cannot be derived from the names of the segment files.
 
-        True also while files are being removed: a power failure may restore them, incomplete.
+        Also true while files are being removed, since a power failure may restore them, incomplete.
         """
         return self._removals > 0 or self.start_offset > self._segments.all[0].base_offset
 
@@ -579,7 +578,7 @@ class Log:
         return not all(each.is_newest_known for each in self._segments.all)
 
     def retention_due(self, now_ms: int) -> int | None:
-        """Return the log start offset that retention requires now; None if it deletes nothing."""
+        """Return the log start offset that retention requires now; None if nothing is due."""
         self._now_ms = now_ms
         return start_offset_due(
             self._segments.all, self.config, self.start_offset, self.high_watermark, now_ms
@@ -588,11 +587,11 @@ class Log:
     async def delete_before(self, offset: int) -> None:
         """Delete the records below ``offset``, for DeleteRecords and retention.
 
-        The records become unreadable at once. Segments that lie entirely below ``offset`` are then
-        removed in a thread; ranges of them that are being sent stay readable.
+        The records become unreadable immediately. Segments that lie entirely below ``offset`` are
+        then removed in a thread; ranges that are being sent from them stay readable.
 
         Args:
-            offset: the new log start offset; one below the current start offset changes nothing.
+            offset: the new log start offset; ignored if it is below the current one.
 
         Raises:
             ApiError: OFFSET_OUT_OF_RANGE if ``offset`` is above the high watermark;
@@ -628,7 +627,7 @@ class Log:
                 self._removals -= 1
 
     async def _save_start_offset(self) -> None:
-        """Save the start offset, without which the next start would report missing files."""
+        """Save the start offset; otherwise the next start would report the files as missing."""
         if self._save_start is None:
             return
         try:
@@ -645,11 +644,11 @@ class Log:
     # Closing
 
     def reject_appends(self, reason: str) -> None:
-        """Reject all appends from now on: each raises KAFKA_STORAGE_ERROR with ``reason``."""
+        """Make all subsequent appends raise KAFKA_STORAGE_ERROR with ``reason``."""
         self._offline_reason = self._offline_reason or reason
 
     async def abandon(self) -> None:
-        """Stop flushing, and wait until no thread is running and no file is held open.
+        """Stop flushing, wait until no thread is running, and close the log files.
 
         Always a checkpoint. Pending calls of :meth:`flush` raise KAFKA_STORAGE_ERROR.
         """
@@ -659,13 +658,13 @@ class Log:
             segment.close_file()
 
     async def close(self) -> None:
-        """Reject appends and flush everything, so that the next start needs no scan.
+        """Reject further appends and flush everything, so that the next start needs no scan.
 
         Raises:
-            ApiError: KAFKA_STORAGE_ERROR if an fsync failed; the shutdown is then not clean.
+            ApiError: KAFKA_STORAGE_ERROR if a flush failed; the shutdown is then not clean.
             OSError: a file could not be written.
 
-        Cancellation: the log rejects appends, but its shutdown is not clean.
+        Cancellation: the log rejects appends, and its shutdown is not clean.
         """
         self.reject_appends(f"{self._name} is closed")
         self._settle()
