@@ -2,9 +2,9 @@
 
 * ``recovery-point-offset-checkpoint`` and ``log-start-offset-checkpoint``: a version (0), a count,
   and one line per partition, ``topic partition offset``;
-* ``meta.properties``: the cluster and the broker that the folder belongs to;
-* ``partition.metadata``, in the folder of each partition: the id of the topic;
-* ``.kafka_cleanshutdown``, which exists if the last shutdown was clean.
+* ``meta.properties``: the cluster and broker that own the folder;
+* ``partition.metadata``, in the folder of each partition: the topic id;
+* ``.kafka_cleanshutdown``, which exists only after a clean shutdown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _METADATA_TOPIC = "__cluster_metadata"
 
 
 def encode_offsets(offsets: Mapping[PartitionKey, int]) -> bytes:
-    """Encode a checkpoint file: one offset per partition."""
+    """Encode a checkpoint file of one offset per partition."""
     lines = ["0", str(len(offsets))]
     lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     return ("\n".join(lines) + "\n").encode()
@@ -73,7 +73,7 @@ def decode_offsets(data: bytes) -> dict[PartitionKey, int]:
 
 @attrs.frozen(kw_only=True)
 class FolderIdentity:
-    """The owner of a data folder. Ids are 22 characters of URL-safe base64, as in Kafka."""
+    """The identity of a data folder. Its ids are 22 characters of URL-safe base64, as in Kafka."""
 
     cluster_id: str
     node_id: int
@@ -101,7 +101,7 @@ def decode_id(text: str) -> bytes:
     """Decode an id in Kafka's text form to 16 bytes.
 
     Raises:
-        ValueError: the text is not such an id.
+        ValueError: the text is not a valid id.
     """
     raw = base64.urlsafe_b64decode(text + "==")
     if len(raw) != 16:
@@ -160,12 +160,12 @@ def decode_partition_metadata(data: bytes) -> bytes:
 
 
 def encode_clean_shutdown() -> bytes:
-    """Encode ``.kafka_cleanshutdown``, without a broker epoch, as a single node has none."""
+    """Encode ``.kafka_cleanshutdown`` without a broker epoch, which this broker does not have."""
     return json.dumps({"version": "0", "broker_epoch": "-1"}).encode()
 
 
 def partition_of(folder: str) -> PartitionKey | None:
-    """Return the partition whose folder has this name; None if it is not a partition folder."""
+    """Return the partition whose folder has this name; None if this is not a partition folder."""
     found = _FOLDER.fullmatch(folder)
     if found is None or folder.endswith("-delete") or found[1] == _METADATA_TOPIC:
         return None
@@ -173,16 +173,16 @@ def partition_of(folder: str) -> PartitionKey | None:
 
 
 def deleted_name(topic: str, partition: int, rng: random.Random = SYSTEM.rng) -> str:
-    """Return a name for the folder of a deleted partition, until the folder is removed."""
+    """Return a temporary name for the folder of a deleted partition, which will be removed."""
     # A folder name has at most 255 bytes, a topic name up to 249.
     return f"{topic[: 255 - 50]}-{partition}.{_uuid(rng).hex}-delete"
 
 
 def stray_name(topic: str, partition: int, rng: random.Random = SYSTEM.rng) -> str:
-    """Return a name for the folder of a partition without a topic, which is never removed."""
+    """Return a name for the folder of a partition without a topic, which is kept."""
     return f"{topic[: 255 - 50]}-{partition}.{_uuid(rng).hex}-stray"
 
 
 def is_deleted_name(folder: str) -> bool:
-    """Whether a folder name is that of a deleted partition, so that the folder is to be removed."""
+    """Return whether a folder name marks a deleted partition, whose folder must be removed."""
     return _DELETED.fullmatch(folder) is not None

@@ -1,16 +1,16 @@
-"""The log's only access to the file system: everything it opens, renames, removes and syncs.
+"""The interface through which the log accesses the file system, and its on-disk implementation.
 
-Two implementations of one interface: :class:`FolderDirectory` on a disk, and
-:class:`~trionet.broker.log.MemoryDirectory` in memory. Both give out real
-descriptors, so that ``pwritev`` and ``sendfile`` work with either.
+The interface has two implementations: :class:`FolderDirectory` on a disk, and
+:class:`~trionet.broker.log.MemoryDirectory` in memory. Both provide real file descriptors, so that
+``pwritev`` and ``sendfile`` work with either.
 
-Files that are appended to and sent (``.log``) are opened and kept open. Files that are only read or
-written whole or in large parts (indexes, snapshots, checkpoints) are opened, used and closed in one
-call, so that a partition costs one descriptor, not four.
+``.log`` files, which are appended to and sent, are kept open. Files that are read or written whole
+or in large parts (indexes, snapshots, checkpoints) are opened, used and closed in one call, so that
+a partition needs one file descriptor, not four.
 
-Nothing is durable until it is synced: the bytes of a file by :meth:`LogFile.sync` or
-:meth:`Directory.sync_file`, its name by :meth:`Directory.sync`. Only :meth:`Directory.replace` does
-both.
+Data is durable only after it is synced: the contents of a file by :meth:`LogFile.sync` or
+:meth:`Directory.sync_file`, the name of a file by :meth:`Directory.sync`. Only
+:meth:`Directory.replace` syncs both.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class LogFile:
-    """An open file that closes its descriptor when its last reference is gone.
+    """An open file, closed when the last reference to it is dropped.
 
-    It stays readable as long as it is referenced, for example by a range that is being sent, even
-    after the file was removed.
+    While it is referenced, for example by a range that is being sent, it stays readable even after
+    the file has been removed.
 
     Args:
-        descriptor: opened for reading and writing; owned by this object from now on.
+        descriptor: a file descriptor opened for reading and writing, which this object now owns.
         in_memory: whether reads never wait for a disk.
     """
 
@@ -60,15 +60,15 @@ class LogFile:
         self.in_memory: bool = in_memory
 
     def fileno(self) -> int:
-        """Return the descriptor, which is valid as long as this object is referenced."""
+        """Return the file descriptor, which is valid while this object is referenced."""
         return self._descriptor
 
     def size(self) -> int:
-        """Return the size of the file in bytes, according to the kernel."""
+        """Return the size of the file in bytes, as reported by the kernel."""
         return os.fstat(self._descriptor).st_size
 
     def read_at(self, position: int, count: int) -> bytes:
-        """Read up to ``count`` bytes from ``position`` on; fewer only at the end of the file.
+        """Read ``count`` bytes from ``position`` on; fewer only at the end of the file.
 
         Thread-safe. May wait for the disk.
         """
@@ -87,10 +87,10 @@ class LogFile:
         """Write at most :data:`GATHER_BUFFERS_MAX` buffers in one call.
 
         Returns:
-            The number of bytes written, which may be less than given (the disk is full).
+            The number of bytes written, which may be less than requested if the disk is full.
 
         Raises:
-            OSError: nothing, or an unknown part, was written.
+            OSError: an unknown part of the data, or nothing, was written.
         """
         return os.pwritev(self._descriptor, buffers, position)
 
@@ -102,8 +102,8 @@ class LogFile:
         """Wait until every byte written so far is on disk. Blocks; call it in a thread.
 
         Raises:
-            OSError: the state of the file on disk is unknown. Syncing again proves nothing,
-                because the kernel may have dropped the pages it could not write.
+            OSError: the state of the file on disk is unknown. A retry proves nothing, because
+                the kernel may have dropped the pages that it could not write.
         """
         _sync_descriptor(self._descriptor)
 
@@ -117,9 +117,9 @@ class LogFile:
 
 
 class SeekingLogFile(LogFile):
-    """A log file for systems without positioned reads and writes (Windows): seeks first.
+    """A log file for Windows, which lacks positioned reads and writes: seeks before each of them.
 
-    A descriptor has one position for all threads, hence the lock.
+    A lock is needed, because all threads share the position of a file descriptor.
     """
 
     __slots__ = ("_position_lock",)
@@ -150,12 +150,13 @@ class SeekingLogFile(LogFile):
 
 
 def check_descriptor_limit(descriptor: int) -> int:
-    """Return a log file's new descriptor, unless it is one of the last that the process may open.
+    """Return ``descriptor``, newly opened for a log file, unless it uses a reserved number.
 
-    A broker without descriptors could not even load the code that deletes a topic.
+    The last file descriptors of the process are reserved: without one, a broker could not even load
+    the code that deletes a topic.
 
     Raises:
-        OSError: EMFILE if too few descriptors are left; this one was closed.
+        OSError: EMFILE if too few file descriptors are left; ``descriptor`` was closed.
     """
     limit = _descriptor_limit()
     left = min(RESERVED_DESCRIPTORS, limit // 16)
@@ -170,7 +171,7 @@ def check_descriptor_limit(descriptor: int) -> int:
 
 
 def log_file(descriptor: int, *, in_memory: bool = False) -> LogFile:
-    """Create the kind of log file that this system supports."""
+    """Create a log file of the type that this system supports."""
     kind = LogFile if hasattr(os, "pwritev") and hasattr(os, "pread") else SeekingLogFile
     return kind(descriptor, in_memory=in_memory)
 
@@ -189,19 +190,19 @@ class FolderLock:
 
 
 class Directory(Protocol):
-    """A folder with files and folders; every name is a plain name inside it.
+    """A folder of files and folders. Names are plain names without a path.
 
-    All methods are thread-safe as long as no two calls write the same name. Each raises
-    ``OSError`` as the kernel does, above all ``FileNotFoundError`` for a missing name.
+    All methods are thread-safe unless two calls write the same name concurrently. All methods raise
+    the ``OSError`` of the system call, such as ``FileNotFoundError`` for a missing name.
     """
 
     @property
     def is_durable(self) -> bool:
-        """Whether the folder is on disk; in memory, syncing does nothing."""
+        """Whether the folder is on disk. In memory, syncing does nothing."""
 
     @property
     def path(self) -> str | None:
-        """The path of the folder on disk; None in memory."""
+        """The path of the folder; None in memory."""
 
     def names(self) -> list[str]:
         """Return the names of the files (not the folders) in this folder, sorted."""
@@ -210,31 +211,31 @@ class Directory(Protocol):
         """Return the names of the folders in this folder, sorted."""
 
     def create(self, name: str) -> LogFile:
-        """Open a new, empty file for reading and writing; truncates an existing one."""
+        """Open a new, empty file for reading and writing, truncating an existing one."""
 
     def open(self, name: str) -> LogFile:
         """Open an existing file for reading and writing."""
 
     def read(self, name: str, position: int = 0, count: int | None = None) -> bytes:
-        """Read a part of a file, by default up to its end."""
+        """Read a part of a file, by default up to the end of the file."""
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
 
     def modified_ms(self, name: str) -> int | None:
-        """Return when a file was last written, in ms since the epoch; None if unknown."""
+        """Return the modification time of a file, in ms since the epoch; None if unknown."""
 
     def write(self, name: str, position: int, data: Buffer) -> None:
-        """Write into a file at ``position``; creates a missing file.
+        """Write into a file at ``position``, creating the file if needed.
 
         Raises:
             OSError: an unknown part of ``data`` was written.
         """
 
     def replace(self, name: str, data: Buffer) -> None:
-        """Replace the content of a file; a power failure leaves the old content or the new.
+        """Replace the content of a file atomically, even if the power fails.
 
-        Name and bytes are durable when this returns.
+        The name and the content are durable when this returns.
         """
 
     def reserve(self, name: str, size: int) -> None:
@@ -248,10 +249,10 @@ class Directory(Protocol):
         """Truncate a file to ``size`` bytes."""
 
     def remove(self, name: str) -> None:
-        """Remove a file; while open, it stays readable. A missing name is not an error."""
+        """Remove a file, which stays readable while open. Does nothing if the file is missing."""
 
     def sync_file(self, name: str) -> None:
-        """Wait until the bytes of the file are on disk."""
+        """Wait until the content of a file is on disk."""
 
     def sync(self) -> None:
         """Wait until the names in this folder are on disk."""
@@ -260,10 +261,10 @@ class Directory(Protocol):
         """Open a folder inside this one, creating it if needed."""
 
     def move_to(self, name: str) -> None:
-        """Rename this folder within its parent; this object then has the new name."""
+        """Rename this folder within its parent. This object then refers to the new name."""
 
     def remove_folder(self, name: str) -> None:
-        """Remove a folder with everything in it."""
+        """Remove a folder and everything in it."""
 
     async def in_thread(
         self, work: Callable[[], T], limiter: trio.CapacityLimiter | None = None
@@ -271,11 +272,11 @@ class Directory(Protocol):
         """Call ``work()``, which may block, without blocking the loop. Always a checkpoint.
 
         Args:
-            work: uses this folder; must not touch the state of the loop.
+            work: the function, which uses this folder and must not access the state of the loop.
             limiter: limits the number of concurrent calls.
 
-        Cancellation: before the call, ``work`` is not called; during the call, this waits until it
-        returns.
+        Cancellation: if cancelled before the call, this does not call ``work``; if cancelled during
+        the call, this waits until ``work`` returns.
         """
 
     def lock(self) -> FolderLock:
@@ -289,8 +290,8 @@ class Directory(Protocol):
 async def in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter | None = None) -> T:
     """Call ``work()`` in one of trio's threads.
 
-    Cancellation: before the call, ``work`` is not called; during the call, this waits until it
-    returns.
+    Cancellation: if cancelled before the call, this does not call ``work``; if cancelled during the
+    call, this waits until ``work`` returns.
     """
     return await trio.to_thread.run_sync(work, limiter=limiter)
 
@@ -298,8 +299,8 @@ async def in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter | None 
 async def run_blocking(directory: Directory, work: Callable[..., T], *args: object) -> T:
     """Call ``work(*args)``, which uses ``directory``. Always a checkpoint.
 
-    Cancellation: before the call, ``work`` is not called; during the call, this waits until it
-    returns.
+    Cancellation: if cancelled before the call, this does not call ``work``; if cancelled during the
+    call, this waits until ``work`` returns.
     """
     if directory.is_durable:
         return await directory.in_thread(partial(work, *args))
@@ -308,7 +309,7 @@ async def run_blocking(directory: Directory, work: Callable[..., T], *args: obje
 
 
 class FolderDirectory:
-    """A folder on disk; created, with its parents, if it does not exist."""
+    """A folder on disk, created with its parents if it does not exist."""
 
     is_durable = True
 
@@ -444,7 +445,7 @@ class FolderDirectory:
 
 @contextlib.contextmanager
 def _with_filename(path: str) -> Iterator[None]:
-    """Add the file name to errors: the kernel does not know the name of a descriptor."""
+    """Add the file name to errors, since errors of operations on file descriptors lack it."""
     try:
         yield
     except OSError as error:

@@ -1,13 +1,14 @@
-"""A checkpoint of the part of each log that is on disk, to detect losses at the next start.
+"""A checkpoint of the part of each log that is on disk, used to detect losses at the next start.
 
-The problem: Kafka's checkpoints say up to which offset a log is on disk, but not how many bytes
-that is, nor to which topic they belong; and without a checksum, a corrupted digit goes unnoticed.
-With these files alone, a start cannot distinguish a deleted segment from a missing one.
+The problem: Kafka's checkpoints record the offset up to which each log is on disk, but not the
+size of that part or the topic id, and have no checksum, so that a corrupted digit goes unnoticed.
+With Kafka's checkpoints alone, a start cannot distinguish a deleted segment from a missing one.
 
-The choice: a separate file beside Kafka's, which takes precedence: a version (0), a count, a line
-per partition, and the CRC-32C of all that. Kafka ignores it. Extending Kafka's files was refused,
-because Kafka must be able to read the folder; so was a table in the database, because the folder of
-a log must be complete in itself.
+The choice: a separate file beside Kafka's files, which takes precedence over them. It contains a
+version (0), a count, a line per partition, and the CRC-32C of these. Kafka ignores it.
+
+Rejected: extending Kafka's files, because Kafka must be able to read the folder. Also rejected: a
+table in the database, because a data folder must not depend on the database.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ class Extent:
     """The part of one log that is on disk.
 
     Attributes:
-        topic_id: the id of the topic, 16 bytes; a recreated topic has another one.
+        topic_id: the id of the topic, 16 bytes; a recreated topic has a different id.
         start_offset: the log start offset.
         end_offset: the recovery point.
-        base_offset: the base offset of the segment that contains, or starts at, the recovery point.
-        position: the number of bytes of that segment before the recovery point.
-        bytes_before: the number of bytes of all segments before that segment.
-        leader_epoch: the newest leader epoch.
+        base_offset: the base offset of the segment that contains or starts at the recovery point.
+        position: the number of bytes in that segment before the recovery point.
+        bytes_before: the total size of the segments before that segment, in bytes.
+        leader_epoch: the latest leader epoch.
     """
 
     topic_id: bytes
@@ -55,7 +56,7 @@ class Extent:
 
 
 def extent_line(key: PartitionKey, extent: Extent) -> bytes:
-    """Encode the line of a partition."""
+    """Encode the line for a partition."""
     line = (
         f"{key[0]} {key[1]} {extent.topic_id.hex()} {extent.start_offset} {extent.end_offset}"
         f" {extent.base_offset} {extent.position} {extent.bytes_before} {extent.leader_epoch}\n"
@@ -74,7 +75,7 @@ def decode_extents(data: bytes) -> dict[PartitionKey, Extent]:
     """Decode the file.
 
     Raises:
-        ValueError: the data is malformed or incomplete; the message says at which byte.
+        ValueError: the data is malformed or incomplete; the message contains the byte position.
     """
     end = len(data) - len(b"crc32c 00000000\n")
     body, seal = data[: max(end, 0)], data[max(end, 0) :]

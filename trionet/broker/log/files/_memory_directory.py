@@ -1,9 +1,9 @@
-"""A folder in memory whose log files still have real descriptors.
+"""A folder in memory whose log files have real file descriptors.
 
-Log files are anonymous memory files (``memfd_create``, or unlinked temporary files where the system
-lacks it), so that gathering writes and ``sendfile`` take the same path as on a disk. They are
-created by the first write: a new topic of 10,000 partitions uses no descriptor. Small files that
-are only read and written whole (indexes, snapshots) are bytearrays.
+Log files are anonymous memory files (``memfd_create``, or unlinked temporary files on systems that
+lack it), so that gathering writes and ``sendfile`` take the same path as on a disk. The first write
+creates a log file, so that a new topic of 10,000 partitions needs no file descriptors. Small files
+that are only read and written whole (indexes, snapshots) are bytearrays.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ _NO_DESCRIPTOR = -1
 
 
 class MemoryDirectory:
-    """A folder in memory, empty at first, and released with its last reference.
+    """A folder in memory, initially empty.
 
-    The methods are documented by :class:`~trionet.broker.log.Directory`.
+    The methods are documented in :class:`~trionet.broker.log.Directory`.
 
     Args:
-        place: the folders of the parent, and the name of this one among them; None without a
-            parent.
+        place: the folders of the parent, and the name of this folder; None without a parent.
         is_virtual: whether to run blocking work in the loop instead of in threads, so that tests
             with virtual time are deterministic.
     """
@@ -162,10 +161,10 @@ class MemoryDirectory:
 if sys.platform == "linux":
 
     class MemoryLogFile(LogFile):
-        """A log file in memory that opens its descriptor at the first write.
+        """A log file in memory that opens its file descriptor at the first write.
 
         Args:
-            name: shown by the system; need not be unique.
+            name: the name that the system displays for the file; need not be unique.
         """
 
         __slots__ = ("_name",)
@@ -214,6 +213,6 @@ def _memory_file(name: str) -> LogFile:
 
 
 def unlinked_file() -> LogFile:
-    """Create a temporary file without a name, for systems without ``memfd_create``."""
+    """Create an unlinked temporary file, for systems without ``memfd_create``."""
     with tempfile.TemporaryFile(prefix="trionet-", buffering=0) as file:
         return log_file(os.dup(file.fileno()), in_memory=True)

@@ -1,7 +1,8 @@
 """Checks whether bytes of a file are in the page cache, and reads them into it.
 
-Reading a page that is not cached blocks until the disk responds: milliseconds, sometimes a second.
-The loop must not wait for that: it checks first, and lets a thread read.
+Reading a page that is not cached blocks until the disk responds, which takes milliseconds and
+sometimes a second. The loop must not block, so it checks the page cache and delegates uncached
+reads to a thread.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 
 
 def is_page_cached(file: LogFile, position: int) -> bool:
-    """Whether the byte at ``position`` can be read without the disk; True if that is unknown."""
+    """Return whether the byte at ``position`` can be read without the disk; True if unknown."""
     if file.in_memory or not _NOWAIT:
         return True
     try:
@@ -36,7 +37,7 @@ def is_page_cached(file: LogFile, position: int) -> bool:
 
 
 def is_range_cached(file: LogFile, offset: int, count: int) -> bool:
-    """Probe a byte in each :data:`PROBE_BYTES` of a range, and the last byte. Never blocks."""
+    """Return whether a range is cached, probing a byte per :data:`PROBE_BYTES`. Never blocks."""
     if not count or file.in_memory:
         return True
     last = offset + count - 1

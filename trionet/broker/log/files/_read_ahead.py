@@ -1,9 +1,9 @@
-"""Lets the disk read many small files concurrently, before one thread opens them one by one.
+"""Makes the disk read many small files concurrently, before a thread opens them one by one.
 
-Opening a log after a clean shutdown takes a third of a millisecond, and half a dozen reads of a few
-bytes in as many files. After a boot, each read waits for the disk, one after the other. More
-threads would overlap these waits, but lose more by competing for the interpreter. So the kernel is
-advised of all files of the next logs first, and reads them in parallel.
+Opening a log after a clean shutdown takes a third of a millisecond, plus half a dozen reads of a
+few bytes in as many files. After a reboot, each of these reads waits for the disk in turn. More
+threads would overlap the waits, but lose more time competing for the interpreter. Instead, the
+kernel is told in advance which files the next logs need, and reads them in parallel.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _SEGMENT_SUFFIXES = ("log", "index", "timeindex", "snapshot")
 
 
 def read_ahead(path: str, folders: Iterable[str]) -> None:
-    """Start reading the files that opening the logs in some folders will read.
+    """Start reading the files that are needed to open the logs in some folders.
 
     Does nothing if the files of the first folder are in the page cache, or if the system does not
-    support such hints. Never fails: opening the log reports any error. Blocks while it lists
+    support read-ahead hints. Never raises: opening the log reports any error. Blocks while it lists
     the folders.
 
     Args:
         path: the data folder.
-        folders: names of partition folders in it.
+        folders: the names of partition folders in ``path``.
     """
     if not hasattr(os, "posix_fadvise"):
         return

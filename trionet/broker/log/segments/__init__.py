@@ -1,1 +1,1 @@
-"""The segments of a log: their files and indexes, and how they are read and scanned."""
+"""The segments of a log: their files and indexes, and the code that reads and scans them."""

@@ -1,4 +1,4 @@
-"""Reads a log file from start to end and verifies every batch, for recovery."""
+"""Scans a log file and verifies every batch, for recovery."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def last_offset_max(base_offset: int) -> int:
 
 
 class BatchScan:
-    """The valid batches of a file, up to the first bad one.
+    """The valid batches of a file, up to the first invalid one.
 
-    It can be iterated once. Afterwards :attr:`position` is the end of the valid part, and
-    :attr:`damage` says what is wrong there (None if the file ends there).
+    It can be iterated once. Afterwards, :attr:`position` is the end of the valid part, and
+    :attr:`damage` describes the damage there; None if the whole file is valid.
 
     Args:
         file: the log file.
-        size: its length in bytes.
-        base_offset: the segment's base offset.
-        gaps_allowed: whether compaction may have removed offsets. Otherwise a jump is damage,
+        size: the size of the file in bytes.
+        base_offset: the base offset of the segment.
+        gaps_allowed: whether compaction may have removed offsets. If false, a gap counts as damage,
             because the CRC does not cover the base offset of a batch.
     """
 
@@ -45,7 +45,7 @@ class BatchScan:
         self._gaps_allowed = gaps_allowed
 
     def __iter__(self) -> Iterator[BatchHeader]:
-        """Yield each valid batch; meanwhile :attr:`position` is its start. Blocks."""
+        """Yield the header of each valid batch, which starts at :attr:`position`. Blocks."""
         while self.position < self._size:
             start = self.position
             chunk = memoryview(self._file.read_at(start, min(CHUNK_BYTES, self._size - start)))
@@ -89,7 +89,7 @@ class BatchScan:
         return None
 
     def _long_batch_is_whole(self, header: BatchHeader) -> bool:
-        """Verify the CRC of a batch that is longer than a chunk, chunk by chunk."""
+        """Verify, chunk by chunk, the CRC of a batch that exceeds a chunk."""
         value = 0
         at, end = self.position + CRC_START, self.position + header.size
         while at < end:

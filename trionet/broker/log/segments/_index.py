@@ -1,17 +1,18 @@
-"""The two indexes of a segment: arrays in memory, Kafka's files on disk.
+"""The two indexes of a segment: arrays in memory, Kafka's index files on disk.
 
-Both are sparse and derived: they can be rebuilt from the log file at any time. In memory they are
-native arrays, which ``bisect`` searches without touching a file; on disk, big-endian entries:
+Both indexes are sparse, and can be rebuilt from the log file at any time. In memory, they are
+native arrays, which ``bisect`` searches without reading a file. On disk, they are big-endian
+entries:
 
 * ``.index``: int32 offset relative to the segment's base offset, int32 position. The offset is the
-  *last* one of the batch that starts at the position (Kafka: OffsetIndex).
-* ``.timeindex``: int64 timestamp, int32 relative offset: the last offset of the batch with the
-  timestamp. No record up to it is newer than the timestamp (Kafka: TimeIndex).
+  *last* offset of the batch that starts at the position (Kafka: OffsetIndex).
+* ``.timeindex``: int64 timestamp, int32 relative offset. The offset is the last offset of the batch
+  with the timestamp; no record up to that offset has a greater timestamp (Kafka: TimeIndex).
 
-Threads search while the loop appends, without a lock. An entry is appended one column after the
-other and exists as soon as its second column does; a value that a failed append left in the first
-column is dropped by the next append. Removing entries replaces the pair of columns, so that a
-thread can go on with the pair that it took.
+Threads search the indexes without a lock while the loop appends. An append writes the two columns
+of an entry one after the other, and the entry exists once its second column is written. The next
+append drops a value that a failed append left in the first column. Removing entries replaces the
+pair of columns, so that a thread can continue with the pair that it has read.
 """
 
 # Compiled by mypyc.
@@ -50,7 +51,7 @@ class OffsetIndex:
         return len(self._columns[0])
 
     def append(self, last_offset: int, position: int) -> None:
-        """Append the entry of the batch that ends with ``last_offset`` and starts at ``position``.
+        """Append an entry for the batch that starts at ``position`` and ends with ``last_offset``.
 
         Raises:
             OverflowError: a value has more than 31 bits; nothing was appended.
@@ -63,7 +64,7 @@ class OffsetIndex:
         offsets.append(last_offset)
 
     def cut(self, count: int) -> None:
-        """Remove all entries but the first ``count``."""
+        """Remove all entries except the first ``count``."""
         offsets, positions = self._columns
         self._columns = offsets[:count], positions[:count]
 
@@ -73,24 +74,24 @@ class OffsetIndex:
         return bisect_left(positions, position, 0, len(offsets))
 
     def floor(self, offset: int) -> tuple[int, int]:
-        """Return the position to search for ``offset`` from: no earlier batch contains it.
+        """Return the last entry at or before ``offset``, from which to search for ``offset``.
 
         Returns:
-            The last offset of the batch at the position, and the position; (-1, 0) if no entry is
-            at or before ``offset``.
+            The last offset and the position of a batch; (-1, 0) if no entry is at or before
+            ``offset``.
         """
         offsets, positions = self._columns
         entry = bisect_right(offsets, offset) - 1
         return (offsets[entry], positions[entry]) if entry >= 0 else (-1, 0)
 
     def last(self) -> tuple[int, int]:
-        """Return the last entry, (last offset, position); (-1, 0) without entries."""
+        """Return the last entry as (last offset, position); (-1, 0) without entries."""
         offsets, positions = self._columns
         count = len(offsets)
         return (offsets[count - 1], positions[count - 1]) if count else (-1, 0)
 
     def encode(self, start: int = 0) -> bytes:
-        """Encode the entries from number ``start`` on; empty if there are fewer by now."""
+        """Encode the entries from number ``start`` on; empty if fewer are left."""
         offsets, positions = self._columns
         count = max(start, len(offsets))
         entries = array("i", bytes(OFFSET_ENTRY_SIZE * (count - start)))
@@ -100,7 +101,7 @@ class OffsetIndex:
 
     @classmethod
     def decode(cls, data: bytes, log_size: int) -> OffsetIndex | None:
-        """Decode a file; None if it cannot be the index of a log file of ``log_size`` bytes."""
+        """Decode an index file; None if it does not fit a log file of ``log_size`` bytes."""
         if len(data) % OFFSET_ENTRY_SIZE:
             return None
         entries = _native(array("i", data))
@@ -125,7 +126,7 @@ class TimeIndex:
         return len(self._columns[0])
 
     def append_if_newer(self, timestamp: int, offset: int) -> None:
-        """Append the greatest timestamp up to ``offset``, unless the last entry is as new.
+        """Append the greatest timestamp up to ``offset``, unless the last entry is at least as new.
 
         Raises:
             OverflowError: a value has too many bits; nothing was appended.
@@ -139,29 +140,29 @@ class TimeIndex:
             timestamps.append(timestamp)
 
     def cut(self, count: int) -> None:
-        """Remove all entries but the first ``count``."""
+        """Remove all entries except the first ``count``."""
         timestamps, offsets = self._columns
         self._columns = timestamps[:count], offsets[:count]
 
     def count_before(self, offset: int) -> int:
-        """Return the number of entries of records before an offset."""
+        """Return the number of entries before an offset."""
         timestamps, offsets = self._columns
         return bisect_left(offsets, offset, 0, len(timestamps))
 
     def floor(self, timestamp: int) -> int:
-        """Return the offset to search for ``timestamp`` or later from: no earlier record has it."""
+        """Return the offset from which to search for records at or after ``timestamp``."""
         timestamps, offsets = self._columns
         entry = bisect_right(timestamps, timestamp) - 1
         return offsets[entry] if entry >= 0 else 0
 
     def last(self) -> tuple[int, int]:
-        """Return the last entry, (timestamp, relative offset); (-1, 0) without entries."""
+        """Return the last entry as (timestamp, relative offset); (-1, 0) without entries."""
         timestamps, offsets = self._columns
         count = len(timestamps)
         return (timestamps[count - 1], offsets[count - 1]) if count else (-1, 0)
 
     def encode(self, start: int = 0) -> bytes:
-        """Encode the entries from number ``start`` on; empty if there are fewer by now."""
+        """Encode the entries from number ``start`` on; empty if fewer are left."""
         timestamps, offsets = self._columns
         count = max(start, len(timestamps))
         # Twelve-byte entries: both columns as 32-bit words, three per entry.
@@ -174,7 +175,7 @@ class TimeIndex:
 
     @classmethod
     def decode(cls, data: bytes) -> TimeIndex | None:
-        """Decode a file; None if it cannot be a time index."""
+        """Decode an index file; None if it is not a valid time index."""
         if len(data) % TIME_ENTRY_SIZE:
             return None
         words = array("I", data)
@@ -191,7 +192,7 @@ class TimeIndex:
 
 
 def _rises(values: array[int], first: int, end: int) -> bool:
-    """Whether the values increase strictly, and are at least ``first`` and below ``end``."""
+    """Return whether the values strictly increase, from ``first`` or more to below ``end``."""
     if not values:
         return True
     in_order = all(before < after for before, after in pairwise(values))

@@ -1,6 +1,6 @@
-"""The names of a segment's files, and the batches in its log file, found by their headers.
+"""File names of segments, and the batches in a log file, found by their headers.
 
-Everything here is thread-safe, and may wait for the disk.
+Every function is thread-safe and may wait for the disk.
 """
 
 # Compiled by mypyc.
@@ -38,12 +38,12 @@ def file_name(base_offset: int, suffix: str) -> str:
 
 
 def is_offset(stem: str) -> bool:
-    """Whether a file name without its suffix is the base offset of a segment."""
+    """Return whether a file name without its suffix is the base offset of a segment."""
     return stem.isascii() and stem.isdigit() and len(stem) <= 20 and int(stem) < 2**63
 
 
 def header_at(file: LogFile, position: int) -> BatchHeader:
-    """Read the whole header of the batch at a position.
+    """Read the header of the batch at a position.
 
     Raises:
         WireFormatError: no batch starts there.
@@ -52,7 +52,7 @@ def header_at(file: LogFile, position: int) -> BatchHeader:
 
 
 def has_batch_at(file: LogFile, position: int, last_offset: int) -> bool:
-    """Whether the batch at a position ends with ``last_offset``."""
+    """Return whether the batch at a position ends with ``last_offset``."""
     head = file.read_at(position, _PLACE.size)
     if len(head) < _PLACE.size:
         return False
@@ -64,13 +64,13 @@ def has_batch_at(file: LogFile, position: int, last_offset: int) -> bool:
 def batches_from(
     file: LogFile, position: int, limit: int, base_offset: int
 ) -> Iterator[BatchPlace]:
-    """Yield the batches from ``position``, where one starts, up to ``limit``. Reads only headers.
+    """Yield the batches from ``position`` up to ``limit``. Reads only headers.
 
     Args:
         file: the log file.
-        position: where to start.
+        position: the position of the first batch.
         limit: the size of the segment.
-        base_offset: the base offset of the segment, for messages.
+        base_offset: the base offset of the segment, used in messages.
 
     Raises:
         ApiError: CORRUPT_MESSAGE if the bytes found are not a batch.

@@ -15,10 +15,10 @@ _INT64_MAX = 2**63 - 1
 
 @attrs.frozen(kw_only=True)
 class LogConfig:
-    """The log settings of one topic: Kafka's topic keys and defaults, with underscores for dots.
+    """The log settings of one topic, named like Kafka's topic keys with underscores for dots.
 
-    Sizes are in bytes, times in milliseconds. Ranges are not checked here, but where the
-    configuration is read.
+    Defaults are Kafka's. Sizes are in bytes, times in milliseconds. Ranges are not checked here;
+    they are checked where the configuration is read.
     """
 
     segment_bytes: int = 1073741824
@@ -26,39 +26,39 @@ class LogConfig:
     segment_ms: int = 604800000
     """Roll a segment whose first batch is older (``log.roll.ms``, ``log.roll.hours``)."""
     segment_jitter_ms: int = 0
-    """Up to this much is subtracted from ``segment_ms``, so that partitions do not roll at once."""
+    """The maximum reduction of ``segment_ms``, which prevents partitions from rolling together."""
     segment_index_bytes: int = 10485760
     """Roll a segment when one of its index files reaches this size."""
     index_interval_bytes: int = 4096
     """Add an index entry whenever this many bytes of batches have been appended."""
     max_message_bytes: int = 1048588
-    """The size of the largest accepted batch, with its 12 bytes of offset and length."""
+    """The maximum size of a batch, including the 12 bytes of its offset and length."""
     message_timestamp_type: str = "CreateTime"
-    """``CreateTime``: the producer's timestamps; ``LogAppendTime``: the broker's."""
+    """The source of timestamps: the producer (``CreateTime``) or the broker (``LogAppendTime``)."""
     message_timestamp_before_max_ms: int = _INT64_MAX
     """How far in the past a producer's timestamp may be (KIP-937)."""
     message_timestamp_after_max_ms: int = 3600000
     """How far in the future a producer's timestamp may be (KIP-937)."""
     flush_messages: int = _INT64_MAX
-    """Flush when this many records are not on disk; with 1, every response waits for the disk."""
+    """Flush when this many records are not on disk. With 1, every response waits for the disk."""
     flush_ms: int = _INT64_MAX
     """Flush when the oldest record that is not on disk is this old."""
     retention_bytes: int = -1
-    """Delete the oldest segments as long as the rest has at least this size; -1: no limit."""
+    """Delete the oldest segments while the others have at least this total size; -1: no limit."""
     retention_ms: int = 604800000
     """Delete segments whose newest record is older than this; -1: no limit."""
     cleanup_policy: str = "delete"
-    """``delete``, ``compact`` or both; without ``delete``, retention deletes nothing."""
+    """``delete``, ``compact`` or both. Without ``delete``, retention deletes nothing."""
     compression_type: str = "producer"
-    """The codec in which batches are stored; ``producer``: the codec in which they arrive."""
+    """The codec of stored batches; ``producer`` keeps the codec that the producer chose."""
     compression_gzip_level: int = -1
-    """The compression level if ``compression_type`` is ``gzip`` (KIP-390)."""
+    """The compression level for ``gzip`` (KIP-390)."""
     compression_lz4_level: int = 9
-    """The level for ``lz4``; 9 is its fast compressor."""
+    """The compression level for ``lz4``; 9 selects its fast compressor."""
     compression_zstd_level: int = 3
-    """The level for ``zstd``."""
+    """The compression level for ``zstd``."""
     min_insync_replicas: int = 1
-    """Reject ``acks=all`` while fewer replicas are running; ignored by a single broker."""
+    """Reject ``acks=all`` while fewer replicas are in sync. A single broker ignores this."""
     producer_id_expiration_ms: int = 86400000
     """Remove a producer's state this long after its last batch (``producer.id.expiration.ms``)."""
 
@@ -67,12 +67,12 @@ class LogConfig:
         """Select the log settings from the settings of a topic.
 
         Args:
-            settings: values (numbers or their strings) by Kafka's topic keys, such as
-                ``segment.bytes``. Other keys are ignored.
-            broker: fields that Kafka sets per broker: ``producer_id_expiration_ms``.
+            settings: the values (numbers or their strings), by Kafka's topic keys such as
+                ``segment.bytes``. Unknown keys are ignored.
+            broker: the fields that Kafka sets per broker: ``producer_id_expiration_ms``.
 
         Raises:
-            ValueError: a value is not a number where one is expected.
+            ValueError: the value of a numeric setting is not a number.
         """
         values: dict[str, object] = dict(broker)
         for field in attrs.fields(cls):
@@ -85,7 +85,7 @@ class LogConfig:
         return cls(**values)  # type: ignore[arg-type]  # each was made its field's type above
 
     def segment_age_ms_max(self, name: str) -> int:
-        """Return ``segment.ms`` less a part of the jitter that depends only on ``name``."""
+        """Return ``segment.ms`` minus a jitter that depends only on ``name``."""
         if not self.segment_jitter_ms:
             return self.segment_ms
         jitter_ms_max = min(self.segment_jitter_ms, self.segment_ms)
@@ -93,20 +93,20 @@ class LogConfig:
 
     @property
     def stamps_append_time(self) -> bool:
-        """Whether timestamps are set by the broker (``LogAppendTime``)."""
+        """Whether the broker sets the timestamps of records (``LogAppendTime``)."""
         return self.message_timestamp_type == "LogAppendTime"
 
     @property
     def recompresses(self) -> bool:
-        """Whether batches in another codec than the topic's are recompressed."""
+        """Whether batches are recompressed if their codec differs from the topic's codec."""
         return self.compression_type != "producer"
 
     @property
     def may_have_gaps(self) -> bool:
-        """Whether compaction may have removed records between neighbouring segments."""
+        """Whether compaction may have left gaps between the offsets of records."""
         return "compact" in self.cleanup_policy
 
     @property
     def removes_old_segments(self) -> bool:
-        """Whether retention and DeleteRecords apply."""
+        """Whether retention and DeleteRecords are enabled."""
         return "delete" in self.cleanup_policy

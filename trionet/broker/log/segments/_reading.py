@@ -1,6 +1,6 @@
 """Finds the file range that a fetch requests, without copying bytes (Kafka: LocalLog.read).
 
-Thread-safe: each call works on the list of segments as it was at its start.
+Thread-safe: each call uses the list of segments that existed at the start of the call.
 """
 
 # Compiled by mypyc.
@@ -27,12 +27,12 @@ class LogRead(NamedTuple):
     """The result of a read."""
 
     records: FileRange
-    """Whole batches from the requested offset on, except that the last may be cut short; may be
-    empty. Keeps the file readable as long as it is referenced."""
+    """The batches from the requested offset on, of which the last may be incomplete; may be empty.
+    The file stays readable while this range is referenced."""
     first_offset: int
     """The base offset of the first batch; the requested offset if the range is empty."""
     segment_base_offset: int
-    """The segment of the range; ``records.offset`` is a position in it."""
+    """The base offset of the segment whose file contains the range."""
 
 
 def read_range(
@@ -48,11 +48,10 @@ def read_range(
 
     Args:
         segments: all segments of the log, ascending.
-        offset: the first offset; within the log, or its end.
-        max_bytes: the limit of the range's size.
-        up_to: the first offset that must not be in the range.
-        min_one_message: whether to return the first batch whole, even if it is larger than
-            ``max_bytes``.
+        offset: the first offset, which is in the log or is the log end offset.
+        max_bytes: the maximum size of the range.
+        up_to: the upper limit, exclusive, of the offsets in the range.
+        min_one_message: whether to return the whole first batch even if it exceeds ``max_bytes``.
         cached_only: whether to return None instead of waiting for the disk.
 
     Returns:
@@ -80,7 +79,7 @@ def read_range(
 
 
 def _can_locate_now(segment: Segment, offset: int) -> bool:
-    """Whether :meth:`Segment.locate` returns without waiting for the disk. Probes; never blocks."""
+    """Return whether :meth:`Segment.locate` would not wait for the disk. Never blocks."""
     if not segment.is_loaded:
         return False
     if segment.indexes.find_recent(offset) is not None:
@@ -109,7 +108,7 @@ def _range_from(
 
 
 def is_cached(records: FileRange) -> bool:
-    """Whether a range can be sent without waiting for the disk. Probes; never blocks."""
+    """Return whether a range can be sent without waiting for the disk. Never blocks."""
     return is_range_cached(cast(LogFile, records.file), records.offset, records.count)
 
 

@@ -1,28 +1,29 @@
 """One segment: a log file of at most ``segment.bytes``, with its indexes (Kafka: LogSegment).
 
-The active segment, the last of a log, grows; the others never change again. An old segment keeps
-its file open and its offset index in memory only while it is being read; the log limits how many.
+Only the active segment, the last of a log, grows; older segments never change. An old segment keeps
+its file open and its offset index in memory only while it is being read, and the log limits the
+number of old segments in this state.
 
 The problem: threads read (``locate``, ``file``, ``index``) while the loop appends, a failed append
 must leave no trace, and index files may be damaged. The choices:
 
-* No lock; the order of the writes makes concurrent reads safe. Index entries are complete before
-  they count, and ``end_offset`` is written before ``size``: a reader takes ``size`` first and then
-  sees an ``end_offset`` that is at least as new. A lock was refused, because every append and every
-  fetch would pay for it, and because an exception between its release and what it guards would
-  leave it locked.
-* Undoing an append lowers neither of the two. No order of lowering them would be safe: a reader may
-  take the ``size`` from before and the ``end_offset`` from after, and would return the bytes of the
-  undone append. So an append can be undone only until ``end_offset`` has moved; after that it is
-  completed.
-* An append first remembers what it is going to change, so that it can be undone by assignments
-  alone. Bytes that a failed write left behind are cut off, at once or before the next write.
-* An index is derived data. If an entry does not name a batch with its offset, both indexes are
-  rebuilt from the batch headers. The log file itself is left alone: it was on disk before the
-  last shutdown, and cutting it would delete records because of a bad index.
+* Use no lock; the order of writes makes concurrent reads safe. An index entry counts only once it
+  is complete. An append writes ``end_offset`` before ``size``, and a reader reads ``size`` first,
+  so that the ``end_offset`` it reads is at least as new. Rejected: a lock, because every append and
+  fetch would pay for it, and because an exception at the wrong point would leave it locked.
+* Never lower ``size`` or ``end_offset`` when an append is undone. No order of lowering them would
+  be safe: a reader could combine the old ``size`` with the new ``end_offset``, and return the bytes
+  of the undone append. An append can therefore be undone only until ``end_offset`` has advanced;
+  after that, it is completed.
+* Before an append changes anything, save the state that it will change, so that assignments are
+  enough to undo it. Bytes left by a failed write are truncated immediately or before the next
+  write.
+* Treat indexes as derived data. If an index entry does not match a batch, both indexes are rebuilt
+  from the batch headers. The log file is not changed: it was on disk before the last shutdown, and
+  truncating it would delete records because of a damaged index.
 
-Think again if Python loses the GIL: this module relies on assignments being atomic and seen in
-order.
+Reconsider if Python loses the GIL: this module requires that assignments are atomic and become
+visible in order.
 """
 
 # Compiled by mypyc.
@@ -45,18 +46,18 @@ logger = logging.getLogger("trionet.broker.log")
 
 
 class Segment:
-    """One log file and its indexes. The loop appends; threads may look up and read meanwhile.
+    """One log file and its indexes. The loop appends while threads may look up and read.
 
     Args:
         directory: the partition's folder.
         base_offset: the smallest offset that the segment can hold, which also names its files.
-        created_ms: when the segment was created, or opened if that is unknown.
+        created_ms: the time when the segment was created or, if that is unknown, opened.
 
     Attributes:
-        indexes: the indexes of its batches, in memory and in the index files.
-        end_offset: the offset after its last record.
-        size: the number of bytes of the file that are batches.
-        size_before: the size before the last append.
+        indexes: the indexes of the segment, in memory and in the index files.
+        end_offset: the offset after the last record.
+        size: the size of the batches in the file, in bytes.
+        size_before: the value of ``size`` before the last append.
     """
 
     __slots__ = (
@@ -91,7 +92,7 @@ class Segment:
 
     @classmethod
     def create(cls, directory: Directory, base_offset: int, now_ms: int) -> Segment:
-        """Create an empty segment. Its file exists when this returns; its name is not synced."""
+        """Create an empty segment and its log file, whose name is not synced."""
         segment = cls(directory, base_offset, now_ms)
         segment._file = directory.create(segment.name("log"))
         segment.indexes.start()
@@ -99,7 +100,7 @@ class Segment:
 
     @classmethod
     def old(cls, directory: Directory, base_offset: int, end_offset: int, now_ms: int) -> Segment:
-        """Return a segment of an earlier run. Its index files are read when first needed."""
+        """Return a segment from an earlier run. Its index files are read when first needed."""
         segment = cls(directory, base_offset, now_ms)
         segment.end_offset = end_offset
         segment.size = directory.size(segment.name("log"))
@@ -113,7 +114,7 @@ class Segment:
 
     @property
     def file(self) -> LogFile:
-        """The open log file."""
+        """The log file, opened if necessary."""
         file = self._file
         if file is None:
             file = self._file = self.directory.open(self.name("log"))
@@ -121,15 +122,15 @@ class Segment:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the file is open and the offset index in memory, so that lookups open no file."""
+        """Whether the file is open and the offset index is in memory, so lookups open no file."""
         return self._file is not None and self.indexes.offsets is not None
 
     def close_file(self) -> None:
-        """Drop the reference to the file; ranges of it that are being sent keep it open."""
+        """Drop the reference to the file, which ranges that are being sent keep open."""
         self._file = None
 
     def release(self) -> None:
-        """Close the file and drop the indexes of an old segment; they are loaded when needed."""
+        """Close the file and drop the indexes of an old segment, to be loaded again when needed."""
         if self.directory.is_durable and not self.indexes.has_unsaved:
             self._file = None
             self.indexes.release()
@@ -137,7 +138,7 @@ class Segment:
     # Growing
 
     def write(self, buffers: list[Buffer], size: int) -> None:
-        """Write bytes at the end of the file. Next, index their batches and call :meth:`grow`.
+        """Write batches at the end of the file. Next, index the batches and call :meth:`grow`.
 
         Raises:
             OSError: not all bytes could be written; call :meth:`undo_append`.
@@ -158,9 +159,9 @@ class Segment:
             raise OSError(errno.ENOSPC, f"only {written} of {size} bytes could be written")
 
     def undo_append(self, end_offset: int) -> None:
-        """Undo an append, however far it got before :meth:`grow`. Idempotent.
+        """Undo an append that failed at any point before :meth:`grow`. Idempotent.
 
-        The bytes it has written are cut off: now or, if that fails, before the next write.
+        Truncates the written bytes, or leaves that to the next write if truncating fails.
 
         Args:
             end_offset: the log end offset before the append.
@@ -176,17 +177,17 @@ class Segment:
             pass
 
     def truncate_torn_end(self) -> None:
-        """Cut off the bytes that a failed write left behind.
+        """Truncate the bytes that a failed write left at the end of the file.
 
         Raises:
-            OSError: the bytes could not be cut off.
+            OSError: the file could not be truncated.
         """
         if self._is_torn:
             self.file.truncate(self.size)
             self._is_torn = False
 
     def grow(self, size: int, end_offset: int, now_ms: int) -> None:
-        """Make written and indexed batches visible to readers."""
+        """Make batches that were written and indexed visible to readers."""
         self.end_offset = end_offset
         self.size = size
         self._modified_ms = now_ms
@@ -194,11 +195,11 @@ class Segment:
     def must_roll(
         self, last_offset: int, newest_ms: int, partition: str, config: LogConfig, now_ms: int
     ) -> bool:
-        """Whether an append up to ``last_offset`` needs a new segment, apart from its size.
+        """Return whether an append up to ``last_offset`` needs a new segment.
 
-        The age is the difference between the timestamps of the first and the newest batch, so that
-        replayed old data rolls as it did the first time; without timestamps, it is that of the
-        segment (Kafka: LogSegment.shouldRoll).
+        Checks the age, the offsets and the index sizes, but not the size of the log file. The age of the segment is the difference between the timestamps of its first batch and of
+        the new batch, so that replayed old data rolls at the same points again. Without timestamps,
+        the age is the time since the segment was created (Kafka: LogSegment.shouldRoll).
         """
         if not self.size:
             return False
@@ -222,9 +223,9 @@ class Segment:
 
     @property
     def newest(self) -> tuple[int, int]:
-        """The greatest timestamp, and the last offset of its batch (may wait for the disk).
+        """The greatest timestamp (-1 without records), and the last offset of its batch.
 
-        The timestamp is -1 without records.
+        May wait for the disk.
         """
         indexes = self.indexes
         if not indexes.is_newest_known and not indexes.load_newest():
@@ -234,7 +235,7 @@ class Segment:
 
     @property
     def modified_ms(self) -> int:
-        """When the log file was last written, in milliseconds (may wait for the disk)."""
+        """The time of the last write to the log file, in milliseconds. May wait for the disk."""
         modified_ms = self._modified_ms
         if modified_ms < 0:
             found = self.directory.modified_ms(self.name("log"))
@@ -243,14 +244,14 @@ class Segment:
 
     @property
     def is_newest_known(self) -> bool:
-        """Whether :attr:`newest` and :attr:`modified_ms` are known without waiting for the disk."""
+        """Whether :attr:`newest` and :attr:`modified_ms` are available without the disk."""
         return self.indexes.is_newest_known and self._modified_ms >= 0
 
     # Indexes
 
     @property
     def index(self) -> OffsetIndex:
-        """The offset index, read from its file if it is not in memory (may wait for the disk)."""
+        """The offset index, read from its file if it is not in memory. May wait for the disk."""
         index = self.indexes.offsets
         if index is None:
             index = self.indexes.read_offsets(self.size)
@@ -261,7 +262,7 @@ class Segment:
 
     @property
     def time_index(self) -> TimeIndex:
-        """The time index, which an old segment reads from its file each time (may wait)."""
+        """The time index, which old segments read from its file. May wait for the disk."""
         index = self.indexes.times
         if index is None:
             index = self.indexes.read_times()
@@ -272,8 +273,8 @@ class Segment:
     def rebuild_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
         """Rebuild the indexes from the batch headers, in memory and on disk.
 
-        The log file is not truncated: it was on disk before the last shutdown. Records after
-        bytes that are not a batch cannot be read. Blocks; thread-safe.
+        Does not truncate the log file, which was on disk before the last shutdown. Records after
+        damaged bytes cannot be read. Blocks; thread-safe.
 
         Raises:
             FileNotFoundError: the segment was removed.
@@ -291,7 +292,7 @@ class Segment:
         return rebuilt.offsets, time_index
 
     def _ends_as_indexed(self, index: OffsetIndex) -> bool:
-        """Whether the last entry of an old segment's index points to a batch."""
+        """Return whether the last index entry of an old segment points to a batch."""
         entry, position = index.last()
         if position and not has_batch_at(self.file, position, self.base_offset + entry):
             return False
@@ -307,10 +308,12 @@ class Segment:
         return True
 
     def _ends_at(self, end: int, next_offset: int) -> bool:
-        """Exclude bytes after the last batch of an old segment. False if ``end`` is not its end.
+        """Exclude the bytes after the last batch of an old segment, which ends at ``end``.
 
-        A failed append may have left bytes there, and even whole batches; those of the segment
-        itself have offsets below the base offset of the next segment.
+        Returns False, and changes nothing, if the offsets do not end there.
+
+        A failed append may have left bytes after the last batch, or even whole batches, whose
+        offsets are not below the base offset of the next segment.
         """
         if next_offset != self.end_offset or self.indexes.times is not None:
             return False
@@ -328,9 +331,9 @@ class Segment:
     # Looking up
 
     def locate(self, offset: int) -> BatchPlace | None:
-        """Return the first batch that ends at or after ``offset``; None if this segment has none.
+        """Return the first batch that ends at or after ``offset``; None if there is none.
 
-        Thread-safe; may wait for the disk unless the batch is one of the newest.
+        Thread-safe. May wait for the disk unless the batch is one of the newest.
 
         Raises:
             ApiError: CORRUPT_MESSAGE if the bytes found are not a batch.
@@ -360,7 +363,7 @@ class Segment:
         return None
 
     def places_from(self, offset: int) -> Iterator[BatchPlace]:
-        """Yield the batches from the one that contains ``offset``, or a little before it, on.
+        """Yield the batches, starting at or shortly before the batch that contains ``offset``.
 
         Thread-safe; may wait for the disk.
 
@@ -373,7 +376,7 @@ class Segment:
         return self.places(position)
 
     def places(self, position: int) -> Iterator[BatchPlace]:
-        """Yield the batches from ``position``, where one starts, to the end. Reads only headers.
+        """Yield the batches from ``position``, the start of a batch, on. Reads only headers.
 
         Thread-safe; may wait for the disk.
 

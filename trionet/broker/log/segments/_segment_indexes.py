@@ -1,8 +1,8 @@
-"""The two indexes of a segment, their files, and the places of its newest batches.
+"""The two indexes of a segment, their files, and the positions of the newest batches.
 
-The loop adds batches while threads look them up, without a lock; see :mod:`._segment`. Index
-entries are complete before they count (:mod:`._index`), and a counter says when entries were
-removed that a thread may have saved meanwhile.
+The loop adds batches while threads look them up, without a lock; see :mod:`._segment`. An index
+entry counts only once it is complete (:mod:`._index`). A counter is incremented when entries are
+removed that another thread may have saved to the files.
 """
 
 # Compiled by mypyc.
@@ -29,22 +29,22 @@ _base_offset: Final = itemgetter(0)
 
 
 class RebuiltIndexes(NamedTuple):
-    """Indexes that were built from the batch headers of a log file."""
+    """Indexes built from the batch headers of a log file."""
 
     offsets: OffsetIndex
     times: TimeIndex
     newest: tuple[int, int]
     """The greatest timestamp, and the last offset of its batch."""
     end: int
-    """Where the last good batch ends."""
+    """The position after the last valid batch."""
     next_offset: int
-    """The offset after the last good batch."""
+    """The offset after the last valid batch."""
     damage: Exception | None
-    """What is wrong after the last good batch, if anything."""
+    """The damage after the last valid batch, if any."""
 
 
 class SegmentIndexes:
-    """The indexes of one segment, and the greatest timestamp, with which the time index ends.
+    """The indexes of one segment, and its greatest timestamp.
 
     Args:
         directory: the partition's folder.
@@ -52,8 +52,8 @@ class SegmentIndexes:
 
     Attributes:
         offsets: the offset index; None if it is not in memory.
-        times: the time index; only an active segment keeps it in memory.
-        first_timestamp: the greatest timestamp of the first batch; -1: unknown.
+        times: the time index; None except in an active segment.
+        first_timestamp: the greatest timestamp of the first batch; -1 if unknown.
         max_timestamp: the greatest timestamp; -1 without records.
         max_timestamp_offset: the last offset of the batch with the greatest timestamp.
         is_newest_known: whether ``max_timestamp`` and its offset are known.
@@ -101,7 +101,7 @@ class SegmentIndexes:
     # Growing
 
     def start(self) -> None:
-        """Start with empty indexes, for a file that is scanned from its start."""
+        """Start with empty indexes, for a new file or one that is scanned from its start."""
         self.offsets, self.times = OffsetIndex(), TimeIndex()
         self._offsets_saved = self._times_saved = 0
         self._since_entry = 0
@@ -110,7 +110,7 @@ class SegmentIndexes:
         self.set_newest(-1, self._base_offset)
 
     def resume(self, offsets: OffsetIndex, times: TimeIndex, log_size: int) -> None:
-        """Continue with indexes read from files that hold all of their entries."""
+        """Continue with complete indexes that were read from their files."""
         timestamp, offset = times.last()
         self.set_newest(timestamp, self._base_offset + offset)
         self.offsets, self.times = offsets, times
@@ -118,17 +118,17 @@ class SegmentIndexes:
         self._since_entry = log_size - offsets.last()[1]
 
     def note_append(self) -> None:
-        """Remember what an append is going to change, for :meth:`undo`."""
+        """Save the state that an append will change, for :meth:`undo`."""
         self._max_timestamp_before = self.max_timestamp
         self._max_timestamp_offset_before = self.max_timestamp_offset
 
     def add(self, place: BatchPlace, max_timestamp: int, interval: int) -> None:
-        """Add a written batch.
+        """Add a batch that was written to the file.
 
         Args:
             place: the position of the batch.
-            max_timestamp: the greatest timestamp of its records.
-            interval: ``index.interval.bytes``.
+            max_timestamp: the greatest timestamp in the batch.
+            interval: the value of ``index.interval.bytes``.
         """
         _, last_offset, position, size = place
         if max_timestamp > self.max_timestamp:
@@ -152,13 +152,13 @@ class SegmentIndexes:
             del recent[: RECENT_BATCHES_MAX // 2]
 
     def finish(self) -> None:
-        """Append the entry of the greatest timestamp, when the segment ends or the log closes."""
+        """Append an entry for the greatest timestamp, when the segment is finished or closed."""
         entry = self.max_timestamp_offset - self._base_offset
         if self.max_timestamp >= 0 and entry <= ENTRY_MAX and self.times is not None:
             self.times.append_if_newer(self.max_timestamp, entry)
 
     def undo(self, log_size: int, end_offset: int) -> None:
-        """Forget the batches from byte ``log_size`` and from ``end_offset`` on. Idempotent."""
+        """Remove the batches from position ``log_size`` and ``end_offset`` on. Idempotent."""
         self._recent = []
         self.max_timestamp = self._max_timestamp_before
         self.max_timestamp_offset = self._max_timestamp_offset_before
@@ -180,7 +180,7 @@ class SegmentIndexes:
     # Looking up
 
     def find_recent(self, offset: int) -> BatchPlace | None:
-        """Return the place of the batch that contains an offset, if it is one of the newest."""
+        """Return the place of the batch that contains ``offset``, if it is one of the newest."""
         recent = self._recent
         found = bisect_right(recent, offset, key=_base_offset) - 1
         if 0 <= found < len(recent):
@@ -202,7 +202,7 @@ class SegmentIndexes:
 
     @property
     def has_unsaved(self) -> bool:
-        """Whether the files lack entries, or hold entries that were removed."""
+        """Whether the files lack entries or contain entries that were removed."""
         offsets, times = self.offsets, self.times
         return (
             (offsets is not None and len(offsets) > self._offsets_saved)
@@ -239,7 +239,7 @@ class SegmentIndexes:
                 continue
 
     def drop(self) -> None:
-        """Drop the indexes, in memory and on disk, to start over."""
+        """Remove the index files and start with empty indexes."""
         self._remove_files()
         self.start()
 
@@ -249,26 +249,26 @@ class SegmentIndexes:
         self._recent = []
 
     def read_offsets(self, log_size: int) -> OffsetIndex | None:
-        """Read the offset index from its file; None if missing or implausible."""
+        """Read the offset index from its file; None if the file is missing or invalid."""
         try:
             return OffsetIndex.decode(self._directory.read(self._name("index")), log_size)
         except FileNotFoundError:
             return None
 
     def read_times(self) -> TimeIndex | None:
-        """Read the time index from its file; None if it is missing or not a time index."""
+        """Read the time index from its file; None if the file is missing or invalid."""
         try:
             return TimeIndex.decode(self._directory.read(self._name("timeindex")))
         except FileNotFoundError:
             return None
 
     def keep(self, offsets: OffsetIndex) -> None:
-        """Keep the offset index of an old segment, as read from its file, in memory."""
+        """Keep in memory the offset index of an old segment, which was read from its file."""
         self._offsets_saved = len(offsets)
         self.offsets = offsets
 
     def load_newest(self) -> bool:
-        """Read the greatest timestamp from the end of the time index; False if implausible."""
+        """Read the greatest timestamp from the end of the time index; return False if invalid."""
         # Two entries, because one proves nothing: zeros, which a crash can leave after the entries,
         # are a valid entry, but not a rising one.
         name = self._name("timeindex")
@@ -287,7 +287,7 @@ class SegmentIndexes:
         return True
 
     def replace(self, rebuilt: RebuiltIndexes) -> TimeIndex:
-        """Replace the indexes with rebuilt ones, in memory and on disk; returns the time index.
+        """Replace the indexes, in memory and on disk, with rebuilt ones; return the time index.
 
         Blocks; thread-safe.
         """
@@ -317,13 +317,13 @@ class SegmentIndexes:
 def index_batches(
     file: LogFile, batches: Iterator[BatchPlace], base_offset: int, end_offset: int
 ) -> RebuiltIndexes:
-    """Build the indexes of a segment from its batch headers, up to the first bad batch. Blocks.
+    """Build the indexes of a segment from its batch headers, up to the first invalid batch. Blocks.
 
     Args:
         file: the log file.
-        batches: its batches.
+        batches: the batches in the log file.
         base_offset: the base offset of the segment.
-        end_offset: the end offset of the segment; a batch that extends past it is bad.
+        end_offset: the end offset of the segment; a batch that extends beyond it is invalid.
     """
     offsets, times = OffsetIndex(), TimeIndex()
     next_offset = base_offset

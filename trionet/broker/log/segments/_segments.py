@@ -1,9 +1,9 @@
-"""The segments of one log: their files, which of the old ones are kept open, and retention.
+"""The list of segments of one log, its open files, and retention (Kafka: LogSegments).
 
-(Kafka: LogSegments.) The list is replaced, never changed, when a segment is added or removed, so
-that a thread can go on reading the list it took. Old segments are opened when they are read; only
-the most recently used stay open, so that a log uses a bounded number of descriptors and a bounded
-amount of memory.
+Adding or removing a segment replaces the list and never changes it, so that a thread can continue
+to use the list that it has read. An old segment is opened when it is read. Only the most recently
+used ones stay open, so that a log uses a bounded number of file descriptors and a bounded amount of
+memory.
 """
 
 # Compiled by mypyc.
@@ -48,7 +48,7 @@ class Segments:
 
     @property
     def active(self) -> Segment:
-        """The last segment, to which batches are appended."""
+        """The active segment: the last one, to which batches are appended."""
         return self.all[-1]
 
     @property
@@ -57,14 +57,14 @@ class Segments:
         return sum(segment.size for segment in self.all)
 
     def add(self, segment: Segment) -> None:
-        """Make a segment the active one."""
+        """Add a segment, which becomes the active one."""
         finished = self.active
         self.all = [*self.all, segment]
         # Consumers that are close to the end still read it.
         self._keep_loaded(finished)
 
     def remove_below(self, offset: int) -> list[Segment]:
-        """Remove and return the segments that end at or before ``offset``; never the active one."""
+        """Remove and return the segments that end by ``offset``, except the active segment."""
         kept = [each for each in self.all if each.end_offset > offset or each is self.active]
         removed = self.all[: len(self.all) - len(kept)]
         self.all = kept
@@ -99,7 +99,7 @@ class Segments:
 
 
 def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[Segment]:
-    """Find the segments of a folder, ascending. Removes leftovers of deletions."""
+    """Return the segments in a folder, ascending. Removes files left by interrupted deletions."""
     named: dict[str, set[int]] = {suffix: set() for suffix in _SEGMENT_SUFFIXES}
     for name in names:
         stem, _, suffix = name.partition(".")
@@ -120,11 +120,11 @@ def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[S
 
 
 def remove_segments(directory: Directory, segments: list[Segment]) -> None:
-    """Remove the files of segments, one segment after the other. Blocks; open files stay readable.
+    """Remove the files of segments, one segment at a time. Blocks; open files stay readable.
 
-    The caller gives the order: oldest first at the start of a log, newest first at its end, so that
-    a power failure leaves no gap in the middle. The file system may reorder removals, hence the
-    sync after each segment.
+    The caller chooses the order: oldest first at the start of a log, newest first at its end, so
+    that a power failure leaves no gap in the middle. Because the file system may reorder removals,
+    this syncs the folder after each segment.
     """
     for segment in segments:
         for suffix in _SEGMENT_SUFFIXES:
@@ -135,17 +135,17 @@ def remove_segments(directory: Directory, segments: list[Segment]) -> None:
 def start_offset_due(
     segments: list[Segment], config: LogConfig, start_offset: int, limit: int, now_ms: int
 ) -> int | None:
-    """Return the log start offset that retention requires now; None if it deletes no segment.
+    """Return the log start offset that retention requires now; None if no segment is due.
 
-    From the oldest on, segments are deleted by age (``retention.ms``), and as long as the remaining
-    ones have at least ``retention.bytes``. Segments below the log start offset are always deleted.
-    The active segment may be deleted too, and is replaced by a new one, unless it is empty.
+    Segments are deleted from the oldest on, by age (``retention.ms``) and while the remaining
+    segments have at least ``retention.bytes``. Segments below the log start offset are always
+    deleted. The active segment may be deleted too unless it is empty; a new one then replaces it.
 
     Args:
         segments: all segments, ascending.
-        config: the topic's settings.
+        config: the settings of the topic.
         start_offset: the current log start offset.
-        limit: the high watermark; nothing from this offset on is deleted.
+        limit: the high watermark; no record at or above it is deleted.
         now_ms: the current time.
     """
     rest = sum(segment.size for segment in segments)
@@ -165,6 +165,6 @@ def start_offset_due(
 
 
 def _newest_ms(segment: Segment) -> int:
-    """Return the time that retention compares: the greatest timestamp, else the last write."""
+    """Return the greatest timestamp of a segment or, without timestamps, the last write."""
     newest, _ = segment.newest
     return newest if newest >= 0 else segment.modified_ms

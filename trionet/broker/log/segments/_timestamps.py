@@ -1,7 +1,7 @@
-"""Looks up offsets by timestamp, for ListOffsets; the only code that decodes stored records.
+"""Looks up offsets by timestamp, for ListOffsets.
 
-Everything here may wait for the disk, read a lot and decode batches: call it in a thread.
-Thread-safe.
+No other module of the log decodes stored records. The functions may wait for the disk, read large
+parts of the log and decode batches, so they are called in a thread. They are thread-safe.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ._segment import Segment
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """A record's offset and timestamp (milliseconds)."""
+    """The offset and the timestamp (in milliseconds) of a record."""
 
     offset: int
     timestamp: int
@@ -26,9 +26,10 @@ class OffsetAndTimestamp(NamedTuple):
 def first_at_or_after(
     segments: list[Segment], timestamp: int, start_offset: int, up_to: int
 ) -> OffsetAndTimestamp | None:
-    """Return the first record, from ``start_offset`` to before ``up_to``, as new as ``timestamp``.
+    """Return the first record between two offsets whose timestamp is at least ``timestamp``.
 
-    It is the record with the lowest offset, regardless of the order of timestamps (KIP-79).
+    It is the record with the lowest offset, regardless of the order of timestamps (KIP-79). The
+    limit ``up_to`` is exclusive.
 
     Raises:
         ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
@@ -80,17 +81,18 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
 def beginnings_before(
     segments: list[Segment], start_offset: int, end_offset: int, timestamp: float, now_ms: int
 ) -> list[int]:
-    """Return the base offsets of the segments last written by ``timestamp``, descending.
+    """Return the base offsets of segments last written at or before ``timestamp``, descending.
 
-    This is the meaning of a timestamp in ListOffsets version 0 (Kafka:
-    UnifiedLog.legacyFetchOffsetsBefore). The log end offset counts as written now, and is included
-    unless the last segment is empty.
+    ListOffsets version 0 defines timestamps in this way (Kafka:
+    UnifiedLog.legacyFetchOffsetsBefore). If ``timestamp`` is not in the past, the result also
+    contains the log end offset, unless the last segment is empty.
 
     Args:
         segments: all segments, ascending.
-        start_offset: the log start offset; no result is below it.
+        start_offset: the log start offset, which is the lower limit of the result.
         end_offset: the log end offset.
-        timestamp: in milliseconds; infinity means all segments, without looking at any file.
+        timestamp: the timestamp, in milliseconds; infinity selects all segments without reading
+            any file.
         now_ms: the current time.
     """
     offsets = [end_offset] if segments[-1].size and now_ms <= timestamp else []
