@@ -1,1 +1,1 @@
-"""The data folder as a whole (LogManager): its identity, its partitions, its checkpoints."""
+"""Manages a data folder (LogManager): its identity, partitions and checkpoints."""

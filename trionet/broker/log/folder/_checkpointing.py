@@ -1,7 +1,7 @@
 """Writes the checkpoint files of a data folder: the start offset and recovery point of each log.
 
-A start offset that was reported to a client before it is on disk could be undone by a crash, so
-callers wait for the write.
+A crash could undo a start offset that was reported to a client before it was on disk, so callers
+wait for the write.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ GROWTH_BYTES = 512
 
 
 class Checkpointing:
-    """Writes the three checkpoint files of one folder, one at a time.
+    """The writer of the three checkpoint files of one data folder. Writes one file at a time.
 
     Args:
         directory: the data folder.
-        logs: all open logs; a live view.
+        logs: a live view of all open logs.
     """
 
     def __init__(self, directory: Directory, logs: Mapping[PartitionKey, Log]) -> None:
@@ -42,7 +42,7 @@ class Checkpointing:
         self._lines: dict[PartitionKey, tuple[tuple[object, ...], bytes]] = {}
 
     def mentions(self, key: PartitionKey) -> bool:
-        """Whether a checkpoint file contains an offset of a partition, or is about to."""
+        """Return whether a checkpoint file contains a partition, or may after the current write."""
         return any(key in keys for keys in self._stored.values())
 
     async def write_all(self) -> None:
@@ -76,7 +76,7 @@ class Checkpointing:
         self._written = covered
 
     def _extent_lines(self) -> dict[PartitionKey, bytes]:
-        """Return a line per log, reusing the lines of unchanged logs."""
+        """Return one line per log, reusing the lines of unchanged logs."""
         known, self._lines = self._lines, {}
         for key, log in self._logs.items():
             state = log.topic_id, log.start_offset, log.stored_recovery_point, log.leader_epoch
@@ -89,7 +89,7 @@ class Checkpointing:
     async def _replace(
         self, name: str, keys: Iterable[PartitionKey], encode: Callable[[], bytes]
     ) -> None:
-        """Write one checkpoint file, with an offset for each of ``keys``."""
+        """Write a checkpoint file that contains the partitions ``keys``."""
         before = self._stored.get(name, frozenset())
         self._stored[name] = before.union(keys)
         await run_blocking(self._directory, self._encode_and_replace, name, encode)

@@ -1,7 +1,7 @@
 """Removes the folders of deleted partitions (Kafka: LogManager.deleteLogs).
 
-A deletion only renames the folder, which is quick; its files, which may be many gigabytes, are
-removed by a thread. If that fails or does not happen, the next start removes them.
+A deletion only renames the folder, which is fast. A thread then removes the files, which may be
+many gigabytes. If the removal fails or is interrupted, the next start removes the files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REMOVED_AT_ONCE = 20
 
 
 class DeletedFolders:
-    """The renamed folders of deleted partitions that still have to be removed.
+    """The renamed folders of deleted partitions that must still be removed.
 
     Args:
         directory: the data folder.
@@ -33,7 +33,7 @@ class DeletedFolders:
         self._is_removing = False
 
     def add(self, name: str, nursery: trio.Nursery) -> None:
-        """Remove a folder in a thread, by a task in ``nursery``."""
+        """Schedule the removal of a folder in a thread, by a task in ``nursery``."""
         self._names.append(name)
         if not self._is_removing:
             self._is_removing = True
@@ -46,7 +46,7 @@ class DeletedFolders:
         self._directory.remove_folder(name)
 
     async def _remove_all(self) -> None:
-        """Remove all folders in one task, since a topic may have ten thousand partitions."""
+        """Remove all folders in a single task, since a topic may have ten thousand partitions."""
         names = self._names
         try:
             while names:

@@ -1,4 +1,4 @@
-"""Reads the identity of a data folder, or writes that of a new one."""
+"""Reads the identity of a data folder, or initializes a new data folder."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ logger = logging.getLogger("trionet.broker.log")
 def identify(
     directory: Directory, node_id: int, cluster_id: str | None, rng: random.Random
 ) -> FolderIdentity:
-    """Return a folder's identity, giving it this broker's if it has none. Blocks.
+    """Return the identity of a data folder, assigning it to this broker if it is new. Blocks.
 
     Args:
-        directory: the folder.
+        directory: the data folder.
         node_id: the broker's ``node.id``.
-        cluster_id: the expected cluster id; None accepts any, and generates one for a new folder.
-        rng: generates ids.
+        cluster_id: the expected cluster id; None accepts any id, and generates one for a new
+            folder.
+        rng: the random generator for ids.
 
     Raises:
         ConfigError: the folder belongs to another broker or cluster.

@@ -1,6 +1,6 @@
-"""Reads from a data folder how the last run of a broker ended.
+"""Reads the record of the last shutdown from a data folder.
 
-The start offset of a log is saved before files below it are removed, so that a start can
+The start offset of a log is saved before the files below it are removed, so that a start can
 distinguish deleted records from missing ones.
 """
 
@@ -32,12 +32,12 @@ T = TypeVar("T")
 
 @attrs.frozen
 class ShutdownRecord:
-    """What the files of a data folder say about its last shutdown.
+    """The state of a data folder at the last shutdown, as recorded in its files.
 
     Attributes:
         was_clean: whether everything had been flushed.
-        recovery_points: the offset up to which each log was on disk, from Kafka's checkpoint.
-        start_offsets: the start offsets of logs that start inside a segment, from Kafka's
+        recovery_points: the recovery point of each log, from Kafka's checkpoint.
+        start_offsets: the start offset of each log that starts inside a segment, from Kafka's
             checkpoint.
         extents: the part of each log that was on disk; None if the file is missing or damaged.
     """
@@ -48,11 +48,11 @@ class ShutdownRecord:
     extents: dict[PartitionKey, Extent] | None
 
     def of(self, key: PartitionKey, *, loss_allowed: bool) -> LastShutdown:
-        """Return how the last run ended for a partition, or for an earlier one of the same name.
+        """Return the last shutdown of a partition, or of an earlier partition of the same name.
 
         Args:
             key: the partition.
-            loss_allowed: whether its log may be opened with missing records.
+            loss_allowed: whether the partition's log may be opened with missing records.
         """
         if self.extents is None:
             return LastShutdown(
@@ -75,9 +75,9 @@ class ShutdownRecord:
 
 
 def read_shutdown_record(directory: Directory) -> ShutdownRecord:
-    """Read how the last run ended, and finish interrupted deletions. Blocks.
+    """Read the record of the last shutdown, and complete interrupted deletions. Blocks.
 
-    From now on, until the next clean shutdown, every end of the process is an unclean one.
+    Unless the next shutdown is clean, the folder then counts as shut down uncleanly.
 
     Raises:
         OSError: the folder cannot be read or written.

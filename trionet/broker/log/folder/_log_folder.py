@@ -1,8 +1,8 @@
-"""The data folder of a broker: the logs of its partitions, one folder each (Kafka: LogManager).
+"""The data folder of a broker, with one folder per partition (Kafka: LogManager).
 
-The order of file operations is what makes a crash detectable. A shutdown first flushes every log,
-then writes the checkpoints, and last the file that marks it as clean. A start removes that file
-before the first append, so that anything that happens from then on is an unclean shutdown.
+The order of file operations makes crashes detectable. A shutdown first flushes every log, then
+writes the checkpoints, and finally creates the file that marks the shutdown as clean. A start
+removes that file before the first append, so that a subsequent crash counts as an unclean shutdown.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ CANCELLED_STOP_SECONDS = 2.0
 
 
 class LogFolder:
-    """An open data folder; opened by :func:`open_log_folder`.
+    """An open data folder, opened by :func:`open_log_folder`.
 
     Attributes:
         directory: the folder.
-        cluster_id: the id of its cluster, 22 characters.
-        node_id: the ``node.id`` of its broker.
-        directory_id: the id of the folder itself, 22 characters.
+        cluster_id: the id of the cluster, 22 characters.
+        node_id: the ``node.id`` of the broker.
+        directory_id: the id of the folder, 22 characters.
         was_clean: whether the last shutdown was clean; also true for a new folder.
         logs: all open logs, by topic and partition.
-        stop_failed: whether something could not be flushed when the folder was closed.
+        stop_failed: whether a log or checkpoint could not be flushed when the folder was closed.
     """
 
     def __init__(
@@ -111,28 +111,28 @@ class LogFolder:
         removed: Iterable[tuple[PartitionKey, bytes]] = (),
         loss_allowed: bool = True,
     ) -> None:
-        """Open the log of every partition folder; after an unclean shutdown, scan their ends.
+        """Open the logs of all partitions, scanning them after an unclean shutdown.
 
         Args:
             config_for: returns the settings of a topic.
             now_ms: the current time.
-            threads: how many logs to recover concurrently
+            threads: the number of logs to recover concurrently
                 (``num.recovery.threads.per.data.dir``).
-            topic_id_for: returns the id of the topic with a name, or None. A folder
-                with another id belonged to a deleted topic, and is set aside; one without an id
-                gets this one. By default, the ids in the folders are used.
+            topic_id_for: returns the id of the topic with a given name, or None. A folder with a
+                different id belonged to a deleted topic and is set aside. A folder without an id
+                gets this id. By default, the ids in the folders are used.
             expected: the partitions of all topics; a missing folder is reported and created.
-            begun: the expected partitions whose creation had not finished.
-            removed: the partitions whose deletion had not finished, with the ids of their topics.
+            begun: the expected partitions whose creation was not completed.
+            removed: the partitions whose deletion was not completed, with the ids of their topics.
             loss_allowed: whether to open logs with missing records
                 (``log.missing.records.allowed``).
 
         Raises:
-            MissingRecordsError: records are missing and that is not allowed. Each loss was logged;
-                nothing was changed except for finished deletions.
+            MissingRecordsError: records are missing, which is not allowed. Each loss was logged.
+                Nothing was changed, except that interrupted deletions were completed.
             OSError: the folder cannot be read or written.
 
-        Cancellation: returns when the logs being opened are open; the folder stays unclean.
+        Cancellation: waits for logs that are being opened; the folder stays marked as unclean.
         """
         await self._run(move_removed, self.directory, removed, self._rng)
         record = await self._run(read_shutdown_record, self.directory)
@@ -206,20 +206,20 @@ class LogFolder:
     async def create(
         self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
     ) -> Log:
-        """Create the log of a new partition; it survives a power failure from its first flush on.
+        """Create the log of a new partition, which is durable after the first flush.
 
         Args:
-            topic: the topic's name.
-            partition: the partition's number.
-            topic_id: 16 bytes.
-            config: the topic's settings.
+            topic: the name of the topic.
+            partition: the number of the partition.
+            topic_id: the id of the topic, 16 bytes.
+            config: the settings of the topic.
             now_ms: the current time.
 
         Raises:
-            ValueError: the log exists or is being created.
+            ValueError: the log already exists or is being created.
             OSError: a file could not be created.
 
-        Cancellation: the log is open, or was not created.
+        Cancellation: the log is either open or not created.
         """
         key = topic, partition
         await trio.lowlevel.checkpoint()
@@ -259,15 +259,15 @@ class LogFolder:
     async def delete(self, topic: str, partition: int, nursery: trio.Nursery) -> None:
         """Delete a partition with all its records.
 
-        Its folder is renamed before this returns, so that the partition can be created again. Its
-        files, which may be many gigabytes, are then removed in a thread, by a task in ``nursery``.
-        Ranges that are being sent stay readable.
+        The folder is renamed before this returns, so that the partition can be created again. A
+        task in ``nursery`` then removes the files, which may be many gigabytes, in a thread. Ranges
+        that are being sent stay readable.
 
         Raises:
-            KeyError: there is no such log.
+            KeyError: the log does not exist.
             OSError: the folder could not be renamed.
 
-        Cancellation: the partition is deleted; the next start removes the rest of its folder.
+        Cancellation: the partition is deleted; the next start removes the remaining files.
         """
         name = deleted_name(topic, partition, self._rng)
         await self._rename_away((topic, partition), name)
@@ -276,14 +276,14 @@ class LogFolder:
     async def set_aside(self, topic: str, partition: int) -> str:
         """Stop serving a partition that belongs to no topic, and keep its files.
 
-        Kafka calls such a log stray. It may come from an interrupted deletion, or be all that is
-        left of a topic whose metadata was lost; only the operator knows which.
+        Kafka calls such a log stray. It may result from an interrupted deletion, or be all that is
+        left of a topic whose metadata was lost. Only the operator can distinguish these cases.
 
         Returns:
             The new name of the folder.
 
         Raises:
-            KeyError: there is no such log.
+            KeyError: the log does not exist.
             OSError: the folder could not be renamed.
 
         Cancellation: all or nothing.
@@ -318,13 +318,13 @@ class LogFolder:
     async def write_checkpoints(self) -> None:
         """Save the start offset and the recovery point of each log.
 
-        Called regularly (``log.flush.offset.checkpoint.interval.ms``): the newer the recovery
-        points, the less is scanned after a crash.
+        This is called regularly (``log.flush.offset.checkpoint.interval.ms``), because newer
+        recovery points shorten the scan after a crash.
 
         Raises:
-            OSError: a file could not be written; the old one is unchanged.
+            OSError: a file could not be written; the old file is unchanged.
 
-        Cancellation: each file is the old or the new one.
+        Cancellation: each file is either replaced or unchanged.
         """
         await self._checkpointing.write_all()
 
@@ -334,9 +334,9 @@ class LogFolder:
         Concurrent calls share a write.
 
         Raises:
-            OSError: the file could not be written; the old one is unchanged.
+            OSError: a file could not be written; the old file is unchanged.
 
-        Cancellation: the file is the old or the new one.
+        Cancellation: each file is either replaced or unchanged.
         """
         await self._checkpointing.write_start_offsets()
 
@@ -345,12 +345,12 @@ class LogFolder:
     async def aclose(self) -> None:
         """Flush everything, mark the shutdown as clean, and release the folder.
 
-        If a log or a checkpoint cannot be flushed, the shutdown is not clean and the next start
-        scans: :attr:`stop_failed` is true then, and each cause is logged. The folder is released in
-        any case.
+        If a log or checkpoint cannot be flushed, the shutdown is not clean and the next start scans
+        the logs. In this case, :attr:`stop_failed` is true, and each cause is logged. The folder is
+        released in any case.
 
-        Cancellation: continues for 2 s, and until the threads that are running then have ended. If
-        work is left, the shutdown is not clean, which is logged.
+        Cancellation: continues for at most 2 s, then waits until running threads have finished. If
+        work remains, the shutdown is not clean, and a warning is logged.
         """
         try:
             scope = trio.CancelScope(shield=True)
@@ -361,7 +361,7 @@ class LogFolder:
                         await self._close_cleanly()
                     if scope.cancelled_caught:
                         logger.warning(
-                            "the shutdown is not clean: it was cancelled and takes more than %g s",
+                            "the shutdown is not clean: it was cancelled and took more than %g s",
                             CANCELLED_STOP_SECONDS,
                         )
                     nursery.cancel_scope.cancel(reason="the folder is closed")
@@ -419,7 +419,7 @@ class LogFolder:
 
 
 async def _set_deadline_when_cancelled(scope: trio.CancelScope) -> None:
-    """Give a shielded scope a deadline, counted from the cancellation of this task."""
+    """Set the deadline of a shielded scope when this task is cancelled."""
     try:
         await trio.sleep_forever()
     finally:
@@ -434,21 +434,22 @@ async def open_log_folder(
     cluster_id: str | None = None,
     rng: random.Random = SYSTEM.rng,
 ) -> AsyncIterator[LogFolder]:
-    """Lock a data folder for one broker, and close it at the end of the block.
+    """Lock and open a data folder for one broker, and close it at the end of the block.
 
-    A folder without ``meta.properties`` becomes this broker's.
+    A folder without ``meta.properties`` is assigned to this broker.
 
     Args:
-        directory: the folder.
+        directory: the data folder.
         node_id: the broker's ``node.id``.
-        cluster_id: the expected cluster id; None accepts any, and generates one for a new folder.
-        rng: generates ids.
+        cluster_id: the expected cluster id; None accepts any id, and generates one for a new
+            folder.
+        rng: the random generator for ids.
 
     Raises:
         ConfigError: another broker uses the folder, or the folder belongs to another broker.
         OSError: the folder cannot be read or written.
 
-    Cancellation: the folder is closed cleanly if that takes at most 2 s; see
+    Cancellation: the folder is closed cleanly if this takes at most 2 s; see
     :meth:`LogFolder.aclose`.
     """
     lock = await run_blocking(directory, directory.lock)
@@ -462,7 +463,7 @@ async def open_log_folder(
 
 
 def _group_by_cause(failures: Mapping[PartitionKey, ApiError | OSError]) -> dict[str, list[str]]:
-    """Group the names of partitions by error and the file that the first of them reported."""
+    """Group the names of partitions by error; each group names the file of the first error."""
     names: dict[str, list[str]] = {}
     files: dict[str, str] = {}
     for topic, partition in sorted(failures):
@@ -485,7 +486,7 @@ def _log_failures(failures: Mapping[str, list[str]]) -> None:
 
 
 def _cause_of(error: ApiError | OSError) -> tuple[str, str]:
-    """Return the error of the operating system, and the file if known."""
+    """Return the message of the operating system's error, and the file name if known."""
     cause = error if isinstance(error, OSError) else error.__cause__
     if isinstance(cause, OSError) and cause.strerror:
         return cause.strerror, f": {cause.filename}" if cause.filename else ""

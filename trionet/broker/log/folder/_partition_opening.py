@@ -1,6 +1,6 @@
-"""Opens the folders of partitions at a start: checks that they exist and belong to their topics.
+"""Opens the partition folders at a start: checks that they exist and belong to their topics.
 
-Logs are opened in threads, so that the loop keeps running and the disk is kept busy.
+Logs are opened in threads, which keeps the loop responsive and the disk busy.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, LastShutdown, int
 
 
 class PartitionOpening:
-    """Opens the folders of partitions at a start. Blocks.
+    """The opening of all partition folders at a start. All methods block.
 
     Args:
         directory: the data folder.
         open_log: opens the log in a partition's folder.
-        rng: generates names.
+        rng: the random generator for folder names.
         now_ms: the current time.
-        begun: the partitions whose creation had not finished, so that their folders may be missing.
+        begun: the partitions whose creation was not completed; their folders may be missing.
     """
 
     def __init__(
@@ -75,14 +75,14 @@ class PartitionOpening:
         *,
         has_folder: bool,
     ) -> Log | None:
-        """Open a partition's log; None if its records are missing and that is not allowed.
+        """Open a partition's log; return None if records are missing and that is not allowed.
 
         Args:
             key: the partition.
-            topic_id: the id of its topic; None to use the id in its folder.
-            config: the topic's settings.
+            topic_id: the id of the topic; None to use the id in the folder.
+            config: the settings of the topic.
             last_shutdown: how the last run ended.
-            has_folder: whether its folder exists; otherwise it is created.
+            has_folder: whether the folder exists; a missing folder is created.
 
         Raises:
             OSError: the folder cannot be read or written.
@@ -99,10 +99,10 @@ class PartitionOpening:
             return None
 
     def check(self) -> None:
-        """Check that every partition was opened; call it after the last one.
+        """Check that every partition was opened; call this after opening the last one.
 
         Raises:
-            MissingRecordsError: some were not opened, because records are missing.
+            MissingRecordsError: a partition was not opened because records are missing.
         """
         refused = self._refused
         if not refused:
@@ -154,10 +154,10 @@ class PartitionOpening:
     def _set_aside(
         self, key: PartitionKey, directory: Directory, found_id: bytes, last_shutdown: LastShutdown
     ) -> None:
-        """Rename the folder of another topic, since it may be all that is left of that topic."""
+        """Rename a folder that belongs to another topic, of which it may be all that is left."""
         name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._rng)
         logger.warning(
-            "%s: its folder belongs to another topic of this name, with id %s; %s",
+            "%s: the folder belongs to another topic of this name, with id %s; %s",
             name,
             encode_id(found_id),
             f"keeping it as {aside}, without serving it; remove that folder if it is not needed"
@@ -186,7 +186,7 @@ class PartitionOpening:
             )
             losses.check()
         elif key in self._begun:
-            logger.info("%s: creating its folder, which had not been created yet", name)
+            logger.info("%s: creating the folder, which had not been created yet", name)
         else:
             logger.warning(
                 "%s: there is no folder %s: it was removed, or never created; no record is known to"
@@ -205,12 +205,12 @@ class PartitionOpening:
 def move_removed(
     directory: Directory, removed: Iterable[tuple[PartitionKey, bytes]], rng: random.Random
 ) -> None:
-    """Rename folders that an interrupted deletion has left, so that they are removed. Blocks.
+    """Rename folders left by an interrupted deletion, so that they are removed. Blocks.
 
     Args:
         directory: the data folder.
-        removed: the partitions and the ids of their topics; a folder with another id stays.
-        rng: generates names.
+        removed: the partitions, with the ids of their topics; a folder with a different id is kept.
+        rng: the random generator for folder names.
 
     Raises:
         OSError: a folder cannot be read or renamed.
@@ -223,7 +223,7 @@ def move_removed(
 
 
 def _begin(last_shutdown: LastShutdown, offset: int) -> LastShutdown:
-    """Return ``last_shutdown`` as it is for an empty log that starts at ``offset``."""
+    """Return a copy of ``last_shutdown`` for an empty log that starts at ``offset``."""
     return LastShutdown(
         was_clean=last_shutdown.was_clean,
         recovery_point=offset,
@@ -234,7 +234,7 @@ def _begin(last_shutdown: LastShutdown, offset: int) -> LastShutdown:
 
 
 def _read_id(directory: Directory) -> tuple[bytes, str | None]:
-    """Return the topic id in a partition's folder, and what is wrong with its file, if anything."""
+    """Return the topic id in a partition's folder, and a description of any damage to its file."""
     try:
         return decode_partition_metadata(directory.read(PARTITION_FILE)), None
     except FileNotFoundError:
@@ -252,20 +252,20 @@ async def open_in_threads(
     at_once: int,
     prepare: Callable[[list[PartitionKey]], None] | None = None,
 ) -> None:
-    """Call every function of ``openings`` in threads, and ``note_opened`` in the loop for each.
+    """Call all functions in ``openings`` in threads, then ``note_opened`` in the loop for each.
 
     Args:
         directory: the data folder.
         openings: the functions, by partition.
-        note_opened: called with each result.
-        threads: the number of threads.
-        at_once: how many functions a thread runs per call.
-        prepare: called in the thread before them; must not fail.
+        note_opened: called in the loop with each partition and the function's result.
+        threads: the maximum number of concurrent threads.
+        at_once: the number of functions per call of a thread.
+        prepare: called in the thread with the partitions of each call; must not raise.
 
     Raises:
-        OSError: the first error that a function raised; no further function is started.
+        OSError: the first error that a function raised. No further calls are started.
 
-    Cancellation: returns when the functions that have started have ended.
+    Cancellation: waits until the running calls have finished.
     """
     limiter = trio.CapacityLimiter(threads)
     failures: list[OSError] = []

@@ -1,7 +1,7 @@
 """Opens the newest segment after a clean shutdown, without scanning it.
 
-An index is derived data. One that does not match its log file is rebuilt from the batch headers
-when it is first needed; the log file itself is left alone, since it was on disk before the last
+Indexes are derived data. An index that does not match its log file is rebuilt from the batch
+headers when it is first needed. The log file is not changed, since it was on disk before the last
 shutdown.
 """
 
@@ -15,12 +15,13 @@ from ..segments._segment import Segment
 
 
 def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool) -> bool:
-    """Find the end of the newest segment after a clean shutdown; False if it must be scanned.
+    """Find the end of the newest segment after a clean shutdown.
 
-    Reads its indexes, and the log file from the last index entry on. Blocks.
+    Reads the indexes, and the log file from the last index entry on. Blocks. Returns False if the
+    segment must be scanned instead.
 
     Args:
-        segment: the segment, whose end offset is not known yet.
+        segment: the newest segment, whose end offset is unknown.
         end_offset_max: the greatest possible end offset.
         gaps_allowed: whether compaction may have removed offsets.
     """
@@ -42,7 +43,7 @@ def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool)
 
 
 def _find_end(segment: Segment, index: OffsetIndex, gaps_allowed: bool) -> bool:
-    """Follow the batches from the last index entry to the file's end; False if damaged."""
+    """Follow the batches from the last index entry to the file's end; return False if damaged."""
     base_offset = segment.base_offset
     entry, position = index.last()
     # An index entry holds the last offset of its batch, not the first.

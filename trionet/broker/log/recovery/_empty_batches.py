@@ -1,7 +1,7 @@
-"""Fills the offsets of missing records with empty batches, so that no other records get them.
+"""Fills the offsets of missing records with empty batches, so that they are never assigned again.
 
-An empty batch is what Kafka keeps of a batch whose records compaction has removed. Consumers skip
-it, a scan continues after it, and Kafka's tools can read it.
+Kafka stores an empty batch in place of a batch whose records compaction has removed. Consumers skip
+empty batches, scans continue after them, and Kafka's tools can read them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _OFFSETS_MAX = 2**31
 def fill_gap(
     directory: Directory, first_offset: int, end_offset: int, leader_epoch: int, now_ms: int
 ) -> list[Segment]:
-    """Create segments of empty batches: one, unless it cannot hold all the offsets. Blocks.
+    """Create as many segments of empty batches as a gap of offsets needs, usually one. Blocks.
 
-    Their bytes are on disk when this returns; their names are not.
+    When this returns, the content of the files is durable; the file names are not.
 
     Args:
         directory: the partition's folder. A segment that starts at ``first_offset`` is replaced.
         first_offset: the first missing offset.
-        end_offset: the offset after the last missing one.
-        leader_epoch: the epoch of the batches.
+        end_offset: the offset after the last missing offset.
+        leader_epoch: the leader epoch of the batches.
         now_ms: the current time.
 
     Raises:
@@ -51,7 +51,7 @@ def fill_gap(
 
 
 def empty_batch(base_offset: int, count: int, leader_epoch: int) -> bytes:
-    """Encode a batch of ``count`` offsets without records."""
+    """Encode an empty batch that covers ``count`` offsets."""
     header = BatchHeader(
         base_offset=base_offset,
         length=HEADER_SIZE - PREFIX_SIZE,
@@ -71,7 +71,7 @@ def empty_batch(base_offset: int, count: int, leader_epoch: int) -> bytes:
 
 
 def truncate_segment(segment: Segment, end_offset: int, position: int) -> None:
-    """Truncate a segment after its last whole batch. Blocks.
+    """Truncate a segment to end at ``end_offset``, at byte ``position`` of its file. Blocks.
 
     Raises:
         OSError: the file cannot be truncated.

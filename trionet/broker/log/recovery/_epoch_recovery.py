@@ -1,7 +1,7 @@
 """Recovers the leader epochs of a log: from their file, or from the batch headers.
 
-An epoch is on disk before its records count as durable. An epoch whose records a crash may have
-lost is never used again, because a consumer may remember it.
+A leader epoch is on disk before its records count as durable. A leader epoch whose records a crash
+may have lost is never used again, because a consumer may have seen it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger("trionet.broker.log")
 def stored_epochs(
     directory: Directory, name: str, *, is_expected: bool = False
 ) -> LeaderEpochs | None:
-    """Read the epochs from their file; None if it is missing or damaged. Blocks."""
+    """Read the epochs from their file; None if the file is missing or damaged. Blocks."""
     try:
         return decode_epochs(directory.read(LEADER_EPOCH_FILE))
     except FileNotFoundError:
@@ -36,7 +36,7 @@ def stored_epochs(
 def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
     """Rebuild the epochs from the headers of all batches. Blocks.
 
-    After a batch that cannot be read, continues with the next segment.
+    After an unreadable batch, continues with the next segment.
     """
     epochs = LeaderEpochs()
     for segment in segments:
@@ -53,16 +53,16 @@ def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
 def assign_next_epoch(
     directory: Directory, epochs: LeaderEpochs, end_offset: int, latest: int = 0
 ) -> None:
-    """Start an epoch at the end of a log after an unclean shutdown. Blocks; durable afterwards.
+    """Start an epoch at the end of a log after an unclean shutdown. Blocks until it is durable.
 
-    Records after the end may have been readable and may be lost. Their epoch is not used again,
-    because a consumer may remember it.
+    Consumers may have read records after the current end that are now lost. The epoch of those
+    records is not used again, because a consumer may have seen it.
 
     Args:
         directory: the partition's folder.
         epochs: the epochs of the log.
         end_offset: the log end offset.
-        latest: an epoch that is known to have started, even if ``epochs`` lacks it.
+        latest: an epoch that is known to have started, even if ``epochs`` does not contain it.
 
     Raises:
         OSError: the file could not be written.

@@ -1,22 +1,22 @@
-"""Opens a partition's folder: decides what is trusted, what is scanned and what is truncated.
+"""Opens a partition's folder and recovers its log after a crash (Kafka: LogLoader).
 
-(Kafka: LogLoader.) The problem: after a crash, bytes that were never synced may be missing, torn or
-zeros, and a log that skipped offsets or gave an offset to two records would corrupt its consumers.
-The choices:
+The problem: after a crash, bytes that were never synced may be missing, torn or zeros. A log that
+skipped offsets, or assigned an offset to two records, would mislead its consumers. The choices:
 
-* After a clean shutdown everything is trusted, and only the ends of the newest files are read.
-* After an unclean shutdown, every segment from the recovery point on is scanned batch by batch.
-  Only a finished fsync advances that point, so that everything below it is on disk. The first bad
-  batch ends the log: it and everything after it are cut off, because no offset may be skipped.
-* Records missing below the recovery point were removed by something else. They are reported; their
-  offsets are filled with empty batches, so that no record ever gets them again, and the records
-  after them stay (see :mod:`._missing_records` and :mod:`._empty_batches`). Kafka truncates there,
-  or does not notice; that was refused, because it deletes records that were acknowledged and are
-  intact.
+* After a clean shutdown, all files are trusted, and only the ends of the newest files are read.
+* After an unclean shutdown, every segment from the recovery point on is scanned batch by batch. The
+  scan can start there because only a finished fsync advances the recovery point. The log is
+  truncated at the first invalid batch, because no offset may be skipped.
+* Records missing below the recovery point were lost for another reason. They are reported. Their
+  offsets are filled with empty batches, so that they are never assigned again, and the records
+  after them are kept (see :mod:`._missing_records` and :mod:`._empty_batches`). Rejected: Kafka's
+  behaviour, which is to truncate there or not to notice, because it deletes acknowledged records
+  that are intact.
 
-Think again when partitions have replicas: a follower would truncate, and fetch from its leader.
+Reconsider when partitions have replicas: a follower would truncate its log and fetch the records
+from its leader.
 
-Everything here blocks, and is called in a thread. Memory is bounded by one chunk of a scan and the
+All functions block, and are called in a thread. Memory is bounded by one chunk of a scan plus the
 indexes of one segment.
 """
 
@@ -48,7 +48,7 @@ _OFFSET_MAX = 2**63 - 1
 
 @attrs.frozen(kw_only=True)
 class LastShutdown:
-    """How the last run of one log ended, according to the checkpoints of the data folder."""
+    """The state of one log at the last shutdown, according to the data folder's checkpoints."""
 
     was_clean: bool = False
     recovery_point: int = 0
@@ -61,7 +61,7 @@ class LastShutdown:
 
 @attrs.define(kw_only=True)
 class LoadedLog:
-    """The result of opening a folder: the state of the log."""
+    """The state of a log after opening its folder."""
 
     segments: list[Segment]
     start_offset: int
@@ -69,7 +69,7 @@ class LoadedLog:
     producers: dict[int, ProducerEntry]
     epochs: LeaderEpochs
     is_as_closed: bool
-    """Whether the files are as a clean shutdown leaves them."""
+    """Whether the files are in the state in which a clean shutdown leaves them."""
 
 
 def load(
@@ -79,8 +79,8 @@ def load(
 
     Args:
         directory: the partition's folder.
-        name: the name of the partition, for messages.
-        config: its settings.
+        name: the name of the partition, used in messages.
+        config: the settings of the topic.
         last_shutdown: how the last run ended.
         now_ms: the current time, for the age of segments and the expiry of producers.
 
@@ -92,7 +92,7 @@ def load(
 
 
 def _had_epoch_file(last_shutdown: LastShutdown) -> bool:
-    """Whether a file of leader epochs had existed; an empty log in epoch 0 has none."""
+    """Return whether the leader epoch file should exist; an empty log in epoch 0 has none."""
     extent = last_shutdown.extent
     return extent is not None and bool(
         extent.leader_epoch or (last_shutdown.was_clean and extent.size > 0)
@@ -100,7 +100,7 @@ def _had_epoch_file(last_shutdown: LastShutdown) -> bool:
 
 
 class _LogLoader:
-    """Opens one folder; see :func:`load`."""
+    """The state of one call of :func:`load`."""
 
     def __init__(
         self,
@@ -163,10 +163,10 @@ class _LogLoader:
         )
 
     def _remove_deleted(self, segments: list[Segment]) -> list[Segment]:
-        """Remove the segments below the start offset, and return the others.
+        """Remove the segments below the start offset, and return the remaining segments.
 
-        A power failure may have restored segments that were being removed, without the bytes that
-        were not on disk yet; so they must not be read.
+        A power failure may have restored segments that were being removed, but without the bytes
+        that were not on disk yet. Such segments must not be read.
         """
         start_offset = self._last_shutdown.start_offset
         removed = [each for each in segments[:-1] if each.end_offset <= start_offset]
@@ -174,7 +174,7 @@ class _LogLoader:
         return segments[len(removed) :]
 
     def _fill_gaps(self, segments: list[Segment]) -> list[Segment]:
-        """Return the segments, with segments of empty batches where some are missing."""
+        """Fill gaps between the segments with segments of empty batches; return all segments."""
         last_shutdown, losses = self._last_shutdown, self._losses
         trusted_up_to = _OFFSET_MAX if last_shutdown.was_clean else last_shutdown.recovery_point
         may_have_gaps = self._config.may_have_gaps
@@ -198,10 +198,10 @@ class _LogLoader:
         return filling
 
     def _find_end(self, segments: list[Segment], snapshots: list[int]) -> list[Segment]:
-        """Find the end of the log, and extend it to where it had ended if it ends earlier.
+        """Find the end of the log, and extend a log whose last records are missing.
 
         Returns:
-            The segments; none if the log ends before its start offset.
+            The segments of the log; empty if the log ends before its start offset.
         """
         last_shutdown, losses, epochs = self._last_shutdown, self._losses, self._epochs
         end_offset_max = (
@@ -252,7 +252,7 @@ class _LogLoader:
         return f"the next record gets offset {self._last_shutdown.recovery_point}"
 
     def _fill_end(self, segments: list[Segment]) -> list[Segment]:
-        """Return the segments with an empty one that extends the log to where it had ended."""
+        """Extend the log to its previous end offset with empty batches; return all segments."""
         last = segments[-1]
         truncate_segment(last, last.end_offset, last.size)
         last.indexes.finish()
@@ -263,10 +263,10 @@ class _LogLoader:
         return [*(segments if last.size else segments[:-1]), *filling]
 
     def _remove_all(self, segments: list[Segment]) -> None:
-        """Remove all segments of a log that ends before its start: all its records are deleted."""
+        """Remove all segments of a log that ends before its start offset."""
         last_shutdown, end_offset = self._last_shutdown, segments[-1].end_offset
         logger.warning(
-            "%s: the log ends at %d, before its start offset %d; restarting it at the latter",
+            "%s: the log ends at %d, before its start offset %d; restarting it at the start offset",
             self._name,
             end_offset,
             last_shutdown.start_offset,
@@ -284,7 +284,7 @@ class _LogLoader:
         self._losses.check()
 
     def _start_empty(self) -> tuple[list[Segment], LeaderEpochs]:
-        """Create an empty log that starts where the previous one ended."""
+        """Create an empty log that starts at the end offset of the previous log."""
         last_shutdown, epochs = self._last_shutdown, self._epochs or LeaderEpochs()
         self._note_all_missing("the folder contains no segments")
         start_offset = max(last_shutdown.start_offset, last_shutdown.recovery_point)

@@ -1,12 +1,14 @@
-"""Finds and reports records that had been on disk and are missing.
+"""Detects and reports missing records that had been on disk.
 
-The problem: a segment that was removed, or a file that lost its end, below the recovery point.
-Kafka does not notice; the broker would go on with wrong offsets or without the records.
+The problem: a segment below the recovery point was removed, or its file lost its end. Kafka does
+not detect this; the broker would continue with wrong offsets or without the records.
 
 The choice: compare the sizes of the segments with the extent that the last run saved, which costs
-one addition per segment at a normal start. Only if the sizes differ, or there is no extent, is the
-end of each segment read to find the gap. Checksums of all files were refused: a start would read
-everything. Offsets of missing records are never assigned again: see :mod:`._empty_batches`.
+one addition per segment at a normal start. The end of each segment is read to find the gap only if
+the sizes differ or the extent is unknown. Offsets of missing records are never assigned again: see
+:mod:`._empty_batches`.
+
+Rejected: checksums of whole files, because every start would have to read all data.
 """
 
 from __future__ import annotations
@@ -25,31 +27,31 @@ logger = logging.getLogger("trionet.broker.log")
 
 
 class MissingRecordsError(TrionetError):
-    """Records that had been on disk are missing, and the settings do not allow that."""
+    """Raised if records that had been on disk are missing and the settings do not allow that."""
 
 
 class Gap(NamedTuple):
-    """A range of offsets between two segments that neither of them contains."""
+    """A range of missing offsets between two consecutive segments."""
 
     before: Segment
     first_offset: int
     end_offset: int
     position: int
-    """The end of the batches of ``before`` in its file."""
+    """The position after the last batch of ``before`` in its file."""
 
 
 class MissingRecords:
-    """Counts and logs the records that are missing from one log.
+    """The records that are missing from one log. Counts and logs them.
 
     Args:
-        name: the name of the partition, for messages.
+        name: the name of the partition, used in messages.
         extent: the part of the log that had been on disk; None if unknown.
         allowed: whether the log may be opened with missing records.
 
     Attributes:
         extent: as passed in.
         count: the number of missing records.
-        filled: the bytes of the empty batches that have taken their offsets.
+        filled: the size, in bytes, of the empty batches that replace missing records.
     """
 
     def __init__(self, name: str, extent: Extent | None, *, allowed: bool) -> None:
@@ -68,10 +70,10 @@ class MissingRecords:
 
         Args:
             first_offset: the first missing offset.
-            end_offset: the offset after the last missing one.
+            end_offset: the offset after the last missing offset.
             size: the size of the records in bytes; None if unknown.
-            where: the file, and the evidence.
-            then: the consequence, if the log may be opened.
+            where: the location of the loss and the evidence for it.
+            then: the consequence, reported if the log may be opened.
         """
         count = end_offset - first_offset
         self.count += count
@@ -88,7 +90,7 @@ class MissingRecords:
         )
 
     def note_never_durable(self, first_offset: int, first: Segment) -> None:
-        """Report records before the ``first`` segment that a power failure may have lost."""
+        """Report missing records before the ``first`` segment that may never have been on disk."""
         logger.warning(
             "%s: %d records are missing, offsets %d to %d: the first segment is %s; they were not"
             " known to be on disk",
@@ -100,17 +102,17 @@ class MissingRecords:
         )
 
     def note_bytes(self, size: int, where: str | None = None) -> None:
-        """Count missing bytes, of records reported before or, with ``where``, of unknown ones."""
+        """Count missing bytes; ``where`` reports them if no missing records were reported."""
         self._bytes += size
         if where is not None:
             logger.error("%s: %d bytes are missing: %s", self._name, size, where)
 
     def note_cut(self, segment: Segment, size: int, damage: str) -> None:
-        """Record that the valid batches of a segment of ``size`` bytes end at some damage."""
+        """Record damage after the valid batches of a segment, whose file has ``size`` bytes."""
         self._cuts[segment.base_offset] = size - segment.size, damage
 
     def note_end(self, found: list[Segment], end_offset: int, then: str) -> None:
-        """Report that everything from the end of the last segment to ``end_offset`` is missing."""
+        """Report that records from the end of the last segment to ``end_offset`` are missing."""
         last = found[-1]
         name = last.name("log")
         lost, damage = self._cuts.get(last.base_offset, (0, None))
@@ -125,16 +127,16 @@ class MissingRecords:
         self.note(last.end_offset, end_offset, size, where, then)
 
     def check(self) -> None:
-        """Check that a loss is allowed; call it before changing anything because of one.
+        """Check that the reported losses are allowed; call this before changing any file.
 
         Raises:
-            MissingRecordsError: records are missing, and that is not allowed.
+            MissingRecordsError: records are missing, which is not allowed.
         """
         if self.count and not self._allowed:
             raise MissingRecordsError(f"{self.count} records of {self._name} are missing")
 
     def _bytes_lacking(self, found: int) -> int | None:
-        """Return how many bytes that had been on disk are neither found nor reported, if known.
+        """Return the number of missing bytes that have not been reported; None if unknown.
 
         Args:
             found: the number of bytes that were found.
@@ -149,17 +151,17 @@ def find_gaps(
 ) -> list[Gap]:
     """Find and report records missing at the start of a log and between its segments. Blocks.
 
-    If nothing is missing, this only adds up known sizes. If these differ from the extent, or there
-    is none, it reads the end of each segment. Changes nothing.
+    If the sizes of the segments match the extent, this reads no file. If the sizes differ, or the
+    extent is unknown, it reads the end of each segment. It does not change any file.
 
     Args:
         segments: all segments, ascending.
-        trusted_up_to: segments that start after this offset are scanned anyway.
-        losses: collects the losses.
+        trusted_up_to: the limit of the check; later segments will be scanned.
+        losses: collects the missing records.
         may_have_gaps: whether compaction may have left gaps.
 
     Returns:
-        The gaps that have to be filled.
+        The gaps to fill.
 
     Raises:
         OSError: a file cannot be read.
@@ -219,9 +221,9 @@ def _gaps(segments: list[Segment], trusted_up_to: int) -> list[Gap]:
 
 
 def read_end(segment: Segment) -> tuple[int, int] | None:
-    """Return the offset and position after the last whole batch; None if a batch is damaged.
+    """Return the offset and position after the last complete batch; None if a batch is damaged.
 
-    Reads the headers from the last index entry on. Blocks.
+    Reads the batch headers from the last index entry on. Blocks.
     """
     index = segment.indexes.read_offsets(segment.size)
     starts = {0 if index is None else index.last()[1], 0}

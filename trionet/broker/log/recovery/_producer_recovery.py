@@ -1,4 +1,4 @@
-"""Recovers the producers of a log: from the newest valid snapshot, then from batch headers."""
+"""Recovers the producers of a log from the newest valid snapshot and the batch headers after it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def producers_at(
     *,
     may_have_none: bool = False,
 ) -> dict[int, ProducerEntry]:
-    """Return the producers of the log as of the time when it ended at ``offset``. Blocks.
+    """Return the state of the producers at ``offset``. Blocks.
 
     Args:
-        directory: the partition's folder; damaged snapshots in it are removed.
-        snapshots: the offsets of its snapshots, ascending.
-        segments: the segments below ``offset``, in order.
-        offset: the end offset.
-        may_have_none: whether a folder without snapshots never had idempotent producers (Kafka
-            before 0.11 wrote it), so that it need not be read.
+        directory: the partition's folder; damaged snapshots are removed from it.
+        snapshots: the offsets of the snapshots in the folder, ascending.
+        segments: the segments below ``offset``, ascending.
+        offset: the end offset of the batches to include.
+        may_have_none: whether a folder without snapshots cannot contain idempotent producers
+            (because Kafka before 0.11 wrote it), so that the segments need not be read.
     """
     offsets = [each for each in snapshots if each <= offset]
     if not offsets and may_have_none:
@@ -67,7 +67,7 @@ def _replay(segment: Segment, start: int, end: int, producers: dict[int, Produce
 def remove_stray_snapshots(
     directory: Directory, snapshots: list[int], segments: list[Segment]
 ) -> None:
-    """Remove all snapshots except those at a segment's start and the newest within the log."""
+    """Remove all snapshots except the newest one and the ones at the start of a segment."""
     bases = {segment.base_offset for segment in segments}
     end_offset = segments[-1].end_offset
     newest = max((each for each in snapshots if each <= end_offset), default=-1)

@@ -1,9 +1,9 @@
 """Scans the segments that an unclean shutdown may have left incomplete or torn.
 
-(Kafka: LogLoader.recoverLog.) See :mod:`._log_loader` for why, and for where a scan starts. The
-order of the writes at a cut matters: newer segments are removed first, newest first, and the torn
-one is truncated last. If the power fails in between, the damage is still there and still ends the
-log.
+(Kafka: LogLoader.recoverLog.) See :mod:`._log_loader` for the reasons and the start of a scan. The
+order of writes matters when a log is truncated: newer segments are removed first, in descending
+order, and the torn segment is truncated last. If the power fails in between, the damage remains and
+still ends the log.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ logger = logging.getLogger("trionet.broker.log")
 
 
 class RecoveryScan:
-    """Scans one folder after an unclean shutdown.
+    """The scan of one partition's folder after an unclean shutdown.
 
     Args:
         directory: the partition's folder.
-        name: the name of the partition, for messages.
-        config: its settings.
-        recovery_point: the offset below which everything had been on disk.
-        losses: collects the records missing below that offset.
+        name: the name of the partition, used in messages.
+        config: the settings of the topic.
+        recovery_point: the offset below which all records had been on disk.
+        losses: collects the records that are missing below the recovery point.
         now_ms: the current time.
     """
 
@@ -61,10 +61,10 @@ class RecoveryScan:
     def run(
         self, segments: list[Segment], epochs: LeaderEpochs | None
     ) -> tuple[list[Segment], dict[int, ProducerEntry], LeaderEpochs]:
-        """Scan from the recovery point on.
+        """Scan the log from the recovery point on.
 
         Args:
-            segments: all segments, at least one; those below the recovery point without gaps.
+            segments: all segments, at least one; without gaps below the recovery point.
             epochs: the stored leader epochs; None if unknown.
 
         Returns:
@@ -133,7 +133,7 @@ class RecoveryScan:
         write_snapshot(self._directory, offset, self._producers)
 
     def _bridge(self, found: list[Segment], kept: list[Segment], following: Segment) -> None:
-        """Fill the gap between the segments ``kept`` and the next one that exists."""
+        """Fill the gap between the segments ``kept`` and the next existing segment."""
         last = kept[-1]
         first_offset, end_offset = last.end_offset, following.base_offset
         self._losses.note_end(found, end_offset, "consumers skip them")
@@ -149,11 +149,11 @@ class RecoveryScan:
         kept.extend(filling)
 
     def _scan(self, segment: Segment) -> str | None:
-        """Index the valid batches of a segment, and set its size to theirs.
+        """Index the valid batches of a segment, and exclude everything after them.
 
-        Batches that claim more records than they can hold are kept where valid ones follow, because
-        an earlier release accepted them. At the end of the valid part they are cut off with the
-        rest: a failed append may have left them.
+        Batches that claim more records than they can hold are kept if valid batches follow, because
+        an earlier release accepted such batches. Before damage, they are excluded too, because a
+        failed append may have left them there.
 
         Returns:
             The damage after the valid batches; None if there is none.
@@ -168,7 +168,7 @@ class RecoveryScan:
         return damage
 
     def _scan_up_to(self, segment: Segment, size: int) -> tuple[BatchScan, int | None]:
-        """Index the batches within ``size``; also return where trailing implausible ones start."""
+        """Index the batches within ``size``; also return the start of trailing implausible ones."""
         segment.indexes.drop()
         epochs = self._epochs
         gaps_allowed = self._config.may_have_gaps
@@ -190,7 +190,7 @@ class RecoveryScan:
         return scan, implausible_at
 
     def _cut(self, segment: Segment, size: int, newer: list[Segment], damage: str) -> None:
-        """End the log after the valid part of ``segment``, whose file has ``size`` bytes."""
+        """Truncate the log after the valid part of ``segment``, whose file has ``size`` bytes."""
         logger.warning(
             "%s: truncated at offset %d, byte %d of %s: %s; dropped %d bytes and %d newer segments",
             self._name,

@@ -197,9 +197,10 @@ class Segment:
     ) -> bool:
         """Return whether an append up to ``last_offset`` needs a new segment.
 
-        Checks the age, the offsets and the index sizes, but not the size of the log file. The age of the segment is the difference between the timestamps of its first batch and of
-        the new batch, so that replayed old data rolls at the same points again. Without timestamps,
-        the age is the time since the segment was created (Kafka: LogSegment.shouldRoll).
+        Checks the age, the offsets and the index sizes, but not the size of the log file. The age
+        is the difference between the timestamps of the first batch and of the new batch, so that
+        replayed old data rolls at the same points again. Without timestamps, it is the time since
+        the segment was created (Kafka: LogSegment.shouldRoll).
         """
         if not self.size:
             return False

@@ -1,12 +1,13 @@
 """The start offset of each leader epoch of a log (Kafka: LeaderEpochFileCache, KIP-101).
 
-Within one leader epoch, nothing that was readable is lost. A returning consumer asks where the
-epoch of its last record ends (KIP-320); an end before its position means that records it has read
-are not in the log any more. A single broker starts a new epoch after every unclean shutdown, since
-it cannot know what a power failure has lost.
+Records that were readable in a leader epoch are not lost while that epoch is current. A consumer
+that returns asks where the leader epoch of its last record ends (KIP-320). If that end offset is
+below its position, the log no longer contains some of the records that it has read. A single broker
+starts a new leader epoch after every unclean shutdown, since it cannot know what a power failure
+has lost.
 
-Pure. The file is Kafka's ``leader-epoch-checkpoint``: version 0, a count, and one line per epoch,
-``epoch offset``.
+This module performs no I/O. The file format is that of Kafka's ``leader-epoch-checkpoint``: version
+0, a count, and one line per epoch, ``epoch offset``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 
 UNDEFINED = -1
 
-#: A greater epoch in a file or batch is damage. Below 2**31, so that a million more can follow.
+#: A greater epoch in a file or batch counts as damage. The limit leaves room for a million epochs.
 EPOCH_MAX = 2**31 - 2**20
 
 _OFFSET_MAX = 2**63 - 1
@@ -44,13 +45,13 @@ class EpochEnd(NamedTuple):
 
 
 class LeaderEpochs:
-    """The epochs of one log, in ascending order of epochs and of start offsets.
+    """The leader epochs of one log, ascending both by epoch and by start offset.
 
-    Threads may look up epochs while the loop changes them: the list is replaced, never changed.
+    Threads may look up epochs while the loop changes them, because every change replaces the list.
 
     Args:
         starts: the epochs in ascending order.
-        is_saved: whether the file has the same content.
+        is_saved: whether the file contains exactly these epochs.
     """
 
     def __init__(self, starts: list[EpochStart] | None = None, is_saved: bool = False) -> None:
@@ -62,15 +63,15 @@ class LeaderEpochs:
 
     @property
     def latest(self) -> int:
-        """The newest epoch; -1 if there is none."""
+        """The latest epoch; -1 without epochs."""
         starts = self._starts
         return starts[-1].epoch if starts else UNDEFINED
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Record that ``epoch`` starts at ``start_offset``.
 
-        Does nothing if it is the newest epoch already. Entries that contradict the new one, because
-        they are later or would have no records, are removed.
+        Does nothing if ``epoch`` is already the latest epoch. Removes entries that contradict the
+        new entry, because they are later or would have no records.
         """
         starts = self._starts
         if starts and starts[-1].epoch == epoch and starts[-1].start_offset <= start_offset:
@@ -80,21 +81,21 @@ class LeaderEpochs:
         self.is_saved = False
 
     def at(self, offset: int) -> int:
-        """Return the epoch of the record at ``offset``; -1 if older than all known epochs."""
+        """Return the epoch of the record at ``offset``; -1 if it precedes all known epochs."""
         starts = self._starts
         found = bisect_right(starts, offset, key=_start_offset) - 1
         return starts[found].epoch if found >= 0 else UNDEFINED
 
     def end_of(self, epoch: int, log_end: int) -> EpochEnd:
-        """Return where an epoch ends, for OffsetForLeaderEpoch.
+        """Return the end offset of an epoch, for OffsetForLeaderEpoch.
 
         Args:
-            epoch: the epoch of a record that a client has.
-            log_end: the log end offset, where the newest epoch ends.
+            epoch: the epoch of a record that a client has read.
+            log_end: the log end offset, where the latest epoch ends.
 
         Returns:
-            The newest epoch up to ``epoch``, and the start offset of the one after it. An epoch
-            older than all known ones counts as ending where the oldest starts.
+            The latest known epoch that is not greater than ``epoch``, and the start offset of the
+            next epoch. An epoch older than all known epochs ends where the oldest known one starts.
         """
         starts = self._starts
         if not starts or epoch < 0 or epoch > starts[-1].epoch:
@@ -106,9 +107,10 @@ class LeaderEpochs:
         return EpochEnd(known, starts[later].start_offset)
 
     def remove_below(self, start_offset: int) -> None:
-        """Remove epochs below the log start offset; the one that contains it then starts there.
+        """Remove epochs below the log start offset.
 
-        The file may still have the removed epochs; the next start removes them again.
+        The epoch that contains the log start offset then starts there. The file may still contain
+        the removed epochs; the next start removes them again.
         """
         starts = self._starts
         later = bisect_right(starts, start_offset, key=_start_offset)
@@ -118,7 +120,7 @@ class LeaderEpochs:
             self._starts = starts[later - 1 :]
 
     def remove_from(self, end_offset: int) -> None:
-        """Remove epochs that start at or after the end of a truncated log."""
+        """Remove epochs that start at or after ``end_offset``, the end of a truncated log."""
         kept = [each for each in self._starts if each.start_offset < end_offset]
         if len(kept) < len(self._starts):
             self._starts = kept

@@ -1,12 +1,12 @@
 """The producer snapshot file: the producers of a partition at one offset.
 
-Kafka's format (ProducerSnapshot.json, version 1): int16 version, uint32 CRC-32C of everything
-after it, an int32 count, and 46 bytes per batch.
+The format is Kafka's (ProducerSnapshot.json, version 1): an int16 version, the uint32 CRC-32C of
+everything after it, an int32 count, and 46 bytes per batch.
 
-Kafka writes only the last batch of a producer. Batches that were in flight at a shutdown are then
-unknown to the next run: sent again, they are rejected as out of order, and stored twice in a new
-epoch. Here all batches in memory are written, oldest first, each as an entry of its own. Kafka uses
-the last entry of a producer, so that it can still read the file.
+Kafka writes only the last batch of a producer, so the next run does not know the other batches that
+were in flight at a shutdown. If the producer sends such a batch again, it is rejected as out of
+order, or stored twice in a new epoch. This broker writes all batches in memory, oldest first, each
+as a separate entry. Kafka can read the file, because it uses the last entry of a producer.
 """
 
 from __future__ import annotations
@@ -94,15 +94,15 @@ def snapshot_offsets(directory: Directory) -> list[int]:
 
 
 def snapshots_among(names: Iterable[str]) -> list[int]:
-    """Return the offsets of the producer snapshots among some file names, ascending."""
+    """Return the offsets of the producer snapshots in a list of file names, ascending."""
     stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
     return sorted(int(stem) for stem in stems if is_offset(stem))
 
 
 def write_snapshot(directory: Directory, offset: int, producers: dict[int, ProducerEntry]) -> None:
-    """Write the snapshot at ``offset``; durable when this returns. Blocks.
+    """Write the snapshot at ``offset``, which is durable when this returns. Blocks.
 
     Raises:
-        OSError: the file could not be written; nothing was changed.
+        OSError: the file could not be written; the old file, if any, is unchanged.
     """
     directory.replace(file_name(offset, "snapshot"), encode_snapshot(producers))

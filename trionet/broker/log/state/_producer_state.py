@@ -1,11 +1,11 @@
 """The state of a partition's idempotent producers (KIP-98; Kafka: ProducerStateManager).
 
-Pure: no I/O, no clock. A producer numbers its records per partition. Its epoch and its last five
-batches are enough to recognise a batch that was sent again, and to reject one that leaves a gap:
-five, because a producer has at most five requests in flight.
+This module uses no I/O and no clock. A producer numbers its records per partition. Its epoch and
+its last five batches suffice to recognise a duplicate batch and to reject a batch that leaves a
+gap: a producer has at most five in-flight requests.
 
-Entries are immutable and replaced, never changed. So a copy of the map is a consistent snapshot,
-which a thread can write, and an append that fails on disk has changed nothing.
+Entries are immutable: changes replace them. Therefore a copy of the map is a consistent snapshot
+that a thread can write, and an append that fails on disk does not change any state.
 """
 
 # Compiled by mypyc.
@@ -24,12 +24,12 @@ NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_TRANSACTION: Final = -1
 _SEQUENCE_MAX: Final = 2**31 - 1
-#: Creates named tuples without their keyword handling, which takes longer than the rest.
+#: Creates a named tuple without the keyword handling of its class, which takes most of the time.
 _tuple: Final = tuple.__new__
 
 
 class StoredBatch(NamedTuple):
-    """One batch of a producer in the log."""
+    """A producer's batch in the log."""
 
     last_sequence: int
     last_offset: int
@@ -50,14 +50,14 @@ class StoredBatch(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """One producer: its epoch and the newest of its batches, oldest first."""
+    """The state of one producer: its epoch and its last batches, oldest first."""
 
     epoch: int
     batches: tuple[StoredBatch, ...]
     timestamp: int
-    """The greatest timestamp of the last batch, from which the expiry is counted."""
+    """The greatest timestamp of the last batch, which determines when the producer expires."""
     coordinator_epoch: int = -1
-    """The epoch of the coordinator that ended the last transaction; -1 if there is none."""
+    """The epoch of the coordinator that ended the last transaction; -1 without transactions."""
     transaction_first_offset: int = NO_TRANSACTION
     """The first offset of the open transaction; -1 if none is open."""
 
@@ -91,13 +91,13 @@ def find_duplicate(
 def check_next(
     entry: ProducerEntry | None, producer_id: int, epoch: int, base_sequence: int
 ) -> None:
-    """Check that a batch, which is not a duplicate, follows the stored ones of its producer.
+    """Check that a new batch follows the stored batches of its producer without a gap.
 
-    A producer without an entry (never seen, expired, or all its records deleted) may start with any
-    sequence number (KIP-360); a new epoch starts at 0.
+    A producer without an entry (unknown, expired, or with all of its records deleted) may start
+    with any sequence number (KIP-360). A new epoch starts with 0.
 
     Raises:
-        ApiError: INVALID_PRODUCER_EPOCH (older than the stored epoch),
+        ApiError: INVALID_PRODUCER_EPOCH if the epoch is older than the stored epoch;
             OUT_OF_ORDER_SEQUENCE_NUMBER.
     """
     if entry is None:
@@ -122,7 +122,7 @@ def check_next(
 
 
 def with_batch(entry: ProducerEntry | None, epoch: int, batch: StoredBatch) -> ProducerEntry:
-    """Return the entry with ``batch`` added; a new epoch drops the batches of the old one."""
+    """Return the entry with ``batch`` added. A new epoch drops the batches of the old epoch."""
     if entry is None:
         return ProducerEntry(epoch, (batch,), batch.timestamp)
     kept = entry.batches[1 - BATCHES_KEPT :] if entry.epoch == epoch else ()
@@ -143,20 +143,20 @@ def accept(
     base_offset: int,
     timestamp: int,
 ) -> StoredBatch | None:
-    """Check one batch of an idempotent producer that would be stored at ``base_offset``.
+    """Check a batch of an idempotent producer that would be stored at ``base_offset``.
 
     Args:
         entries: the stored entries; not changed.
-        pending: the entries once the batches of this append are stored; a new batch updates it.
+        pending: the entries after the current append, updated by each new batch.
         header: the batch header.
-        base_offset: the offset that its first record would get.
-        timestamp: the greatest timestamp of the batch, as it would be stored.
+        base_offset: the offset that the first record would get.
+        timestamp: the greatest timestamp that would be stored.
 
     Returns:
-        The stored batch of which this one is a duplicate; None if it is new.
+        The stored batch that this batch duplicates; None if this batch is new.
 
     Raises:
-        ApiError: as :func:`check_next`.
+        ApiError: the same errors as :func:`check_next`.
     """
     producer_id, epoch, delta = header.producer_id, header.producer_epoch, header.last_offset_delta
     entry = pending.get(producer_id) or entries.get(producer_id)
@@ -170,7 +170,7 @@ def accept(
 
 
 def replayed(entry: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
-    """Return the entry after a batch that was found in the log; the batch is not checked."""
+    """Return the entry after adding a batch that was read from the log. Checks nothing."""
     if header.is_control:
         # The end of a transaction. A marker of a newer epoch fences the old one (KIP-890).
         entry = entry or ProducerEntry(header.producer_epoch, (), header.max_timestamp)
@@ -191,7 +191,7 @@ def replayed(entry: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
 
 
 def expired(entries: Mapping[int, ProducerEntry], now_ms: int, expiration_ms: int) -> list[int]:
-    """Return the ids of the producers that have expired; never one with an open transaction."""
+    """Return the ids of expired producers, except those with an open transaction."""
     newest_ms = now_ms - expiration_ms
     return [
         producer_id

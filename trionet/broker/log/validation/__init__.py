@@ -1,1 +1,1 @@
-"""Batches of producers before they are appended (LogValidator): checks, recompression, offsets."""
+"""Prepares producers' batches for an append: validation, recompression, offset assignment."""

@@ -1,9 +1,9 @@
 """Assigns offsets to batches without copying their records.
 
-The CRC does not cover the base offset (bytes 0-7) and leader epoch (12-15): a new header of 16
-bytes is written in front of the rest, which stays as it arrived. Only LogAppendTime also changes
-the attributes and the greatest timestamp; the CRC is then computed again, over the new header and
-the unchanged rest.
+The CRC does not cover the base offset (bytes 0-7) and the leader epoch (bytes 12-15). A new header
+of 16 bytes is written before the rest of the batch, which is unchanged. Only LogAppendTime also
+changes the attributes and the greatest timestamp; the CRC is then recomputed over the new header
+and the unchanged rest.
 """
 
 # Compiled by mypyc.
@@ -22,7 +22,7 @@ from ..files._directory import Buffer
 from ..state._producer_state import ProducerEntry, accept
 from ._validation import LOG_APPEND_TIME
 
-#: Creates named tuples without their keyword handling, which takes longer than the rest.
+#: Creates a named tuple without the keyword handling of its class, which takes most of the time.
 _tuple: Final = tuple.__new__
 _HEAD = struct.Struct(">qii")
 # Attributes, last offset delta, base and greatest timestamp: the start of what the CRC covers.
@@ -37,7 +37,7 @@ class Appended(NamedTuple):
     """The result of an append (Kafka: LogAppendInfo)."""
 
     first_offset: int
-    """The offset of the first record; for a duplicate, that of the stored one."""
+    """The offset of the first record; for a duplicate, the offset of the stored record."""
     last_offset: int
     log_append_time_ms: int
     """The timestamp of all records; -1 with CreateTime."""
@@ -45,11 +45,11 @@ class Appended(NamedTuple):
     size: int
     """The number of bytes written; 0 for a duplicate."""
     is_duplicate: bool
-    """Whether all batches had been stored before, so that nothing was written."""
+    """Whether all batches were stored already, so that nothing was written."""
 
 
 class Assigned(NamedTuple):
-    """A batch to be written, with its offsets."""
+    """A batch to write, with its assigned offsets."""
 
     header: BatchHeader
     """The header as the producer sent it."""
@@ -62,19 +62,19 @@ class Assigned(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """What to do with the batches of one append."""
+    """The batches to write in one append, and the resulting state."""
 
     batches: list[Assigned]
-    """The batches to be written, in order; empty if all are duplicates."""
+    """The batches to write, in order; empty if all batches are duplicates."""
     producers: dict[int, ProducerEntry]
-    """The entries of their producers once the batches are written."""
+    """The entries of the producers after the batches are written."""
     size: int
-    """The number of bytes to be written."""
+    """The number of bytes to write."""
     first_offset: int
-    """The first offset of the first batch, whether new or stored before."""
+    """The base offset of the first batch, whether it is new or a duplicate."""
     last_offset: int
     duplicate_timestamp: int
-    """The greatest timestamp of the last duplicate, as it is stored; -1 without duplicates."""
+    """The stored greatest timestamp of the last duplicate; -1 without duplicates."""
 
 
 def assign(
@@ -83,17 +83,17 @@ def assign(
     end_offset: int,
     append_time_ms: int,
 ) -> Assignment:
-    """Assign offsets to each batch, except to duplicates, which have offsets already.
+    """Assign offsets to all batches except duplicates, which already have offsets.
 
     Args:
-        headers: the headers of all batches of the field, in order.
+        headers: the headers of all batches in the records field, in order.
         producers: the state of the producers; not changed.
         end_offset: the first offset to assign.
-        append_time_ms: the timestamp for all records; -1 keeps the producer's.
+        append_time_ms: the timestamp for all records; -1 keeps the producer's timestamps.
 
     Raises:
-        ApiError: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, RECORD_LIST_TOO_LARGE (the
-            partition does not have enough offsets left).
+        ApiError: OUT_OF_ORDER_SEQUENCE_NUMBER; INVALID_PRODUCER_EPOCH; RECORD_LIST_TOO_LARGE if
+            the partition has too few offsets left.
     """
     batches: list[Assigned] = []
     pending: dict[int, ProducerEntry] = {}
@@ -120,7 +120,7 @@ def assign(
     if end_offset > _END_OFFSET_MAX:
         raise ApiError(
             RECORD_LIST_TOO_LARGE,
-            f"the records would get offsets up to {end_offset - 1}, but a partition ends before "
+            f"the records would get offsets up to {end_offset - 1}, but offsets must be below "
             f"{_END_OFFSET_MAX}; send them to another partition",
         )
     whole = (batches, pending, size, first_offset, last_offset, duplicate_timestamp)
@@ -130,13 +130,13 @@ def assign(
 def buffers_to_write(
     records: memoryview, batches: list[Assigned], leader_epoch: int, append_time_ms: int
 ) -> list[Buffer]:
-    """Return the buffers to write: for each batch, a new header and the rest of the batch.
+    """Return the buffers to write: a new header and the rest of the batch, for each batch.
 
     Args:
-        records: the records field with the batches.
-        batches: in the order of their offsets.
+        records: the records field that contains the batches.
+        batches: the batches, in the order of their offsets.
         leader_epoch: the current leader epoch.
-        append_time_ms: the timestamp for all records; -1 keeps the producer's.
+        append_time_ms: the timestamp for all records; -1 keeps the producer's timestamps.
     """
     buffers: list[Buffer] = []
     for header, at, size, base_offset, _last_offset, _timestamp in batches:

@@ -1,8 +1,8 @@
 """Recompresses batches to the topic's codec, if its ``compression.type`` is not ``producer``.
 
-Batches in that codec are stored as they are, whatever their level. Of other batches, only the
-compressed records change; counts, timestamps, producer, sequence and flags stay the same. (Kafka's
-LogValidator rebuilds such batches from their records.)
+Batches that already use that codec are stored unchanged, regardless of their compression level. In
+other batches, only the compressed records change; counts, timestamps, producer, sequence numbers
+and flags stay the same. (Kafka's LogValidator rebuilds such batches from their records.)
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _CODECS: Final = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": L
 _CODEC_MASK: Final = 0x07
 _MAGIC: Final = 2
 
-#: The usual upper limit of a compression ratio. Records that expand further are noticed then.
+#: The usual maximum of a compression ratio. Decompression stops at records that expand further.
 _USUAL_RATIO: Final = 8
 
 
 def must_recompress(records: Buffer, config: LogConfig) -> bool:
-    """Whether a batch must be recompressed, because its codec is not the topic's.
+    """Return whether any batch must be recompressed because it does not use the topic's codec.
 
-    Anything but batches of format 2 is left to the log, which rejects it.
+    Ignores data other than batches in format 2, which the log rejects.
     """
     codec = _CODECS[config.compression_type]
     try:
@@ -63,22 +63,23 @@ def must_recompress(records: Buffer, config: LogConfig) -> bool:
 async def recompress(
     records: Buffer, config: LogConfig, directory: Directory, now_ms: int
 ) -> bytes:
-    """Return the batches of a records field in the topic's codec. Always a checkpoint.
+    """Recompress the batches of a records field with the topic's codec. Always a checkpoint.
 
-    Large fields are recompressed in a thread; so is every field if the topic sets a level, since
-    the highest level of zstd takes a tenth of a second even for the smallest batch.
+    Large fields are recompressed in a thread. So are all fields of a topic with a non-default
+    compression level, since the highest level of zstd takes a tenth of a second even for the
+    smallest batch.
 
     Args:
-        records: one or more batches, as they arrived.
-        config: the settings of their topic.
-        directory: the folder of their partition, which runs what blocks.
+        records: one or more batches, as received.
+        config: the settings of the topic.
+        directory: the partition's folder, which runs blocking work in threads.
         now_ms: the current time.
 
     Raises:
-        ApiError: as the log raises for such batches, or INVALID_RECORD if the records cannot be
-            decompressed, or exceed 128 MB when decompressed.
+        ApiError: the same errors as for an append of these batches, or INVALID_RECORD if the
+            records cannot be decompressed or exceed 128 MB when decompressed.
 
-    Cancellation: work that runs in a thread is completed, and its result returned.
+    Cancellation: work in a thread is completed, and its result is returned.
     """
     headers = check_batches(records, config, now_ms)
     await trio.lowlevel.checkpoint()

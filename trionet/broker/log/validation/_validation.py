@@ -1,8 +1,8 @@
-"""Validates what a producer sends, per batch and never per record (Kafka: LogValidator).
+"""Validates batches from producers without decoding records (Kafka: LogValidator).
 
-Pure. Nothing is decompressed, and records are not decoded: the header contains their count,
-greatest timestamp and producer, and the CRC proves that they arrived unchanged. A count that the
-length of the batch cannot hold is rejected, because each record would use up an offset.
+This module performs no I/O. Records are neither decompressed nor decoded: the header contains their
+count, greatest timestamp and producer, and the CRC proves that they arrived unchanged. A record
+count that the length of the batch cannot hold is rejected, because each record uses up an offset.
 """
 
 # Compiled by mypyc.
@@ -46,15 +46,15 @@ _NO_TIMESTAMP: Final = -1
 
 
 def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[BatchHeader]:
-    """Check all batches of a records field of a produce request, and return their headers.
+    """Validate all batches in the records field of a produce request, and return their headers.
 
     Args:
-        records: one or more batches, with nothing before, between or after them.
-        config: the topic's settings.
-        now_ms: the current time, for the limits of timestamps.
+        records: one or more batches, without other bytes before, between or after them.
+        config: the settings of the topic.
+        now_ms: the current time, from which the limits of timestamps are measured.
 
     Raises:
-        ApiError: a batch is not acceptable; with the error code that Kafka returns.
+        ApiError: a batch is invalid. The error code is the one that Kafka returns.
     """
     total = len(records)
     if not total:
@@ -77,13 +77,13 @@ def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[Batch
         raise ApiError(
             RECORD_LIST_TOO_LARGE,
             f"batches of {offsets} records do not fit in a segment of {ENTRY_MAX + 1} offsets; send"
-            " fewer at once",
+            " fewer in one request",
         )
     return headers
 
 
 def records_max(header: BatchHeader) -> int:
-    """Return the maximum number of records in a batch of this length and codec."""
+    """Return the maximum number of records that fit in a batch of this length and codec."""
     body = header.length - _BODY_AT
     return (
         body * DECOMPRESSION_RATIO_MAX.get(header.attributes & _CODEC_MASK, 1) // RECORD_BYTES_MIN
