@@ -1,1 +1,1 @@
-"""The state of a cluster and its nodes: topics, leadership, delayed operations, fetch sessions."""
+"""The state of a cluster and its nodes: topics, leaders, delayed operations, fetch sessions."""

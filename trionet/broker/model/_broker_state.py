@@ -1,6 +1,6 @@
-"""The state that the API handlers of one node work on: shared by the cluster, or the node's own.
+"""The state used by the API handlers of one node, partly shared with the other nodes.
 
-It is independent of the network, except for the advertised addresses.
+It does not depend on the network, except for the advertised addresses.
 """
 
 # Compiled by mypyc.
@@ -45,8 +45,8 @@ class Conversions:
     """Counts of converted records (Kafka: BrokerTopicMetrics).
 
     Attributes:
-        produced: records converted from message sets to batches.
-        fetched: records converted from batches to message sets.
+        produced: the number of records converted from message sets to batches.
+        fetched: the number of records converted from batches to message sets.
     """
 
     produced: int = 0
@@ -54,23 +54,23 @@ class Conversions:
 
 
 class BrokerState:
-    """The state of one node, apart from its network.
+    """The state of one node, without its network.
 
     Args:
         cluster: the state shared with the other nodes.
-        settings: the node's settings, in layers.
+        settings: the layered settings of the node.
 
     Attributes:
-        cluster: as passed in; topics are created, altered and deleted there.
-        settings: as passed in; see :meth:`reconfigure`.
+        cluster: the shared state, which creates, alters and deletes topics.
+        settings: the layered settings of the node; see :meth:`reconfigure`.
         config: the effective settings.
-        topics, folder, database, purgatory, unflushed, nursery: as in the cluster.
-        now_ms: the time of record timestamps, in ms since the epoch.
-        fetch_sessions: incremental fetch sessions.
-        groups: the groups that this node coordinates.
-        registration: the node as the other nodes see it.
-        conversions: counts of converted records.
-        request_log_topic: the topic of the request log; None without one.
+        topics, folder, database, purgatory, unflushed, nursery: the attributes of the cluster.
+        now_ms: returns the time for record timestamps, in ms since the epoch.
+        fetch_sessions: the incremental fetch sessions.
+        groups: the coordinator of the groups that this node coordinates.
+        registration: the registration of this node, for the other nodes.
+        conversions: the counts of converted records.
+        request_log_topic: the topic of the request log; None if requests are not logged to a topic.
     """
 
     def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
@@ -111,7 +111,7 @@ class BrokerState:
         self._logs = cluster.folder.logs
 
     def reset_fetch_sessions(self) -> None:
-        """Create an empty cache of fetch sessions, as at the start of a node."""
+        """Replace the cache of fetch sessions with an empty one."""
         self.fetch_sessions: FetchSessionCache = FetchSessionCache(
             self.config.integer("max.incremental.fetch.session.cache.slots"),
             rng=self.cluster.network.rng,
@@ -124,7 +124,7 @@ class BrokerState:
         self.config = settings.current
 
     def set_bound(self, endpoints: list[Endpoint]) -> None:
-        """Set the bound addresses, and derive the advertised ones."""
+        """Derive the advertised addresses from the bound addresses."""
         for bound in endpoints:
             advertised = self.config.advertised(bound.listener_name)
             self.registration.advertise(
@@ -134,14 +134,14 @@ class BrokerState:
     def addresses(
         self, listener_name: str, nodes: Iterable[int]
     ) -> list[tuple[BrokerRegistration, Endpoint]]:
-        """Return the live nodes among ``nodes``, with their addresses for clients of a listener."""
+        """Return the live nodes among ``nodes``, with their advertised addresses for a listener."""
         live = self.cluster.live_nodes()
         return [(node, node.advertised(listener_name)) for node in live if node.node_id in nodes]
 
     # Partitions.
 
     def get_log(self, topic: str | bytes, partition: int) -> Log | None:
-        """Return the log of a partition, by topic name or id, or None."""
+        """Return the log of a partition by topic name or id; None if there is no such partition."""
         if isinstance(topic, bytes):
             known = self.topics.by_id(topic)
             if known is None:
@@ -153,13 +153,13 @@ class BrokerState:
         """Return the log of a partition that this node leads.
 
         Args:
-            topic: the topic's name or id.
-            partition: the partition's index.
+            topic: the name or id of the topic.
+            partition: the number of the partition.
             leader_epoch: the leader epoch known to the client; -1 if unknown.
 
         Raises:
-            ApiError: the partition does not exist, this node is not its leader, or the epochs
-                differ.
+            ApiError: the partition does not exist, this node is not the leader, or the leader
+                epochs differ.
         """
         log = self.get_log(topic, partition)
         if log is None:
@@ -176,7 +176,7 @@ class BrokerState:
         return log
 
     def check_replicas(self, log: Log) -> None:
-        """Reject a request with acks=all while too few replicas are in sync.
+        """Reject a request with ``acks=all`` if too few replicas are in sync.
 
         Raises:
             ApiError: NOT_ENOUGH_REPLICAS.
@@ -200,11 +200,11 @@ class BrokerState:
         )
 
     def leader_of(self, topic: str | bytes, partition: int) -> PartitionRegistration | None:
-        """Return the current leader, for responses to clients that asked another node (KIP-951)."""
+        """Return the current leader, for responses of nodes that are not the leader (KIP-951)."""
         log = self.get_log(topic, partition)
         return None if log is None else self.cluster.leadership[log.topic, partition]
 
     def appended(self, log: Log, size: int) -> None:
-        """Mark a log as unflushed, and complete fetches that ``size`` more bytes satisfy."""
+        """Mark a log as unflushed, and complete fetches that ``size`` appended bytes satisfy."""
         self.unflushed[log] = None
         self.purgatory.notify(log, size)

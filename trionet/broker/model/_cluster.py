@@ -1,20 +1,20 @@
-"""The state that all nodes of a cluster share: topics, logs, leaders, groups, the database.
+"""The state shared by all nodes of a cluster: topics, logs, leaders, groups and the database.
 
-The problem: a simulated cluster of several nodes in one process has to look to clients like
-several Kafka brokers, with leaders that move, while no record may be lost or served twice.
+The problem: to clients, a simulated cluster of several nodes in one process must look like several
+Kafka brokers whose leaders change, but it must never lose a record or serve it twice.
 
-The choice: everything stored exists once, here, and every node reads and writes the same logs.
-What distinguishes nodes (addresses, fetch sessions, the groups they coordinate) is in a
-:class:`.BrokerState` per node. So leadership is simulated and replication is not: an
-election only changes which node accepts requests for a partition, and in which epoch.
+The choice: all stored data exists once, in this class, and every node reads and writes the same
+logs. The state that differs between nodes (addresses, fetch sessions, coordinated groups) is in a
+:class:`.BrokerState` per node. Thus leadership is simulated and replication is not: an election
+only changes the leader epoch and the node that accepts requests for a partition.
 
-Rejected: a log per replica with real replication. It would multiply disk traffic and memory by
-the replication factor, to protect against a failure (one process losing one of its own copies)
-that cannot happen here. Think again if a broker should ever span several processes.
+Rejected: a log per replica, with real replication. It would multiply disk traffic and memory by the
+replication factor, to protect against a failure that cannot occur here: a process that loses one of
+its own copies. Reconsider if a broker ever spans several processes.
 
-Changes of topics and elections run one at a time, under one lock. Each happens completely or not at
-all: the database is written first, memory follows without a checkpoint in between, and steps that
-must not be interrupted are shielded.
+Changes to topics and elections run one at a time, under one lock. Each is atomic: the database is
+written first, the state in memory changes without a checkpoint in between, and steps that must not
+be interrupted are shielded.
 """
 
 from __future__ import annotations
@@ -55,27 +55,27 @@ logger = logging.getLogger("trionet.broker")
 
 
 class Cluster:
-    """The shared state of the nodes.
+    """The state shared by the nodes of a cluster.
 
     Attributes:
-        config: the settings of all nodes; each node has its own copy, with its own addresses.
-        configs: the settings that were altered at run time.
-        loggers: the levels of the loggers.
-        topics: the topics.
-        folder: the logs of their partitions.
-        database: everything that is not a log.
-        network: the source of time, randomness and the nodes' connections.
-        nursery: runs work that outlives the call that started it, until the broker stops.
+        config: the settings of all nodes; each node has a copy with its own addresses.
+        configs: the settings altered at run time.
+        loggers: the log levels.
+        topics: the registry of topics.
+        folder: the data folder, which contains the logs of all partitions.
+        database: the database for all data except logs.
+        network: the source of time, randomness and connections.
+        nursery: runs tasks that outlive the call that started them, until the broker stops.
         producer_ids: allocates ids for idempotent producers.
-        scram_credentials: the users of SCRAM; None without a listener that uses SASL or TLS.
+        scram_credentials: the SCRAM users; None without a listener that uses SASL or TLS.
         purgatory: the requests that wait for data.
         leadership: the leaders of topic partitions.
         coordinators: the leaders of the partitions of ``__consumer_offsets``, which coordinate
             groups.
         group_store: the stored state of consumer groups.
-        nodes: all nodes, by id; each is registered when its state has been created.
-        elections: moves leaders.
-        unflushed: logs that were appended to since the last background flush.
+        nodes: the registered nodes, by id; a node is registered when its state has been created.
+        elections: elects and installs leaders.
+        unflushed: the logs that were appended to since the last background flush.
     """
 
     configs: BrokerConfigs
@@ -125,13 +125,13 @@ class Cluster:
         )
 
     def now_ms(self) -> int:
-        """Return the time of record timestamps and responses, in ms since the epoch."""
+        """Return the current time for record timestamps and responses, in ms since the epoch."""
         if self._virtual_now_ms is not None:
             return self._virtual_now_ms()
         return time.time_ns() // 1_000_000
 
     def release_logs(self) -> None:
-        """Drop all references to logs: a Broker may be kept, and would keep their files open."""
+        """Drop all references to logs, so that a reference to the Broker keeps no file open."""
         self._logs.clear()
         self.unflushed.clear()
         if self.is_in_memory:
@@ -139,7 +139,7 @@ class Cluster:
                 self.folder.directory.remove_folder(name)
 
     async def next_producer_id(self) -> int:
-        """Allocate a producer id that has never been used before.
+        """Allocate a producer id that was never used before.
 
         Raises:
             ApiError: the database cannot be written.
@@ -158,7 +158,7 @@ class Cluster:
         ]
 
     def coordinator_of(self, group_id: str) -> int:
-        """Return the id of the node that coordinates a group, or NO_LEADER."""
+        """Return the id of the node that coordinates a group; NO_LEADER if no node does."""
         return self.coordinators[partition_of(group_id)].leader
 
     # Topics.
@@ -173,7 +173,7 @@ class Cluster:
         """Create a topic and its logs; see :meth:`TopicRegistry.create` for the arguments.
 
         Raises:
-            ApiError: the topic exists, or the request is not allowed.
+            ApiError: the topic already exists, or the request is not allowed.
         """
         async with self._changing_topics:
             with storage_errors():
@@ -191,16 +191,16 @@ class Cluster:
         return topic
 
     async def alter_topic(self, name: str, change: Change, *, validate_only: bool = False) -> None:
-        """Change the settings of a topic; they apply to its logs from the next append on.
+        """Change the settings of a topic. They apply to the logs from the next append on.
 
         Args:
             name: the name of the topic.
             change: returns the new settings, given the old ones.
-            validate_only: whether only to validate the change, and change nothing.
+            validate_only: whether to validate the change without applying it.
 
         Raises:
-            ApiError: there is no such topic, a setting is not allowed, or ``change`` raises it;
-                nothing was changed.
+            ApiError: the topic does not exist, a setting is not allowed, or ``change`` raised this
+                error; nothing was changed.
         """
         async with self._changing_topics:
             topic = self.topics.get(name)
@@ -225,7 +225,7 @@ class Cluster:
                 log.config = config
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Switch to new settings, except in logs; see :meth:`configure_logs`."""
+        """Switch to new settings, except for logs; see :meth:`configure_logs`."""
         self.config = config
         self.topics.reconfigure(config)
 
@@ -236,7 +236,7 @@ class Cluster:
 
         Raises:
             ApiError: the request is not allowed, or the logs could not be created; the topic is
-                then unchanged.
+                unchanged.
         """
         async with self._changing_topics:
             with storage_errors():
@@ -259,7 +259,7 @@ class Cluster:
         """Delete the records below ``offset``, and complete fetches waiting for the partition.
 
         Raises:
-            ApiError, OSError: as :meth:`.Log.delete_before`.
+            ApiError, OSError: see :meth:`.Log.delete_before`.
         """
         before = log.start_offset
         await log.delete_before(offset)
@@ -284,7 +284,7 @@ class Cluster:
         """Delete a topic, and complete fetches waiting for it.
 
         Raises:
-            ApiError: the topic was deleted already.
+            ApiError: the topic was already deleted.
         """
         async with self._changing_topics:
             with storage_errors():
@@ -325,7 +325,7 @@ class Cluster:
             logger.warning("could not record that a change of topics is complete: %s", error)
 
     async def open_logs(self) -> None:
-        """Open the logs in the data folder, finish interrupted creations, set aside orphans."""
+        """Open all logs, complete interrupted creations, and set aside logs without a topic."""
         topics = {topic.name: topic for topic in self.topics}
         pending_folders = [
             (each, self.topics.by_id(each.id)) for each in self.topics.pending_folders
@@ -374,7 +374,8 @@ class Cluster:
         """Return the partitions in the data folder that belong to no topic.
 
         Raises:
-            MissingRecordsError: some have records, and ``log.missing.records.allowed`` is false.
+            MissingRecordsError: a partition without a topic contains records, and
+                ``log.missing.records.allowed`` is false.
         """
         found = [
             (name, number)
@@ -395,8 +396,8 @@ class Cluster:
     async def _create_logs(self, topic: Topic) -> list[tuple[str, int]]:
         """Create missing logs, and return the partitions that begin with a new leader epoch.
 
-        The last leader is not stored. While the epoch is 0 it was the first replica, since any
-        other leader, elected here or later, starts an epoch of its own.
+        The last leader is not stored. If the leader epoch is 0, the leader was the first replica,
+        since the election of any other leader starts a new epoch.
         """
         begun: list[tuple[str, int]] = []
         config: LogConfig | None = None
@@ -418,7 +419,7 @@ class Cluster:
 
 
 def _report_topic(topic: Topic, before: Mapping[str, str]) -> None:
-    """Log which settings of a topic were accepted but have no effect."""
+    """Log the topic settings that were accepted but have no effect."""
     reported = topic_keys_not_applied(before)
     ignored = [each for each in topic_keys_not_applied(topic.configs) if each not in reported]
     if ignored:

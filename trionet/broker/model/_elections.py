@@ -1,8 +1,8 @@
-"""The nodes of a cluster as the others see them, and elections among them.
+"""The registrations of the nodes of a cluster, and elections among the nodes.
 
 (Kafka: BrokerRegistration, PartitionLeaderElector, ReplicationControlManager.) An election gives
-partitions and groups another leader, in the next leader epoch. :mod:`._leadership` chooses the
-leaders; here its decisions take effect in the logs, the groups and the waiting requests.
+partitions and groups a new leader, in the next leader epoch. :mod:`._leadership` chooses the
+leaders; this module applies the choices to the logs, the groups and the waiting requests.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ._purgatory import Purgatory
 logger = logging.getLogger("trionet.broker")
 
 ELECTIONS_AT_ONCE: Final = 40
-"""How many partitions begin an epoch concurrently; between batches other tasks run."""
+"""How many partitions begin an epoch concurrently; other tasks run between these batches."""
 
 
 class BrokerRegistration:
-    """A node as the other nodes see it: its id, rack, addresses, and the groups it coordinates.
+    """The part of a node's state that the other nodes use: its id, rack, addresses and groups.
 
-    It exists so that a cluster does not depend on the :class:`.BrokerState` of its nodes, which
-    depends on the cluster.
+    This class exists so that a cluster does not depend on the :class:`.BrokerState` of its nodes,
+    which depends on the cluster.
 
     Args:
-        node_id: the node's id.
-        rack: ``broker.rack``.
+        node_id: the id of the node.
+        rack: the rack of the node (``broker.rack``).
         groups: the coordinator of the node's groups.
     """
 
@@ -47,23 +47,23 @@ class BrokerRegistration:
 
     @property
     def has_addresses(self) -> bool:
-        """Whether the node has ever listened."""
+        """Whether the node has advertised any address."""
         return bool(self._advertised)
 
     def advertise(self, endpoint: Endpoint) -> None:
-        """Set the address of one listener for clients."""
+        """Set the advertised address of a listener."""
         self._advertised[endpoint.listener_name] = endpoint
 
     def advertised(self, listener_name: str) -> Endpoint:
-        """Return the address advertised to clients of a listener."""
+        """Return the advertised address of a listener."""
         return self._advertised[listener_name]
 
 
 class Elections:
     """The elections of a cluster.
 
-    Each election happens completely or not at all: a cancelled one is completed first, which takes
-    a few fsyncs at most.
+    Each election is atomic: a cancelled election is completed first, which takes a few fsyncs per
+    batch of partitions.
 
     Args:
         leadership: the leaders of topic partitions.
@@ -71,7 +71,7 @@ class Elections:
         nodes: all nodes, by id.
         logs: the logs of topic partitions.
         purgatory: the requests that wait for data.
-        changing: the lock that is held while topics change; elections take turns with these.
+        changing: the lock that serializes elections and changes to topics.
     """
 
     def __init__(
@@ -94,31 +94,31 @@ class Elections:
         """Make a node the leader of a partition.
 
         Raises:
-            ValueError: there is no such partition, or the node cannot become its leader.
+            ValueError: the partition does not exist, or the node cannot become its leader.
         """
         async with self._changing:
             if self._leadership.move((topic, partition), node):
                 await self.install_leaders([(topic, partition)])
 
     async def move_coordinator(self, group_id: str, node: int) -> None:
-        """Make a node the coordinator of a group, and of all groups of the same partition.
+        """Make a node the coordinator of a group and of all groups in the same partition.
 
         Raises:
-            ValueError: the node does not exist, or is stopped.
+            ValueError: the node does not exist or is stopped.
         """
         async with self._changing:
             self._coordinators.move(partition_of(group_id), node)
             self._hand_over_groups()
 
     async def node_started(self, node: int) -> None:
-        """Elect a node that has started, wherever there is no leader."""
+        """Elect a node that has started as the leader of its partitions that have no leader."""
         async with self._changing:
             self._coordinators.start(node)
             self._hand_over_groups()
             await self.install_leaders(self._leadership.start(node))
 
     async def node_stops(self, node: int) -> None:
-        """Elect other leaders, where possible, before a node stops listening."""
+        """Elect other leaders for the partitions of a node, before the node stops listening."""
         async with self._changing:
             self._coordinators.stop(node)
             self._hand_over_groups()
@@ -143,14 +143,16 @@ class Elections:
     async def install_leaders(self, keys: Iterable[tuple[str, int]]) -> None:
         """Install elected leaders, and complete the requests waiting on their partitions.
 
-        The steps, in this order:
+        This takes three steps:
 
         1. No node leads the partitions: appends fail with NOT_LEADER_OR_FOLLOWER.
         2. The new epochs are synced to disk, so that no record is ever written in an epoch that a
            power failure could give to another leader.
-        3. The new leader accepts requests; those waiting on the old one complete with an error.
+        3. The new leader accepts requests; requests waiting on the old leader complete with an
+           error.
 
-        Step 2 is shielded, and nothing is a checkpoint between it and step 3 of its batch.
+        Steps 2 and 3 run for a batch of partitions at a time. Step 2 is shielded, and there is no
+        checkpoint between steps 2 and 3 of a batch.
 
         The caller holds the lock.
         """

@@ -1,30 +1,32 @@
-"""Incremental fetch sessions (KIP-227; Kafka: FetchSession, FetchManager). Pure: no clock, no I/O.
+"""Incremental fetch sessions, without I/O and clock (KIP-227; Kafka: FetchSession, FetchManager).
 
-The problem: a consumer of thousands of partitions would send and receive all of them in every
-fetch, though only a few have changed. So the broker keeps the consumer's list of partitions; each
-side then sends only what is new.
+The problem: a consumer of thousands of partitions would send and receive the whole list of
+partitions in every fetch, although only a few have changed. In a session, the broker keeps the
+list, and both sides send only changes.
 
-The epoch of a request says what it does: -1 is a full fetch without a session (and ends the session
-it names), 0 is a full fetch that starts a session, and any other value must be exactly the next one
-of its session. A lost response thus shows up as a wrong epoch, and the consumer starts over.
+The epoch of a request selects its meaning. Epoch -1 is a full fetch without a session, and ends the
+session that it names. Epoch 0 is a full fetch that starts a session. Any other epoch must be the
+next epoch of the session. A lost response therefore leads to an invalid epoch, after which the
+consumer starts a new session.
 
 The choices:
 
-* Sessions are kept in order of their last use, so that the least recently used one is found at
-  once. Eviction is by Kafka's rules, except that the smallest old session is found by a scan, which
-  only a full cache needs. Kafka keeps two more sorted trees for it.
-* The cache is bounded by partitions in total, besides Kafka's bound on sessions: 1,000 sessions of
+* Sessions are kept in order of their last use, so that the least recently used session is found in
+  constant time. Eviction follows Kafka's rules. A scan finds the smallest old session, and is
+  needed only if the cache is full; Kafka maintains two more sorted trees instead.
+* Besides Kafka's limit on sessions, the total number of partitions is limited: 1,000 sessions of
   250,000 partitions each would not fit in memory.
-* Requests of many partitions are read by a generator (:meth:`FetchSessionCache.open_in_steps`),
-  between whose steps the loop runs other tasks. Small ones use plain loops, which are faster.
+* Requests with many partitions are read by a generator (:meth:`FetchSessionCache.open_in_steps`),
+  so that other tasks run between its steps. Small requests are read by plain loops, which are
+  faster.
 
-Rejected: sessions tied to a connection. They would need no ids or epochs, but the protocol lets a
-consumer continue a session on another connection.
+Rejected: sessions tied to a connection. They would need no ids or epochs, but the protocol allows a
+consumer to continue a session on another connection.
 
-Race: while a generator is suspended, its session may be evicted or ended by another request.
-``elements`` must not be changed for it then; :meth:`FetchSessionCache._is_kept` checks this.
+Race: while a generator is suspended, another request may evict or end the session. After that,
+``elements`` must not be changed for the session; :meth:`FetchSessionCache._is_kept` checks this.
 
-Think again if evictions become frequent with many sessions: each costs a scan of all of them.
+Reconsider if evictions become frequent with many sessions: each eviction scans all sessions.
 """
 
 # Compiled by mypyc.
@@ -50,7 +52,7 @@ PartitionKey = tuple[str | bytes, int]
 
 
 class FetchedPartition:
-    """One partition of a session: what the consumer requests, and what it last received."""
+    """A partition of a session: the consumer's request, and the offsets last reported to it."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -72,7 +74,7 @@ class FetchedPartition:
         self.log_start_offset = -1
 
     def has_news(self, data: PartitionData) -> bool:
-        """Whether an incremental response must include the partition; records what it reports."""
+        """Return whether an incremental response must include ``data``, and record its offsets."""
         changed = bool(
             data.records
             or data.error_code
@@ -88,7 +90,7 @@ class FetchedPartition:
 
 
 class FetchSession:
-    """One consumer's partitions, in the order in which they are served."""
+    """The partitions of one consumer, in the order in which they are served."""
 
     __slots__ = ("created", "epoch", "id", "last_used", "partitions", "uses_topic_ids")
 
@@ -101,13 +103,13 @@ class FetchSession:
         self.partitions: OrderedDict[PartitionKey, FetchedPartition] = OrderedDict()
 
     def served(self, key: PartitionKey) -> None:
-        """Serve this partition last in the next fetch, so that none of the others starves."""
+        """Move a partition to the end, so that the next fetch serves the others first."""
         if key in self.partitions:  # a fetch on another connection may have removed it
             self.partitions.move_to_end(key)
 
 
 class FetchContext:
-    """The partitions of one fetch, and their session, if any."""
+    """The partitions of one fetch, and its session, if any."""
 
     __slots__ = ("is_incremental", "partitions", "session")
 
@@ -127,21 +129,23 @@ class FetchContext:
 
 
 class FetchSessionCache:
-    """The sessions of all consumers.
+    """The fetch sessions of all consumers.
 
-    A full cache evicts as Kafka does (FetchSessionCacheShard.tryEvict): a session that was not
-    used for a while, or an old one that is smaller than the new one. If there is none, the
-    consumer fetches without a session, which only costs bandwidth.
+    A full cache evicts a session that was idle for some time or, failing that, an old session that
+    is smaller than the new one (Kafka: FetchSessionCacheShard.tryEvict). If no session can be
+    evicted, the consumer fetches without a session, which only costs bandwidth.
 
     Args:
-        slots: ``max.incremental.fetch.session.cache.slots``; 0 disables sessions.
-        eviction_seconds: ``min.incremental.fetch.session.eviction.ms``.
-        rng: generates session ids.
-        elements: the maximum number of partitions of all sessions together
+        slots: the maximum number of sessions (``max.incremental.fetch.session.cache.slots``); 0
+            disables sessions.
+        eviction_seconds: the minimum age or idle time of an evicted session
+            (``min.incremental.fetch.session.eviction.ms``).
+        rng: the random generator for session ids.
+        elements: the maximum total number of partitions in all sessions
             (``max.incremental.fetch.session.cache.elements``).
 
     Attributes:
-        elements: the current number of partitions of all sessions together.
+        elements: the current total number of partitions in all sessions.
     """
 
     def __init__(
@@ -175,7 +179,8 @@ class FetchSessionCache:
         """Apply a request's changes to its session, and return the partitions to fetch.
 
         Raises:
-            ApiError: the session is unknown, or the request is not its next one.
+            ApiError: the session does not exist or cannot grow, or the request does not match the
+                session.
         """
         uses_topic_ids = version >= 13
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
@@ -204,7 +209,7 @@ class FetchSessionCache:
     def open_in_steps(
         self, request: FetchRequest, version: int, now: float
     ) -> Generator[None, None, FetchContext]:
-        """Like :meth:`open`, but yields at each partition: a request may have 250,000 of them."""
+        """Like :meth:`open`, but yield at each partition, since a request may have 250,000."""
         uses_topic_ids = version >= 13
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self._remove(request.session_id)
@@ -246,7 +251,7 @@ class FetchSessionCache:
         return FetchContext(list(session.partitions.values()), session, is_incremental=True)
 
     def _is_kept(self, session: FetchSession) -> bool:
-        """Whether the session still exists; it may end while a request is being read."""
+        """Return whether a session still exists, since it may end while a request is being read."""
         return self._sessions.get(session.id) is session
 
     def _remove(self, id: int) -> None:
@@ -272,7 +277,7 @@ class FetchSessionCache:
         return session
 
     def _make_room(self, size: int, now: float) -> bool:
-        """Evict sessions until one of ``size`` partitions fits; returns False if none will."""
+        """Evict sessions to make room for ``size`` partitions; return False if impossible."""
         if not self._slots or size > self._elements_max:
             return False
         while len(self._sessions) >= self._slots or self.elements + size > self._elements_max:
@@ -286,7 +291,7 @@ class FetchSessionCache:
         return True
 
     def _smallest(self, size: int, now: float) -> FetchSession | None:
-        """Return the smallest session under ``size`` partitions that is old enough to evict."""
+        """Return the smallest session below ``size`` partitions that is old enough to evict."""
         found = None
         for session in self._sessions.values():
             if now - session.created >= self._eviction_seconds and len(session.partitions) < size:
@@ -309,7 +314,7 @@ class FetchSessionCache:
         if session.uses_topic_ids != uses_topic_ids:
             raise ApiError(
                 error_codes.FETCH_SESSION_TOPIC_ID_ERROR,
-                "a session must keep identifying topics by name or by id, as it began",
+                "a session must identify topics consistently, either by name or by id",
             )
         session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
         session.last_used = now

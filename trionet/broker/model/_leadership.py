@@ -1,8 +1,8 @@
 """The leader and leader epoch of each partition: a state machine without I/O.
 
-(Kafka: ReplicationControlManager, PartitionRegistration.) Leadership is simulated and replication
-is not: a replica is a node that may lead the partition, and all of them read and write the same
-log. So every live replica is in sync, and no election can lose a record.
+(Kafka: ReplicationControlManager, PartitionRegistration.) Leadership is simulated; replication is
+not. A replica is a node that may lead the partition, and all replicas read and write the same log.
+Therefore every live replica is in sync, and no election can lose a record.
 
 Keys are topic partitions, or partitions of ``__consumer_offsets``, whose leaders coordinate groups.
 """
@@ -27,10 +27,10 @@ class PartitionRegistration:
     """The replicas and the leader of a partition.
 
     Attributes:
-        replicas: the nodes that may lead it, the preferred leader first.
+        replicas: the nodes that may lead the partition, starting with the preferred leader.
         leader: the current leader; NO_LEADER while no replica is live.
-        epoch: the number of leader changes, including those to and from NO_LEADER.
-        last_leader: the current leader, or else the previous one.
+        epoch: the leader epoch, which also increases with changes to and from NO_LEADER.
+        last_leader: the current leader or, while no replica is live, the previous leader.
     """
 
     replicas: tuple[int, ...]
@@ -46,7 +46,7 @@ class Leadership(Generic[K]):
     """The leaders of all partitions, and the live nodes.
 
     Args:
-        nodes: the ids of all nodes, which are all live at first.
+        nodes: the ids of all nodes, all of which are initially live.
     """
 
     def __init__(self, nodes: Iterable[int]) -> None:
@@ -63,15 +63,15 @@ class Leadership(Generic[K]):
 
     @property
     def controller(self) -> int:
-        """The node advertised as the controller: the first live one."""
+        """The node advertised as the controller: the live node with the lowest id."""
         return min(self._live, default=NO_LEADER)
 
     def is_live(self, node: int) -> bool:
-        """Whether a node is live."""
+        """Return whether a node is live."""
         return node in self._live
 
     def start(self, node: int) -> list[K]:
-        """Mark a node as live, and elect it wherever there is no leader.
+        """Mark a node as live, and elect it as the leader of its partitions that have no leader.
 
         Returns:
             The partitions whose leader has changed.
@@ -85,7 +85,7 @@ class Leadership(Generic[K]):
         ]
 
     def stop(self, node: int) -> list[K]:
-        """Mark a node as not live, and elect the first live replica wherever it led.
+        """Mark a node as not live, and elect the first live replica of each partition that it led.
 
         Returns:
             The partitions whose leader has changed.
@@ -104,7 +104,7 @@ class Leadership(Generic[K]):
         return self._partitions[key]
 
     def get(self, key: K) -> PartitionRegistration:
-        """Return the registration of a partition; one without replicas if it does not exist."""
+        """Return the registration of a partition; without replicas if it does not exist."""
         return self._partitions.get(key, _UNREGISTERED)
 
     def live_replicas(self, partition: PartitionRegistration) -> list[int]:
@@ -112,7 +112,7 @@ class Leadership(Generic[K]):
         return [node for node in partition.replicas if node in self._live]
 
     def in_sync(self, partition: PartitionRegistration) -> list[int]:
-        """Return the live replicas, or else the last leader, which is always in sync (the ISR)."""
+        """Return the in-sync replicas (ISR): the live replicas or, without any, the last leader."""
         live = self.live_replicas(partition)
         return live if live or not partition.replicas else [partition.last_leader]
 
@@ -129,12 +129,12 @@ class Leadership(Generic[K]):
     def place(self, count: int, replication_factor: int) -> Replicas:
         """Assign replicas to new partitions, distributing leaders evenly.
 
-        Leaders are assigned round-robin among the live nodes, continuing after the partitions that
-        exist; the other replicas are the nodes that follow the leader in the ring of all nodes.
+        Leaders are assigned round-robin to the live nodes, continuing after the existing
+        partitions. The other replicas are the nodes after the leader in the ring of all nodes.
 
         Args:
-            count: the number of partitions.
-            replication_factor: from 1 to the number of nodes.
+            count: the number of new partitions.
+            replication_factor: the number of replicas, from 1 to the number of nodes.
         """
         nodes = self.nodes
         leaders = [node for node in nodes if node in self._live] or nodes
@@ -151,10 +151,10 @@ class Leadership(Generic[K]):
         """Register a new partition, led by its first live replica.
 
         Args:
-            key: the partition's key.
-            replicas: the nodes of its replicas. Unknown nodes are dropped; if none is left, the
-                first of all nodes is the only replica.
-            epoch: its leader epoch.
+            key: the key of the partition.
+            replicas: the nodes of the replicas. Unknown nodes are dropped; if no node is left, the
+                first node of the cluster becomes the only replica.
+            epoch: the leader epoch.
         """
         assert key not in self._partitions, f"{key} is registered already"
         known = tuple(node for node in replicas if node in self.nodes) or self.nodes[:1]
@@ -163,7 +163,7 @@ class Leadership(Generic[K]):
         self._partitions[key] = PartitionRegistration(known, leader, epoch, last)
 
     def begin_epoch(self, key: K) -> None:
-        """Start a new leader epoch with the same leader."""
+        """Start a new leader epoch without changing the leader."""
         partition = self._partitions[key]
         self._partitions[key] = attrs.evolve(partition, epoch=partition.epoch + 1)
 
@@ -172,10 +172,10 @@ class Leadership(Generic[K]):
         self._partitions.pop(key, None)
 
     def move(self, key: K, node: int) -> bool:
-        """Make a node the leader of a partition; returns False if it was the leader already.
+        """Make a node the leader of a partition; return False if it already was.
 
         Raises:
-            ValueError: there is no such partition, or the node is not a live replica of it.
+            ValueError: the partition does not exist, or the node is not one of its live replicas.
         """
         partition = self._partitions.get(key)
         if partition is None:
@@ -193,7 +193,9 @@ class Leadership(Generic[K]):
         return self._lead(key, partition, node)
 
     def elect_preferred(self) -> list[K]:
-        """Elect the preferred leaders that are live (Kafka: kafka-leader-election.sh).
+        """Elect the preferred leader of each partition, if it is live.
+
+        This corresponds to Kafka's ``kafka-leader-election.sh``.
 
         Returns:
             The partitions whose leader has changed.

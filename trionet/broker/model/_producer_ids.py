@@ -1,7 +1,7 @@
 """Allocates producer ids, each at most once, even after a crash.
 
-A block of ids is reserved in the database before its first id is used, so a crash only wastes the
-rest of a block (Kafka: ProducerIdManager, ProducerIdsBlock).
+A block of ids is reserved in the database before the first id of the block is used. A crash wastes
+only the rest of the block (Kafka: ProducerIdManager, ProducerIdsBlock).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ID_MAX = 2**63 - 1 - BLOCK_SIZE
 
 
 class ProducerIds:
-    """Allocates producer ids, ascending from 0 in a new database.
+    """The allocator of producer ids, which ascend from 0 in a new database.
 
     Args:
         database: stores the reserved blocks.
@@ -36,12 +36,12 @@ class ProducerIds:
         return next(self._block, None)
 
     async def next_block(self) -> None:
-        """Reserve the next block of ids; unused ids of the previous block are wasted.
+        """Reserve the next block of ids, wasting the unused ids of the previous block.
 
         Raises:
-            DatabaseError: nothing was reserved, and the previous block remains.
+            DatabaseError: no block was reserved, and the previous block is still in use.
 
-        Cancellation: raises ``Cancelled`` only if nothing was reserved.
+        Cancellation: raises ``Cancelled`` only if no block was reserved.
         """
         first = await self._database.read(_reserve)
         self._block = iter(range(first, first + BLOCK_SIZE))

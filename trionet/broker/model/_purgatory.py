@@ -3,22 +3,24 @@
 (Kafka: DelayedOperationPurgatory.)
 
 The problem: thousands of consumers each wait up to ``fetch.max.wait.ms`` for records. An append
-must wake exactly those that now have enough, in microseconds, and a deadline must expire each of
-the others, although nearly all of them are completed by data first.
+must complete, within microseconds, exactly those fetches that now have enough data. A deadline must
+expire each of the other fetches, although data completes nearly all of them first.
 
-The choice: an operation watches some keys. An append calls :meth:`Purgatory.notify` with its key,
-which completes satisfied operations in the appending task itself. Deadlines are one heap, served
-by one task. Entries of completed operations stay in the heap and are swept in bulk.
+The choice: each operation watches some keys. An append calls :meth:`Purgatory.notify` with its key,
+which completes satisfied operations in the task that appends. All deadlines are in one heap, which
+one task serves. Entries of completed operations stay in the heap and are removed in bulk.
 
 Rejected:
 
-* A task per waiting request. Waking a task costs 5 µs and a pass of the loop; this needs neither.
-* Kafka's hierarchical timing wheel. It exists to make cancelling O(1) from many threads; here a
-  cancelled entry costs one dict lookup when it surfaces.
-* Completing everything at once. An append that wakes a thousand consumers would hold the loop for
-  their thousand reads, so only some are completed at once and the others in batches by the task.
+* A task per waiting request. Waking a task costs 5 µs and a pass of the loop; this design needs
+  neither.
+* Kafka's hierarchical timing wheel. It makes cancelling O(1) from many threads; here, a cancelled
+  entry costs one dict lookup when it reaches the top of the heap.
+* Completing all operations immediately. An append that completes a thousand fetches would block the
+  loop for a thousand reads. Therefore the append completes only some of the operations, and the
+  task completes the others in batches.
 
-Think again if keys get tens of thousands of watchers: :meth:`Purgatory.notify` visits all of them.
+Reconsider if keys get tens of thousands of watchers: :meth:`Purgatory.notify` visits all of them.
 """
 
 # Compiled by mypyc.
@@ -43,7 +45,7 @@ COMPLETED_PER_PASS: Final = 4
 
 
 class DelayedOperation(Protocol):
-    """An operation that completes once: when it is satisfied, or at its deadline."""
+    """An operation that completes once, when it is satisfied or at its deadline."""
 
     @property
     def is_abandoned(self) -> bool:
@@ -51,11 +53,11 @@ class DelayedOperation(Protocol):
         ...
 
     def is_satisfied_by(self, amount: int) -> bool:
-        """Count ``amount`` as arrived; returns whether the operation can complete now."""
+        """Add ``amount`` to the data that arrived; return whether the operation can complete."""
         ...
 
     def complete(self) -> None:
-        """Complete the operation. Called exactly once; must neither wait nor raise."""
+        """Complete the operation. Called exactly once; must not wait or raise."""
         ...
 
 
@@ -63,8 +65,8 @@ class Purgatory:
     """The waiting operations, by key and by deadline.
 
     Attributes:
-        allowance: how many more operations :meth:`notify` may complete itself. Each request that
-            notifies first resets it to :data:`AT_ONCE_MAX`.
+        allowance: how many more operations :meth:`notify` may complete in the calling task. Each
+            request that calls :meth:`notify` first resets it to :data:`AT_ONCE_MAX`.
     """
 
     def __init__(self) -> None:
@@ -84,7 +86,7 @@ class Purgatory:
     def add(self, operation: DelayedOperation, keys: Iterable[Hashable], deadline: float) -> None:
         """Hold an operation until it is satisfied or ``deadline`` (on trio's clock) is reached.
 
-        After :meth:`close` it is completed immediately.
+        After :meth:`close`, complete the operation immediately.
         """
         if self._is_closed:
             operation.complete()
@@ -102,7 +104,7 @@ class Purgatory:
             self._sleep.cancel(reason="an earlier deadline was added")
 
     def notify(self, key: Hashable, amount: int) -> None:
-        """Complete operations that are satisfied by ``amount`` more of ``key``, now or shortly."""
+        """Complete, now or soon, the operations that ``amount`` more data for ``key`` satisfies."""
         # A copy, since completing an operation removes it, and may complete others.
         watchers = self._watchers.get(key)
         if not watchers:
@@ -117,7 +119,7 @@ class Purgatory:
                 self._defer(operation)
 
     def complete_all(self, key: Hashable | None = None) -> None:
-        """Complete all operations, or those that watch ``key``, now or shortly."""
+        """Complete, now or soon, all operations or only the operations that watch ``key``."""
         operations = self._keys if key is None else self._watchers.get(key, {})
         for number, operation in enumerate(list(operations)):
             if number < AT_ONCE_MAX:
@@ -126,13 +128,13 @@ class Purgatory:
                 self._defer(operation)
 
     def close(self) -> None:
-        """Hold no further operations: each one added is completed immediately."""
+        """Stop holding operations: further operations are completed immediately."""
         self._is_closed = True
 
     async def drain(self) -> None:
-        """Complete all held operations, yielding after each one.
+        """Complete all held operations, with a checkpoint after each operation.
 
-        A single operation may be a fetch of thousands of partitions, so the total cost is unknown.
+        A single operation may be a fetch of thousands of partitions, so the total time is unknown.
 
         Cancellation: the remaining operations are dropped.
         """

@@ -1,7 +1,7 @@
-"""Detects requests about the topic of the request log, whose logging would feed the log itself.
+"""Detects requests that use the topic of the request log, which must not be logged themselves.
 
-Requests are checked by the topics that they name, fetches that continue a session by the topics of
-the session (:meth:`RequestLogTopic.is_read_by`).
+Requests are detected by the topics that they name. Fetches that continue a session are detected by
+the topics of the session (:meth:`RequestLogTopic.is_read_by`).
 """
 
 # Compiled by mypyc.
@@ -18,12 +18,12 @@ from ._topic_registry import TopicRegistry
 
 
 class _Field:
-    """The fields in which a request names topics, all of which are in one list.
+    """The names of the fields that identify topics in a request with one list of topics.
 
     Args:
-        topics: the field that has the list.
-        name: the field of an item that has the topic name.
-        id: the field of an item that has the topic id; empty if there is none.
+        topics: the field of the request that contains the list.
+        name: the field of a list item that contains the topic name.
+        id: the field of a list item that contains the topic id; empty if the items have no id.
     """
 
     __slots__ = ("id", "name", "topics")
@@ -48,7 +48,7 @@ FIELDS: Final[dict[int, _Field]] = {
     api_keys.DESCRIBE_TOPIC_PARTITIONS: _Field(),
     api_keys.DESCRIBE_LOG_DIRS: _Field(name="topic"),
 }
-"""For APIs that name topics in one list."""
+"""The fields of APIs that name topics in one list."""
 
 
 def _offsets_of_groups(request: Any) -> Iterable[Any]:
@@ -80,7 +80,7 @@ NAMES_OF: Final[dict[int, Callable[[Any], Iterable[Any]]]] = {
     api_keys.ALTER_CONFIGS: _configured,
     api_keys.INCREMENTAL_ALTER_CONFIGS: _configured,
 }
-"""For all other APIs that name topics: the names and ids in a request."""
+"""Functions that return the topic names and ids in requests of the other APIs."""
 
 
 class RequestLogTopic:
@@ -88,7 +88,7 @@ class RequestLogTopic:
 
     Args:
         name: the name of the topic.
-        topics: the registry, which has its id; the id changes if the topic is recreated.
+        topics: the registry, which provides the current topic id.
     """
 
     def __init__(self, name: str, topics: TopicRegistry) -> None:
@@ -96,7 +96,7 @@ class RequestLogTopic:
         self._topics = topics
 
     def is_named_in(self, api_key: int, request: Any) -> bool:
-        """Whether a request names the topic, or contains its id."""
+        """Return whether a request contains the name or id of the topic."""
         field = FIELDS.get(api_key)
         if field is not None:
             return self._is_in(field, request)
@@ -120,7 +120,7 @@ class RequestLogTopic:
         return False
 
     def is_read_by(self, context: FetchContext) -> bool:
-        """Whether a fetch reads the topic, including partitions known only to its session."""
+        """Return whether a fetch reads the topic, including partitions only in its session."""
         own = self.name
         for partition in context.partitions:
             topic = partition.key[0]

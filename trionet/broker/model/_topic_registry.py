@@ -1,10 +1,10 @@
-"""The registry of topics: validated by Kafka's rules, stored in the database, cached in memory.
+"""The registry of topics, stored in the database and cached in memory.
 
-The rules and their error codes are those of Kafka's ReplicationControlManager. The registry does
-not touch the partitions' logs: a topic is committed before its folders are created, and deleted
-before they are removed. In both cases the transaction also records the pending folder changes, and
-the record is removed when they are complete. So a start can always finish interrupted changes, and
-distinguish them from folders that were lost.
+The rules and error codes match Kafka's ReplicationControlManager. The registry does not access the
+logs of partitions: a topic is committed before its folders are created, and deleted before its
+folders are removed. In both cases, the transaction also records the pending folder changes, and the
+record is removed when the changes are complete. A start can therefore complete interrupted changes,
+and distinguish them from lost folders.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ Settings = Sequence[tuple[str, str | None]]
 
 
 class TopicRegistry:
-    """All topics of a broker; created by :meth:`load`.
+    """All topics of a broker, loaded by :meth:`load`.
 
-    ``len()`` is the number of topics, and iteration is in order of creation.
+    ``len()`` is the number of topics; iteration is in order of creation.
 
     Attributes:
-        pending_folders: folder changes that were pending when the broker last ended.
+        pending_folders: the folder changes that were pending when the broker last stopped.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class TopicRegistry:
         leadership: Leadership[tuple[str, int]] | None = None,
         rng: random.Random = SYSTEM.rng,
     ) -> TopicRegistry:
-        """Read all topics and the cluster id (22 characters), which a new database is given.
+        """Load all topics and the cluster id (22 characters), generating the id for a new database.
 
         Args:
             database: the database.
             config: the broker's settings.
-            leadership: assigns partitions to nodes; by default there is one node.
-            rng: generates ids.
+            leadership: assigns partitions to nodes; by default, to a single node.
+            rng: the random generator for ids.
 
         Raises:
             DatabaseError: the database cannot be read.
@@ -137,11 +137,11 @@ class TopicRegistry:
             name: the name of the new topic.
             partitions: the number of partitions, or -1 for ``num.partitions``.
             replication_factor: the number of replicas, or -1 for ``default.replication.factor``.
-            assignments: the replicas of each partition; both numbers must be -1 then.
-            configs: the settings of the topic itself.
+            assignments: the replicas of each partition; if given, both numbers must be -1.
+            configs: the settings that the topic overrides.
 
         Raises:
-            ApiError: the topic is not allowed; with Kafka's error code.
+            ApiError: the topic is not allowed. The error code is Kafka's.
         """
         check_topic_name(name)
         if name in self._by_name:
@@ -175,17 +175,17 @@ class TopicRegistry:
         assignments: Assignments = (),
         configs: Settings = (),
     ) -> Topic:
-        """Create a topic; it is stored before it becomes visible.
+        """Create a topic, which is stored before it becomes visible.
 
         Args:
-            name: the name of the new topic; the other arguments are those of :meth:`check`.
-            partitions: the number of partitions, or -1.
-            replication_factor: the number of replicas, or -1.
+            name: the name of the new topic.
+            partitions: the number of partitions, or -1; see :meth:`check`.
+            replication_factor: the number of replicas, or -1; see :meth:`check`.
             assignments: the replicas of each partition.
-            configs: the settings of the topic itself.
+            configs: the settings that the topic overrides.
 
         Raises:
-            ApiError: as :meth:`check`.
+            ApiError: see :meth:`check`.
             DatabaseError: the topic could not be stored, and was not created.
 
         Cancellation: raises ``Cancelled`` only if the topic was not created.
@@ -199,15 +199,15 @@ class TopicRegistry:
     def check_growth(
         self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
     ) -> Topic:
-        """Return the topic as :meth:`grow` would change it (Kafka: ReplicationControlManager).
+        """Return the topic that :meth:`grow` would create (Kafka: ReplicationControlManager).
 
         Args:
             name: the name of the topic.
-            partitions: the new number of partitions, higher than the current one.
+            partitions: the new number of partitions, which must exceed the current number.
             assignments: the replicas of each new partition; None to assign them automatically.
 
         Raises:
-            ApiError: the change is not allowed; with Kafka's error code.
+            ApiError: the change is not allowed. The error code is Kafka's.
         """
         topic = self._by_name.get(name)
         if topic is None:
@@ -258,7 +258,7 @@ class TopicRegistry:
         """Add partitions to a topic; see :meth:`check_growth` for the arguments.
 
         Raises:
-            ApiError: as :meth:`check_growth`.
+            ApiError: see :meth:`check_growth`.
             DatabaseError: the change could not be stored; the topic is unchanged.
 
         Cancellation: raises ``Cancelled`` only if the topic is unchanged.
@@ -269,7 +269,7 @@ class TopicRegistry:
             return topic
 
     async def shrink(self, name: str, partitions: int) -> None:
-        """Undo :meth:`grow`, if the logs of the new partitions could not be created.
+        """Undo :meth:`grow` if the logs of the new partitions could not be created.
 
         Raises:
             DatabaseError: the change could not be stored; the topic is unchanged.
@@ -290,17 +290,17 @@ class TopicRegistry:
         self._by_collision[_collision_name(topic.name)] = topic
 
     async def alter(self, topic: Topic, configs: Mapping[str, str]) -> Topic:
-        """Replace the settings of a topic; they are stored before they take effect.
+        """Replace the settings of a topic. They are stored before they take effect.
 
         Args:
             topic: the topic.
-            configs: all new settings of the topic, validated.
+            configs: the complete new settings of the topic, validated.
 
         Returns:
             The changed topic.
 
         Raises:
-            ApiError: UNKNOWN_TOPIC_OR_PARTITION: the topic has been deleted.
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION if the topic was deleted.
             DatabaseError: the change could not be stored; the topic is unchanged.
 
         Cancellation: raises ``Cancelled`` only if the topic is unchanged.
@@ -314,15 +314,15 @@ class TopicRegistry:
             return altered
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Switch to new settings of the broker."""
+        """Switch to new broker settings."""
         self._config = config
 
     async def delete(self, topic: Topic) -> None:
         """Delete a topic from the database, then from memory.
 
         Raises:
-            ApiError: UNKNOWN_TOPIC_OR_PARTITION: the topic has been deleted already.
-            DatabaseError: the topic could not be deleted, and still exists.
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION if the topic was already deleted.
+            DatabaseError: the topic could not be deleted and still exists.
 
         Cancellation: raises ``Cancelled`` only if the topic still exists.
         """
@@ -335,7 +335,7 @@ class TopicRegistry:
             del self._by_collision[_collision_name(topic.name)]
 
     async def settle(self, ids: Collection[bytes]) -> None:
-        """Record that the folders of topics, possibly deleted ones, match the registry.
+        """Record that the folders of some topics, which may be deleted, match the registry.
 
         Raises:
             DatabaseError: nothing was recorded; the next start checks the folders.
@@ -345,7 +345,7 @@ class TopicRegistry:
         await self._database.transaction(partial(topic_store.settle, ids=ids))
 
     def _check_numbers(self, partitions: int, replication_factor: int) -> tuple[int, int]:
-        """Validate the numbers of partitions and replicas, and fill in the defaults."""
+        """Validate the numbers of partitions and replicas, and apply the defaults."""
         nodes = len(self._leadership.nodes)
         if replication_factor == -1:
             replication_factor = self._config.integer("default.replication.factor")
@@ -370,7 +370,7 @@ class TopicRegistry:
     def _check_assignments(
         self, partitions: int, replication_factor: int, assignments: Assignments
     ) -> tuple[int, int]:
-        """Validate assignments, and return the numbers of partitions and of replicas."""
+        """Validate assignments, and return the numbers of partitions and replicas."""
         if partitions != -1 or replication_factor != -1:
             raise ApiError(
                 INVALID_REQUEST,
@@ -448,7 +448,7 @@ def check_topic_name(name: str) -> None:
 
 
 def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> None:
-    """Reject a stored topic that this code cannot have written."""
+    """Reject a stored topic that this code cannot have written, as damaged data."""
     try:
         check_topic_name(topic.name)
         if len(topic.id) != 16 or not 1 <= topic.partitions <= PARTITIONS_MAX:
@@ -459,7 +459,7 @@ def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> Non
 
 
 def _check_pending_folders(database: Database, pending_folders: PendingFolders) -> None:
-    """Reject a stored change that would make a start touch folders that are not partitions."""
+    """Reject stored folder changes that do not name valid partition folders."""
     first, end = pending_folders.first, pending_folders.end
     try:
         check_topic_name(pending_folders.name)
@@ -472,7 +472,7 @@ def _check_pending_folders(database: Database, pending_folders: PendingFolders) 
 
 
 def is_internal(name: str) -> bool:
-    """Whether this is the name of one of Kafka's internal topics (Kafka: Topic.isInternal)."""
+    """Return whether a topic is one of Kafka's internal topics (Kafka: Topic.isInternal)."""
     return name in _INTERNAL
 
 

@@ -1,4 +1,4 @@
-"""Stores topics in the database: functions for transactions of :class:`.Database`."""
+"""Stores topics in the database. The functions run in transactions of :class:`.Database`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ class Topic:
 
     Args:
         name: a valid name by Kafka's rules.
-        id: 16 bytes, never zero; a topic recreated under the same name has another id.
+        id: the topic id, 16 bytes, never zero; a recreated topic of the same name has a new id.
         partitions: the number of partitions, which are numbered from 0.
-        configs: the validated settings of the topic itself, as strings; see
+        configs: the validated settings that the topic overrides, as strings; see
             :func:`.topic_config`.
-        replicas: the replicas of each partition; empty if all are on the first node only.
+        replicas: the replicas of each partition; empty if all partitions are only on the first
+            node.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Topic:
 
     @property
     def replication_factor(self) -> int:
-        """The number of replicas of the first partition; usually that of all."""
+        """The number of replicas of the first partition, usually the same for all partitions."""
         return len(self.replicas[0]) if self.replicas else 1
 
 
@@ -45,13 +46,14 @@ class Topic:
 class PendingFolders:
     """Partitions whose folders are being created or removed.
 
-    The folder of a partition that the topic has is being created; any other is being removed.
+    If the topic has a partition of this range, the folder is being created; otherwise, it is being
+    removed.
 
     Args:
         id: the id of the topic, which may have been deleted.
-        name: the topic's name.
-        first: the first partition.
-        end: the partition after the last one.
+        name: the name of the topic.
+        first: the number of the first partition.
+        end: the number after the last partition.
     """
 
     id: bytes
@@ -60,16 +62,16 @@ class PendingFolders:
     end: int
 
     def to_create(self, topic: Topic | None) -> range:
-        """Return the partitions that the topic has, whose folders may not exist yet."""
+        """Return the existing partitions, whose folders may not have been created yet."""
         return range(self.first, min(self.end, topic.partitions if topic is not None else 0))
 
     def to_remove(self, topic: Topic | None) -> range:
-        """Return the partitions that the topic no longer has, whose folders may still exist."""
+        """Return the removed partitions, whose folders may still exist."""
         return range(max(self.first, topic.partitions if topic is not None else 0), self.end)
 
 
 def load(connection: Connection, rng: random.Random) -> tuple[str, list[Topic]]:
-    """Read the cluster id, generated for a new database, and all topics in order of creation."""
+    """Read the cluster id, generating it if needed, and all topics in order of creation."""
     row = connection.execute("SELECT value FROM property WHERE name = 'cluster.id'").fetchone()
     cluster_id: str = row[0] if row else uuid_text(new_uuid(rng))
     if row is None:
@@ -103,7 +105,7 @@ def settle(connection: Connection, ids: Iterable[bytes]) -> None:
 
 
 def _add_pending_folders(connection: Connection, topic: Topic, first: int, end: int) -> None:
-    """Record the folder changes that are pending once this transaction is committed."""
+    """Record the folder changes that are pending after this transaction is committed."""
     connection.execute(
         "INSERT INTO unsettled_topic VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
         " first_partition = min(first_partition, excluded.first_partition),"
@@ -158,7 +160,7 @@ def update_configs(connection: Connection, topic: Topic) -> None:
 
 
 def delete(connection: Connection, topic: Topic) -> None:
-    """Delete a topic and everything that belongs to it."""
+    """Delete a topic and all data that belongs to it."""
     _add_pending_folders(connection, topic, 0, topic.partitions)
     connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
     # In the same transaction, so that no crash leaves them to a later topic of this name.
@@ -168,8 +170,8 @@ def delete(connection: Connection, topic: Topic) -> None:
 def new_uuid(rng: random.Random = SYSTEM.rng) -> bytes:
     """Return a random version 4 UUID (Kafka: Uuid.randomUuid).
 
-    Like Kafka, skips ids whose text begins with a hyphen, which tools would take for an option.
-    Kafka's reserved ids are not of version 4.
+    Like Kafka, this skips ids whose text form begins with a hyphen, which tools would parse as an
+    option. It never returns one of Kafka's reserved ids, which are not version 4 UUIDs.
     """
     while True:
         drawn = bytearray(rng.randbytes(16))

@@ -1,1 +1,1 @@
-"""Data that is not a log: the SQLite database, data folders, old record formats."""
+"""Storage other than logs: the SQLite database, data folders and old record formats."""

@@ -1,9 +1,9 @@
-"""The database of everything that is not a log: one SQLite file, or in memory.
+"""The SQLite database for all data except logs, in a file or in memory.
 
-Transactions are plain functions, run one at a time in a worker thread; in memory they run on the
-loop, since they cannot block there. A transaction that has begun is always completed: its caller
-can only be cancelled while it is queued. To keep memory and database the same, state changes follow
-this pattern::
+Transactions are plain functions that run one at a time in a worker thread. For a database in
+memory, they run in the loop, since they do not block. A transaction that has begun is always
+completed; the caller can be cancelled only while the transaction is queued. State changes follow
+this pattern, so that memory and database remain consistent::
 
     async with lock:
         check()  # against the state in memory
@@ -155,22 +155,22 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 
 class DatabaseError(TrionetError):
-    """The broker's database cannot be opened, read or written.
+    """Raised if the broker's database cannot be opened, read or written.
 
-    Not a :class:`ConfigError`, since the problem is the file or the disk, not a setting.
+    This is not a :class:`ConfigError`, since the problem is the file or the disk, not a setting.
     """
 
 
 def damaged(path: str, what: str) -> DatabaseError:
-    """Return the error for a database with invalid contents."""
+    """Return the error for a database with invalid content."""
     return DatabaseError(
         f"the database {path} is damaged: {what}; restore it from a backup, together with its"
-        " -wal file if there is one"
+        " -wal file if it has one"
     )
 
 
 class Database:
-    """An open database; see :func:`open_database`."""
+    """An open database, returned by :func:`open_database`."""
 
     def __init__(self, path: str, connection: Connection) -> None:
         self.path = path
@@ -182,16 +182,16 @@ class Database:
         """Run ``work`` as one transaction and return its result.
 
         Args:
-            work: executes statements and does not commit. With a file it runs in a thread, so it
-                must not touch the loop's state. An exception rolls the transaction back and is
-                raised here.
+            work: executes statements and does not commit. For a database file, it runs in a thread
+                and must not access the state of the loop. If it raises an exception, the
+                transaction is rolled back, and this method raises the exception.
 
         Raises:
-            DatabaseError: SQLite failed, or cannot store a value; nothing has changed.
+            DatabaseError: SQLite failed or cannot store a value; nothing was changed.
 
-        Cancellation: raises ``Cancelled`` only if nothing was run. Once the transaction has begun
-        it is completed, and this returns or raises as if there were no cancellation, without
-        another checkpoint.
+        Cancellation: raises ``Cancelled`` only if ``work`` was not called. A transaction that has
+        begun is completed; this then returns or raises as without cancellation, without another
+        checkpoint.
         """
         if self.path == IN_MEMORY:
             await self._turn_in_ram()
@@ -199,15 +199,15 @@ class Database:
         return await trio.to_thread.run_sync(self._run, work, limiter=self._turn)
 
     async def transaction_in_steps(self, work: Steps) -> None:
-        """Run a long transaction; in memory, other tasks run between its steps.
+        """Run a long transaction in steps; in memory, other tasks run between the steps.
 
         Args:
-            work: as for :meth:`transaction`; every yield ends a step.
+            work: executes statements as for :meth:`transaction`; every yield ends a step.
 
         Raises:
-            DatabaseError: as :meth:`transaction`.
+            DatabaseError: see :meth:`transaction`.
 
-        Cancellation: as in :meth:`transaction`.
+        Cancellation: see :meth:`transaction`.
         """
         if self.path != IN_MEMORY:
             await trio.to_thread.run_sync(self._run, partial(_exhaust, work), limiter=self._turn)
@@ -229,16 +229,16 @@ class Database:
                 self._pausing = None
 
     async def _turn_in_ram(self) -> None:
-        """Wait until no transaction is between steps.
+        """Wait until no transaction is paused between steps.
 
-        This is not a limiter, because a limiter costs half as much as a small transaction.
+        This does not use a limiter, whose cost would be half the cost of a small transaction.
         """
         await trio.lowlevel.checkpoint()
         while self._pausing is not None:
             await self._pausing.wait()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Like :meth:`transaction`, for ``work`` that parses rows, which may be damaged.
+        """Run ``work`` like :meth:`transaction`, and report rows that it cannot parse as damage.
 
         Raises:
             DatabaseError: SQLite failed, or ``work`` cannot parse the rows.
@@ -254,7 +254,7 @@ class Database:
 
 
 class _Transaction:
-    """A context manager that commits at the end of the block, or rolls back if it raises."""
+    """A context manager that commits at the end of the block, or rolls back if the block raises."""
 
     __slots__ = ("_connection", "_path")
 
@@ -303,10 +303,11 @@ def _exhaust(work: Steps, connection: Connection) -> None:
 
 @asynccontextmanager
 async def open_database(path: str) -> AsyncIterator[Database]:
-    """Open the database, after creating it or migrating it to the newest schema.
+    """Open the database, creating it or migrating it to the latest schema if needed.
 
     Args:
-        path: a file, created with mode 0600 in an existing folder, or ``":memory:"``.
+        path: the path of the file, which is created with mode 0600 in an existing folder if it is
+            missing; or ``":memory:"``.
 
     Raises:
         DatabaseError: the file cannot be created or opened, is locked, damaged or not a database,
@@ -355,7 +356,7 @@ def _connect(path: str) -> Connection:
 
 
 def _make_private(path: str) -> None:
-    """Create the file before SQLite would, with its wider permissions, or narrow existing ones."""
+    """Create the file with mode 0600, or restrict it to this mode, before SQLite opens it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
@@ -386,7 +387,7 @@ def _prepare(connection: Connection, path: str) -> None:
 
 
 def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLog) -> None:
-    """Report transactions that SQLite discards from the write-ahead log after an unclean stop."""
+    """Log which transactions SQLite discards from the write-ahead log after an unclean stop."""
     _, taken, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     if taken < left.frames:
         logger.error(
@@ -405,7 +406,7 @@ def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLo
 
 
 def _check_pages(connection: Connection, path: str) -> None:
-    """Check every page, so that damage is found at the start and not later."""
+    """Check every page, so that damage is detected at startup rather than later."""
     [finding] = connection.execute("PRAGMA quick_check(1)").fetchone()
     if finding != "ok":
         raise damaged(path, " ".join(finding.split()))

@@ -1,4 +1,4 @@
-"""Access to data folders: on the system's file systems, or on a replacement in virtual time."""
+"""Access to data folders, on the file systems of the machine or on a virtual disk for tests."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ._folder_ownership import check_ownership
 
 
 class Disk(Protocol):
-    """Provides data folders and the database in each of them."""
+    """A provider of data folders and their databases."""
 
     @property
     def is_virtual(self) -> bool:
-        """Whether this disk uses no threads, so that it works in virtual time."""
+        """Whether the disk works in virtual time, because it uses no threads."""
 
     def directory(self, path: str) -> Directory:
         """Open a folder, creating it if needed."""
 
     async def check_ownership(self, path: str) -> None:
-        """Reject the folder of another broker; see :func:`._folder_ownership.check_ownership`."""
+        """Reject another broker's folder; see :func:`._folder_ownership.check_ownership`."""
 
     def open_database(self, path: str) -> AbstractAsyncContextManager[Database]:
         """Open the database in a folder; see :func:`._database.open_database`."""

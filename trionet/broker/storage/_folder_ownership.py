@@ -1,4 +1,4 @@
-"""Protects data folders of other brokers: checked before anything in a folder is changed."""
+"""Checks that a data folder does not belong to another broker, before changing anything in it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ logger = logging.getLogger("trionet.broker")
 
 
 def check_ownership(path: str) -> None:
-    """Reject a folder with partitions but no database, since all of them would count as deleted.
+    """Reject a folder with partitions but no database, since its partitions would count as deleted.
 
     Raises:
-        ConfigError: the folder belongs to Kafka, or has lost its database.
+        ConfigError: the folder belongs to Kafka, or its database is missing or empty.
         OSError: the folder cannot be read.
     """
     names = os.listdir(path)
@@ -55,15 +55,15 @@ def _size(path: str, name: str) -> int:
 
 @asynccontextmanager
 async def open_stopped(path: str) -> AsyncIterator[Database]:
-    """Open the database of a broker that is not running, and prevent it from starting.
+    """Open the database of a stopped broker, and prevent the broker from starting meanwhile.
 
     Args:
-        path: the data folder; created if it does not exist.
+        path: the data folder, created if it does not exist.
 
     Raises:
-        ConfigError: the folder is in use, or belongs to another broker.
+        ConfigError: the folder is in use or belongs to another broker.
         DatabaseError: the database cannot be opened.
-        OSError: the folder cannot be used.
+        OSError: the folder cannot be read or written.
     """
     lock = FolderDirectory(path).lock()
     try:

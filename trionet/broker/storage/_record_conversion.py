@@ -1,9 +1,9 @@
 """Converts between record batches and the message sets of old clients, with Kafka's error codes.
 
-The log stores only batches: message sets from Produce 0 to 2 are converted before they are appended
-(Kafka: LogValidator), and batches for Fetch 0 to 3 after they are read (LazyDownConversionRecords).
-The work is pure Python, so a thread would block the loop through the GIL; it runs on the loop, in
-steps.
+The log stores only batches. Message sets from Produce versions 0 to 2 are converted to batches
+before an append (Kafka: LogValidator). Batches for Fetch versions 0 to 3 are converted to message
+sets after a read (Kafka: LazyDownConversionRecords). The conversion is pure Python, so a thread
+would block the loop through the GIL. Therefore it runs in the loop, in steps.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ..log.files._directory import Buffer
 from ..log.segments._log_config import LogConfig
 from ._storage_errors import storage_errors
 
-#: How many computations run concurrently; further ones are queued. Each adds a step of less than a
-#: millisecond to every pass of the loop, and each holds memory.
+#: The maximum number of concurrent computations; further ones are queued. Each computation adds a
+#: step of less than a millisecond to every pass of the loop, and uses memory.
 AT_A_TIME: Final = 3
 
 _conversions: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunVar(
@@ -36,23 +36,26 @@ T = TypeVar("T")
 
 
 def is_message_set(records: Buffer | None) -> bool:
-    """Whether the records of a produce request need conversion, or are empty or too short."""
+    """Return whether the records of a produce request are a message set, empty or too short."""
     return records is not None and (len(records) <= MAGIC_AT or records[MAGIC_AT] in MAGICS)
 
 
 async def to_batches(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
-    """Convert the records of a produce request to batches; also return how many were converted.
+    """Convert the records of a produce request to batches.
 
-    Batches are passed through, since Kafka accepts them in every version of Produce.
+    Batches are returned unchanged, since Kafka accepts them in every version of Produce.
 
     Args:
         records: the records of one partition in the request.
-        config: the topic's limits.
+        config: the settings of the topic.
+
+    Returns:
+        The batches, and the number of converted records.
 
     Raises:
-        ApiError: INVALID_TIMESTAMP, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE.
+        ApiError: INVALID_TIMESTAMP; CORRUPT_MESSAGE; MESSAGE_TOO_LARGE.
 
-    Cancellation: see :func:`in_steps`. A checkpoint if something is converted.
+    Cancellation: see :func:`in_steps`. A checkpoint only if records are converted.
     """
     if not is_message_set(records):
         return records, 0
@@ -102,14 +105,14 @@ async def to_message_set(
 
 
 async def in_steps(steps: Steps[T]) -> T:
-    """Run a computation in steps and return its result. A checkpoint after every step.
+    """Run a computation in steps, with a checkpoint after every step, and return its result.
 
-    Calls that release the GIL run in a thread if they are large.
+    Large calls that release the GIL run in a thread.
 
     Raises:
         BaseException: any exception that the computation raises.
 
-    Cancellation: between two steps, or after a call in a thread; the computation is closed.
+    Cancellation: closes the computation between two steps or after a call in a thread.
     """
     async with limiter_of_run(_conversions, AT_A_TIME):
         try:

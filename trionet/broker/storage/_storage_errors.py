@@ -16,9 +16,9 @@ logger = logging.getLogger("trionet.broker")
 
 
 class storage_errors:  # noqa: N801  # used like a function, as contextlib's own
-    """Log a DatabaseError or OSError of the block, and raise KAFKA_STORAGE_ERROR instead.
+    """A context manager that logs disk and database errors and raises KAFKA_STORAGE_ERROR instead.
 
-    This is a class, because the generator of a ``@contextmanager`` costs 0.6 µs per fetch.
+    This is a class because the generator of a ``@contextmanager`` costs 0.6 µs per fetch.
     """
 
     __slots__ = ()
@@ -38,6 +38,6 @@ class storage_errors:  # noqa: N801  # used like a function, as contextlib's own
 
 
 def commit_error(error: DatabaseError | None) -> int:
-    """Return the error code for clients whose group or offsets were to be stored."""
+    """Return the error code that reports a failure to store a group or its offsets."""
     # Clients retry this one; consumers do not expect KAFKA_STORAGE_ERROR from a commit.
     return error_codes.NONE if error is None else error_codes.COORDINATOR_NOT_AVAILABLE

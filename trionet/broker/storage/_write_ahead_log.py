@@ -1,7 +1,8 @@
 """Reads SQLite's write-ahead log, to detect transactions that SQLite silently discards.
 
-After an unclean stop SQLite recovers transactions from this file up to the first frame with a wrong
-checksum, and discards the rest without an error. (Format: https://sqlite.org/walformat.html.)
+After an unclean stop, SQLite recovers transactions from this file up to the first frame with a
+wrong checksum, and discards the remaining frames without an error. The format is described at
+https://sqlite.org/walformat.html.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ class WriteAheadLog(NamedTuple):
     """The number of bytes after the last complete frame."""
 
     def position(self, frames: int) -> int:
-        """Return the file position at which this many frames end."""
+        """Return the file position after the first ``frames`` frames."""
         return _HEADER.size + frames * self.frame_size
 
 
 def read_write_ahead_log(path: str) -> WriteAheadLog | None:
-    """Scan the frames of a file; None if there is no file, or no header. Blocks.
+    """Scan the frames of a file; None if the file or its header is missing. Blocks.
 
     Raises:
         OSError: the file cannot be read.

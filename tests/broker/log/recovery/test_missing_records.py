@@ -176,7 +176,7 @@ async def test_a_folder_that_is_gone_is_reported_and_its_log_goes_on_after_it(
         log = opened.logs["orders", 0]
 
         size = BATCHES * SIZE
-        assert f"36 records are missing, offsets 0 to 35, {size} bytes: there is no folder" in (
+        assert f"36 records are missing, offsets 0 to 35, {size} bytes: folder orders-0 is" in (
             caplog.text
         )
         assert (END, END, TOPIC_ID) == (log.start_offset, log.end_offset, log.topic_id)
@@ -195,7 +195,7 @@ async def test_a_folder_that_may_never_have_been_made_is_reported_too(
         await open_all(opened)
 
         assert 0 == opened.logs["orders", 0].end_offset
-    assert "orders-0: there is no folder orders-0: it was removed, or never created" in caplog.text
+    assert "orders-0: folder orders-0 is missing: it was removed or never created" in caplog.text
 
 
 @pytest.mark.parametrize("base_offset", [0, 16, 32, None])

@@ -157,7 +157,7 @@ class PartitionOpening:
         """Rename a folder that belongs to another topic, of which it may be all that is left."""
         name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._rng)
         logger.warning(
-            "%s: the folder belongs to another topic of this name, with id %s; %s",
+            "%s: its folder belongs to another topic of this name, with id %s; %s",
             name,
             encode_id(found_id),
             f"keeping it as {aside}, without serving it; remove that folder if it is not needed"
@@ -182,14 +182,14 @@ class PartitionOpening:
             size = None if last_shutdown.extent is None else last_shutdown.extent.size
             then = f"the next record gets offset {end_offset}"
             losses.note(
-                last_shutdown.start_offset, end_offset, size, f"there is no folder {name}", then
+                last_shutdown.start_offset, end_offset, size, f"folder {name} is missing", then
             )
             losses.check()
         elif key in self._begun:
             logger.info("%s: creating the folder, which had not been created yet", name)
         else:
             logger.warning(
-                "%s: there is no folder %s: it was removed, or never created; no record is known to"
+                "%s: folder %s is missing: it was removed or never created; no record is known to"
                 " have been on disk",
                 name,
                 name,

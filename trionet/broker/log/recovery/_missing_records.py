@@ -121,7 +121,7 @@ class MissingRecords:
             where = f"{name}, byte {last.size}: {damage}"
             size = max(size or 0, lost)
         elif self.extent is not None and last.base_offset < self.extent.base_offset:
-            where = f"there is no {file_name(self.extent.base_offset, 'log')}"
+            where = f"{file_name(self.extent.base_offset, 'log')} is missing"
         else:
             where = f"{name} ends at byte {last.size}"
         self.note(last.end_offset, end_offset, size, where, then)
