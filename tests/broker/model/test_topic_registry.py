@@ -108,7 +108,7 @@ async def test_what_no_writer_can_have_begun_is_damage(
             )
         )
 
-        with pytest.raises(DatabaseError, match=f"is damaged: unsettled topic .*{what}"):
+        with pytest.raises(DatabaseError, match=f"is damaged: pending folders of topic .*{what}"):
             await TopicRegistry.load(database, CONFIG)
 
 
@@ -202,7 +202,7 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         (
             {"assignments": [(0, [7]), (0, [7])]},
             "INVALID_REPLICA_ASSIGNMENT",
-            "the assigned partitions must be numbered consecutively from 0, each once",
+            "the assigned partitions must be numbered consecutively from 0, without duplicates",
         ),
         ({"assignments": [(0, [7])], "partitions": 1}, "INVALID_REQUEST", "with replica assign"),
         (

@@ -42,7 +42,7 @@ CLUSTER_OPERATIONS = _operations(5, 7, 8, 9, 10, 11, 12)
 
 @attrs.define
 class Conversions:
-    """Counts of converted records (Kafka: BrokerTopicMetrics).
+    """The counts of converted records (Kafka: BrokerTopicMetrics).
 
     Attributes:
         produced: the number of records converted from message sets to batches.

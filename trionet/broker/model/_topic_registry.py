@@ -150,8 +150,8 @@ class TopicRegistry:
         if other is not None:
             raise ApiError(
                 INVALID_TOPIC_EXCEPTION,
-                f"topic {name} collides with topic {other.name}: '.' and '_' count as the same"
-                " character, because metric names contain topic names",
+                f"topic {name} collides with topic {other.name}: '.' and '_' are treated as the"
+                " same character, because metric names contain topic names",
             )
         overrides = check_topic_overrides(self._config, configs)
         replicas: Replicas = ()
@@ -389,7 +389,7 @@ class TopicRegistry:
         if numbers != list(range(len(numbers))):
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                "the assigned partitions must be numbered consecutively from 0, each once",
+                "the assigned partitions must be numbered consecutively from 0, without duplicates",
             )
         return len(numbers), factors.pop()
 
@@ -398,7 +398,7 @@ class TopicRegistry:
         if not brokers or len(set(brokers)) < len(brokers) or not set(brokers) <= set(nodes):
             allowed = f"[{nodes[0]}], since there is one broker"
             if len(nodes) > 1:
-                allowed = f"some of {list(nodes)}, each once"
+                allowed = f"distinct brokers from {list(nodes)}"
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
                 f"partition {partition} cannot be assigned to brokers {list(brokers)}; allowed:"
@@ -467,7 +467,7 @@ def _check_pending_folders(database: Database, pending_folders: PendingFolders) 
             raise ValueError(f"invalid partitions {first} to {end}")
     except (ApiError, ValueError) as error:
         raise damaged(
-            database.path, f"unsettled topic {pending_folders.name!r}: {error}"
+            database.path, f"pending folders of topic {pending_folders.name!r}: {error}"
         ) from error
 
 

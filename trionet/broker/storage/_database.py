@@ -165,7 +165,7 @@ def damaged(path: str, what: str) -> DatabaseError:
     """Return the error for a database with invalid content."""
     return DatabaseError(
         f"the database {path} is damaged: {what}; restore it from a backup, together with its"
-        " -wal file if it has one"
+        " -wal file, if any"
     )
 
 
@@ -190,7 +190,7 @@ class Database:
             DatabaseError: SQLite failed or cannot store a value; nothing was changed.
 
         Cancellation: raises ``Cancelled`` only if ``work`` was not called. A transaction that has
-        begun is completed; this then returns or raises as without cancellation, without another
+        begun is completed, and its result is returned or its exception raised without another
         checkpoint.
         """
         if self.path == IN_MEMORY:

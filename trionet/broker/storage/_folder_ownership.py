@@ -19,7 +19,7 @@ def check_ownership(path: str) -> None:
     """Reject a folder with partitions but no database, since its partitions would count as deleted.
 
     Raises:
-        ConfigError: the folder belongs to Kafka, or its database is missing or empty.
+        ConfigError: the folder belongs to another broker, or its database is missing or empty.
         OSError: the folder cannot be read.
     """
     names = os.listdir(path)

@@ -8,7 +8,7 @@ The choice: a separate file beside Kafka's files, which takes precedence over th
 version (0), a count, a line per partition, and the CRC-32C of these. Kafka ignores it.
 
 Rejected: extending Kafka's files, because Kafka must be able to read the folder. Also rejected: a
-table in the database, because a data folder must not depend on the database.
+table in the database, because logs must be readable without the database.
 """
 
 from __future__ import annotations

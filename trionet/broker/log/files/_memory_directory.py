@@ -1,9 +1,9 @@
 """A folder in memory whose log files have real file descriptors.
 
 Log files are anonymous memory files (``memfd_create``, or unlinked temporary files on systems that
-lack it), so that gathering writes and ``sendfile`` take the same path as on a disk. The first write
-creates a log file, so that a new topic of 10,000 partitions needs no file descriptors. Small files
-that are only read and written whole (indexes, snapshots) are bytearrays.
+lack it), so that gathering writes and ``sendfile`` take the same path as on a disk. A memory file
+is created by the first write, so that a new topic of 10,000 partitions needs no file descriptors.
+Small files that are only read and written whole (indexes, snapshots) are bytearrays.
 """
 
 from __future__ import annotations

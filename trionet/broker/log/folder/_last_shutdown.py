@@ -77,7 +77,7 @@ class ShutdownRecord:
 def read_shutdown_record(directory: Directory) -> ShutdownRecord:
     """Read the record of the last shutdown, and complete interrupted deletions. Blocks.
 
-    Unless the next shutdown is clean, the folder then counts as shut down uncleanly.
+    Until the next clean shutdown, the folder then counts as not cleanly shut down.
 
     Raises:
         OSError: the folder cannot be read or written.

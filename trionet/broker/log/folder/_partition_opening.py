@@ -154,7 +154,7 @@ class PartitionOpening:
     def _set_aside(
         self, key: PartitionKey, directory: Directory, found_id: bytes, last_shutdown: LastShutdown
     ) -> None:
-        """Rename a folder that belongs to another topic, of which it may be all that is left."""
+        """Rename a folder that belongs to another topic, whose last records it may contain."""
         name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._rng)
         logger.warning(
             "%s: its folder belongs to another topic of this name, with id %s; %s",

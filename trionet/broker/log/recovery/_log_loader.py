@@ -9,9 +9,9 @@ skipped offsets, or assigned an offset to two records, would mislead its consume
   truncated at the first invalid batch, because no offset may be skipped.
 * Records missing below the recovery point were lost for another reason. They are reported. Their
   offsets are filled with empty batches, so that they are never assigned again, and the records
-  after them are kept (see :mod:`._missing_records` and :mod:`._empty_batches`). Rejected: Kafka's
-  behaviour, which is to truncate there or not to notice, because it deletes acknowledged records
-  that are intact.
+  after them are kept (see :mod:`._missing_records` and :mod:`._empty_batches`). Rejected:
+  truncating the log there, as Kafka does if it detects the loss, because that deletes intact,
+  acknowledged records.
 
 Reconsider when partitions have replicas: a follower would truncate its log and fetch the records
 from its leader.
@@ -69,7 +69,7 @@ class LoadedLog:
     producers: dict[int, ProducerEntry]
     epochs: LeaderEpochs
     is_as_closed: bool
-    """Whether the files are in the state in which a clean shutdown leaves them."""
+    """Whether the files match the state after a clean shutdown."""
 
 
 def load(

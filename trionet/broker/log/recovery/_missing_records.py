@@ -66,7 +66,7 @@ class MissingRecords:
     def note(
         self, first_offset: int, end_offset: int, size: int | None, where: str, then: str
     ) -> None:
-        """Report that the records from ``first_offset`` to before ``end_offset`` are missing.
+        """Report that the records from ``first_offset`` up to before ``end_offset`` are missing.
 
         Args:
             first_offset: the first missing offset.

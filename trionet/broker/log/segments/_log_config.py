@@ -36,9 +36,9 @@ class LogConfig:
     message_timestamp_type: str = "CreateTime"
     """The source of timestamps: the producer (``CreateTime``) or the broker (``LogAppendTime``)."""
     message_timestamp_before_max_ms: int = _INT64_MAX
-    """How far in the past a producer's timestamp may be (KIP-937)."""
+    """Reject producers' timestamps that are further in the past than this (KIP-937)."""
     message_timestamp_after_max_ms: int = 3600000
-    """How far in the future a producer's timestamp may be (KIP-937)."""
+    """Reject producers' timestamps that are further in the future than this (KIP-937)."""
     flush_messages: int = _INT64_MAX
     """Flush when this many records are not on disk. With 1, every response waits for the disk."""
     flush_ms: int = _INT64_MAX

@@ -109,7 +109,7 @@ class Segment:
         return segment
 
     def name(self, suffix: str) -> str:
-        """Return the name of one of the segment's files."""
+        """Return the name of the segment's file with a given suffix."""
         return file_name(self.base_offset, suffix)
 
     @property

@@ -52,7 +52,7 @@ class SegmentIndexes:
 
     Attributes:
         offsets: the offset index; None if it is not in memory.
-        times: the time index; None except in an active segment.
+        times: the time index; None if it is not in memory.
         first_timestamp: the greatest timestamp of the first batch; -1 if unknown.
         max_timestamp: the greatest timestamp; -1 without records.
         max_timestamp_offset: the last offset of the batch with the greatest timestamp.

@@ -1,9 +1,8 @@
 """The list of segments of one log, its open files, and retention (Kafka: LogSegments).
 
-Adding or removing a segment replaces the list and never changes it, so that a thread can continue
+Adding or removing a segment replaces the list instead of changing it, so that a thread can continue
 to use the list that it has read. An old segment is opened when it is read. Only the most recently
-used ones stay open, so that a log uses a bounded number of file descriptors and a bounded amount of
-memory.
+used segments stay open, so that the number of file descriptors and the memory of a log are bounded.
 """
 
 # Compiled by mypyc.
@@ -64,7 +63,7 @@ class Segments:
         self._keep_loaded(finished)
 
     def remove_below(self, offset: int) -> list[Segment]:
-        """Remove and return the segments that end by ``offset``, except the active segment."""
+        """Remove and return segments that end at or before ``offset``; keep the active segment."""
         kept = [each for each in self.all if each.end_offset > offset or each is self.active]
         removed = self.all[: len(self.all) - len(kept)]
         self.all = kept
