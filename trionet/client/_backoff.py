@@ -19,7 +19,7 @@ class ExponentialBackoff:
     """A wait that doubles with each consecutive failure, up to a maximum, with a jitter of 20 %.
 
     Without jitter, all clients that lost the same broker would reconnect at the same instant. The
-    wait is constant if the maximum is not above the first wait.
+    wait is constant if the maximum does not exceed the first wait.
 
     Attributes:
         first_seconds: the wait after the first failure.
@@ -30,11 +30,11 @@ class ExponentialBackoff:
     seconds_max: float
 
     def seconds(self, failures: int, rng: random.Random) -> float:
-        """Return the wait after a number of consecutive failures.
+        """Return the wait after ``failures`` consecutive failures.
 
         Args:
-            failures: the number of failures, from 1; 0 is treated as 1.
-            rng: source of the jitter.
+            failures: the number of consecutive failures; 0 is treated as 1.
+            rng: the source of the jitter.
         """
         if self.seconds_max <= self.first_seconds:
             return self.first_seconds
