@@ -1,4 +1,4 @@
-"""Describe share groups, and change their start offsets (KIP-932)."""
+"""Admin calls for share groups: description and start offsets (KIP-932)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ShareOffset:
     """The start offset of a share group in a partition.
 
     Attributes:
-        offset: the share-partition start offset: all records before it are acknowledged.
+        offset: the share-partition start offset; all records before this offset are acknowledged.
         leader_epoch: the leader epoch of the record at that offset; -1 if it is not known.
         lag: the number of records not yet acknowledged; None if not reported.
     """
