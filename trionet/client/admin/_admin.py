@@ -48,7 +48,8 @@ def _flat(
     async def method(self: Admin, *args: P.args, **kwargs: P.kwargs) -> R:
         return await call(group(self), *args, **kwargs)
 
-    # Its type shows the call's own parameters; mypy keeps `wraps` apart from plain functions.
+    # The cast gives the method the call's parameters; mypy treats the result of `wraps`
+    # differently.
     return cast("Callable[Concatenate[Admin, P], Coroutine[Any, Any, R]]", method)
 
 
