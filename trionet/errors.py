@@ -76,8 +76,8 @@ class ConfigError(TrionetError, ValueError):
     """A setting is unknown or has an invalid value; the message says what is allowed."""
 
 
-# Kafka's retriable error codes, which are protocol.error_codes.RETRIABLE. Repeated as numbers,
-# since this module imports nothing: the errors have to load before the protocol does.
+# Kafka's retriable error codes, as in protocol.error_codes.RETRIABLE. They are repeated as numbers
+# because this module imports nothing: it must load before the protocol.
 _RETRIABLE_CODES = frozenset(
     {2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84}
     | {88, 89, 100, 103, 106, 122, 123, 133}
@@ -231,7 +231,7 @@ _FAILURES_IN_TEXT = 3
 
 
 def _may_have_been_written(error: Exception) -> bool:
-    # After a bug in the producer, which is not a TrionetError, nothing is certain.
+    # Another exception is a bug in the producer, after which nothing is certain.
     return bool(getattr(error, "may_have_been_written", True))
 
 

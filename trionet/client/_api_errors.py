@@ -7,7 +7,7 @@ from typing import Final
 from ..errors import ApiError, AuthenticationError, ResponseTooLargeError, UnsupportedVersionError
 from ..protocol import error_codes
 
-# The client's metadata is out of date, or the broker's own is not complete yet (Kafka:
+# The client's metadata is stale, or the broker's metadata is not complete yet (Kafka:
 # InvalidMetadataException).
 STALE_METADATA: Final = frozenset(
     {

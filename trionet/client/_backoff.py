@@ -38,7 +38,7 @@ class ExponentialBackoff:
         """
         if self.seconds_max <= self.first_seconds:
             return self.first_seconds
-        # 62 doublings reach every sensible maximum; 2.0 ** n must not overflow.
+        # 62 doublings exceed every sensible maximum; 2.0 ** n must not overflow.
         doublings = min(max(failures, 1) - 1, 62)
         wait = min(self.first_seconds * MULTIPLIER**doublings, self.seconds_max)
         return min(wait * rng.uniform(1 - JITTER, 1 + JITTER), self.seconds_max)

@@ -12,7 +12,7 @@ COORDINATOR_ID_BASE: Final = 2**31 - 1
 These connections are separate, because a heartbeat must not wait for a Fetch request that the
 broker is holding."""
 
-# Broker ids are far below this; the node ids of coordinator connections are above.
+# Broker ids are far below this value; the node ids of coordinator connections are above it.
 _COORDINATORS_ABOVE: Final = 2**30
 
 

@@ -48,8 +48,7 @@ def _flat(
     async def method(self: Admin, *args: P.args, **kwargs: P.kwargs) -> R:
         return await call(group(self), *args, **kwargs)
 
-    # The cast gives the method the call's parameters; mypy treats the result of `wraps`
-    # differently.
+    # The cast replaces the type of `wraps`, which mypy does not treat as a plain function.
     return cast("Callable[Concatenate[Admin, P], Coroutine[Any, Any, R]]", method)
 
 
@@ -163,7 +162,7 @@ class Admin:
         """
         return await self._calls.request(body, broker_id=broker_id, version_max=version_max)
 
-    # Kafka's flat names of the calls.
+    # Kafka's flat names for the calls.
 
     create_topics = _flat(lambda self: self.topics, TopicCalls.create)
     delete_topics = _flat(lambda self: self.topics, TopicCalls.delete)
@@ -248,7 +247,7 @@ class Admin:
     alter_replica_log_dirs = _flat(lambda self: self.log_dirs, LogDirCalls.alter_replicas)
 
 
-# Warnings about coroutines that were never awaited, and tracebacks, have the name that was called.
+# Set the called name, so that tracebacks and warnings about forgotten awaits show it.
 for _name, _method in vars(Admin).items():
     if hasattr(_method, "__wrapped__"):
         _method.__name__, _method.__qualname__ = _name, f"{Admin.__qualname__}.{_name}"

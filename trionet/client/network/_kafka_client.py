@@ -320,7 +320,7 @@ class KafkaClient:
         self._is_polling = True
         exchange = self._exchange
         try:
-            # Requests that failed without being sent, and outcomes that a cancelled poll left.
+            # Requests that failed without being sent, and outcomes left by a cancelled poll.
             if not exchange.outcomes.is_empty:
                 await trio.lowlevel.checkpoint()
                 return exchange.outcomes.run_callbacks()

@@ -36,11 +36,11 @@ class BearerToken:
 
 
 TokenProvider = Callable[[], "BearerToken | str | Awaitable[BearerToken | str]"]
-"""Returns a new token. A plain function is called in a thread, so that it may block."""
+"""Returns a new token. A synchronous function is called in a thread, so that it may block."""
 
 
 LOGIN_SECONDS: Final = 10.0
-"""The default timeouts of a token server; Kafka leaves these to the operating system."""
+"""The default connect and read timeouts of a token server; Kafka uses the operating system's."""
 
 
 @attrs.frozen(kw_only=True)

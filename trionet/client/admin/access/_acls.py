@@ -49,7 +49,7 @@ class PatternType(WireEnum):
     """In a filter: all bindings that apply to a resource with this name."""
 
     LITERAL = 3
-    """Exactly this name; ``*`` for every name."""
+    """Exactly this name; ``*`` matches every name."""
 
     PREFIXED = 4
     """All names with this prefix."""

@@ -28,10 +28,10 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 Lookup = Callable[[Sequence[K]], Awaitable[Mapping[K, Node | TrionetError]]]
-"""Finds the broker responsible for each item, or an error that explains why there is none."""
+"""Returns the broker responsible for each item, or an error if no broker is known."""
 
 SendTo = Callable[[Node, Sequence[K]], Awaitable[Mapping[K, V | TrionetError]]]
-"""Sends one broker a request about some items; raises errors that concern all of them."""
+"""Sends one broker a request about some items; raises errors that concern all of these items."""
 
 
 class Results(dict[K, V | TrionetError]):

@@ -31,7 +31,7 @@ def failure(error_code: int, about: str, message: str | None = None) -> ApiError
 
 
 Setting = str | int | float | bool | None
-"""A value of a topic's or broker's configuration; None for no value."""
+"""A value in the configuration of a topic or broker; None if no value is set."""
 
 
 def setting_text(value: Setting) -> str | None:

@@ -28,7 +28,7 @@ from ...network._any_node import until_any_ready
 from ...network._kafka_client import KafkaClient
 
 CONTROLLER_CODES: Final = frozenset({error_codes.NOT_CONTROLLER})
-"""Error codes which mean that the controller has moved."""
+"""Error codes that mean that the controller has moved."""
 
 COORDINATOR_CODES: Final = frozenset(
     {
@@ -53,7 +53,7 @@ LEADER_CODES: Final = frozenset(
 )
 """Error codes of a leader that moved or is unknown (Kafka: PartitionLeaderStrategy)."""
 
-# A call to all brokers must not miss one that has just joined.
+# A call to all brokers must not miss a broker that has just joined.
 _FRESH_SECONDS: Final = 1.0
 _MANY_KEYS_VERSION: Final = 4  # KIP-699
 
@@ -109,7 +109,7 @@ class Nodes:
             node = await until_any_ready(self._client)
             if node.id >= 0:
                 return node
-            self.refresh()  # the client has rebootstrapped meanwhile
+            self.refresh()  # the client has rebootstrapped in the meantime
 
     async def controller(self) -> Node:
         """Return the controller, or a broker that forwards to it (KIP-590)."""

@@ -126,7 +126,7 @@ def _classic_member(member: classic_groups.DescribedGroupMember, protocol_type: 
                 for number in topic.partitions
             ]
         except WireFormatError:
-            pass  # the rest of the description is useful all the same
+            pass  # the rest of the description is still useful
     return GroupMember(
         member.member_id,
         member.group_instance_id,

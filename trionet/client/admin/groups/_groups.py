@@ -70,7 +70,7 @@ class CommittedOffset:
 
 
 Committed = Results[TopicPartition, CommittedOffset | None]
-"""The committed offset by partition; None if there is none, or the error."""
+"""The committed offset by partition, None if no offset is committed, or the error."""
 
 _Partition = offset_fetch.OffsetFetchResponsePartitions | offset_fetch.OffsetFetchResponsePartition
 _Topic = offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic

@@ -36,7 +36,7 @@ class ShareOffset:
 
 
 ShareOffsets = Results[TopicPartition, ShareOffset | None]
-"""The start offset by partition; None if nothing was read yet, or the error."""
+"""The start offset by partition, None if the group has not read the partition, or the error."""
 
 
 class ShareGroupCalls(AdminCalls):

@@ -310,7 +310,7 @@ class ConfigCalls(AdminCalls):
         async def lookup(
             keys: Sequence[ConfigResource],
         ) -> dict[ConfigResource, Node | TrionetError]:
-            # A broker without an id stands for the default of all brokers.
+            # A broker with an empty name stands for the default of all brokers.
             default = ConfigResource(ConfigResourceType.BROKER, "")
             own = [key for key in keys if key.type in nodes and key != default]
             rest = [key for key in keys if key not in own]

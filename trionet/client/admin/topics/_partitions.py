@@ -171,8 +171,8 @@ class PartitionCalls(AdminCalls):
                     node, body, version_min=version
                 )
             except UnsupportedVersionError as error:
-                # The request was not sent. Specs that older versions support are sent without the
-                # others (Kafka: ListOffsetsHandler.handleUnsupportedVersionException).
+                # The request was not sent. Retry without the specs that need a newer version
+                # (Kafka: ListOffsetsHandler.handleUnsupportedVersionException).
                 others = [key for key in keys if needed[key] < version]
                 if not others:
                     raise
