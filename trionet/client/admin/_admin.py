@@ -58,7 +58,7 @@ class Admin:
 
     Any number of tasks may use an admin client concurrently. A call retries until it succeeds or
     ``default.api.timeout.ms`` has passed. A call about several items returns :class:`.Results`,
-    with a value or error for each item; it raises only errors that concern all of them.
+    with a value or error for each item; it raises only errors that concern all items.
 
     The brokers may have carried out a call that was cancelled.
 

@@ -155,7 +155,7 @@ def check_nothing_beside(keywords: Mapping[str, object], *others: object) -> Non
     """Check that a settings object is not combined with other settings.
 
     Raises:
-        TypeError: there are other settings.
+        TypeError: other settings are given.
     """
     if keywords or any(each is not None for each in others):
         raise TypeError("a settings object cannot be combined with keyword settings")

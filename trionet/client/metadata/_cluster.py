@@ -50,7 +50,7 @@ class TopicMetadata:
         name: the topic's name.
         id: the 16-byte topic id; zeros if the broker does not report it.
         partitions: the partitions by number.
-        is_internal: whether it is one of Kafka's internal topics.
+        is_internal: whether the topic is internal to Kafka.
         error_code: the topic's error code; 0 (NONE) on success.
     """
 

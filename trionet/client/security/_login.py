@@ -49,7 +49,7 @@ def refresh_at_ms(
 
 
 def expiry_of(token: str) -> int | None:
-    """Return the ``exp`` claim of a JSON Web Token in ms since the epoch; None if there is none.
+    """Return the ``exp`` claim of a JSON Web Token in ms since the epoch; None if it has none.
 
     The token is not verified; only the broker can do that.
     """

@@ -81,7 +81,7 @@ class RefreshSettings:
     Attributes:
         window_factor: the share of the token's lifetime after which the token is refreshed, 0.5 to
             1.0 (``sasl.login.refresh.window.factor``).
-        window_jitter: the maximum share of the lifetime added at random, 0 to 0.25
+        window_jitter: the maximum random addition to that share, 0 to 0.25
             (``sasl.login.refresh.window.jitter``).
         min_period_seconds: the minimum time between refreshes
             (``sasl.login.refresh.min.period.seconds``).

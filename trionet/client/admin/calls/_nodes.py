@@ -144,7 +144,7 @@ class Nodes:
         return self._client.connection_problem()
 
     def last_error(self) -> TrionetError | None:
-        """Return the connection error of one of the brokers; None if there is none."""
+        """Return the connection error of any broker; None if no connection has failed."""
         nodes = self._client.metadata.cluster.nodes.values()
         errors = (self._client.connection(each).error for each in nodes)
         return next((each for each in errors if each is not None), None)

@@ -271,7 +271,8 @@ class GroupCalls(AdminCalls):
         """Return the committed offsets of groups.
 
         Args:
-            groups: partitions by group id, None for all committed ones; or group ids.
+            groups: partitions by group id, with None for all committed partitions; or only group
+                ids.
             require_stable: whether to wait for transactions with pending offset commits (KIP-447).
 
         Returns:

@@ -26,7 +26,7 @@ class ShareOffset:
 
     Attributes:
         offset: the share-partition start offset; all records before this offset are acknowledged.
-        leader_epoch: the leader epoch of the record at that offset; -1 if it is not known.
+        leader_epoch: the leader epoch of the record at the start offset; -1 if it is not known.
         lag: the number of records not yet acknowledged; None if not reported.
     """
 
@@ -73,7 +73,7 @@ class ShareGroupCalls(AdminCalls):
         """Return the start offsets of share groups.
 
         Args:
-            groups: partitions by group id, None for all; or group ids.
+            groups: partitions by group id, with None for all partitions; or only group ids.
 
         Returns:
             For each group id, the offsets or the error.

@@ -304,7 +304,7 @@ class ConfigCalls(AdminCalls):
     def _at_their_brokers(
         self, others: Lookup[ConfigResource], nodes: Collection[ConfigResourceType]
     ) -> Lookup[ConfigResource]:
-        """Return a lookup: the named broker for types in ``nodes``, else the result of ``others``."""
+        """Return a lookup: the named broker for types in ``nodes``, ``others`` for other types."""
         brokers: Lookup[ConfigResource] = self._calls.at_brokers(_broker_id)
 
         async def lookup(

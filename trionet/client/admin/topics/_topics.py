@@ -117,7 +117,7 @@ class TopicListing:
     Attributes:
         name: the topic's name.
         id: the topic id.
-        is_internal: whether it is one of Kafka's internal topics.
+        is_internal: whether the topic is internal to Kafka.
     """
 
     name: str
@@ -145,7 +145,7 @@ class PartitionDescription:
 
     Attributes:
         number: the partition number.
-        leader: the broker id of the leader; -1 for none.
+        leader: the broker id of the leader; -1 if there is none.
         leader_epoch: the leader epoch; -1 if it is not known.
         replicas: the broker ids of the replicas; the first is the preferred leader.
         in_sync: the broker ids of the in-sync replicas.
@@ -173,7 +173,7 @@ class TopicDescription:
     Attributes:
         name: the topic's name.
         id: the topic id.
-        is_internal: whether it is one of Kafka's internal topics.
+        is_internal: whether the topic is internal to Kafka.
         partitions: the partitions by number.
         operations: the operations permitted to the caller; None if not requested.
     """
