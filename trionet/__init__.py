@@ -1,7 +1,7 @@
 """trionet: Kafka's network layer on trio's structured concurrency.
 
-What most programs need is here by name; everything else lives in the subpackages. A name is loaded
-when it is first used (PEP 562), so that ``import trionet`` costs nothing: not even trio is loaded.
+The names that most programs need are exported here; the others are in the subpackages. Each name is
+loaded on first use (PEP 562), so ``import trionet`` is cheap: it does not even import trio.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ __all__ = [
     "serve",
 ]
 
-#: Loaded on first use: the module that each name comes from.
+#: The module that defines each name; it is imported when the name is first used.
 _HOMES = {
     "Admin": "trionet.client.admin",
     "Broker": "trionet.broker",
@@ -152,12 +152,12 @@ _HOMES = {
     "open_producer": "trionet.client.producer",
     "serve": "trionet.server",
 }
-#: Subpackages that need no import of their own: ``with trionet.testing.broker() as broker``.
+#: Subpackages that are imported on first use, as in ``with trionet.testing.broker() as broker``.
 _SUBPACKAGES = {"testing"}
 
 
 def is_compiled() -> bool:
-    """Return whether the modules that serve requests run compiled, rather than as pure Python."""
+    """Return whether the modules that serve requests are compiled rather than pure Python."""
     from importlib.machinery import PathFinder
 
     # The library that holds all compiled code lies beside the package, and nowhere else: another

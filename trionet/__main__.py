@@ -1,4 +1,4 @@
-"""``python -m trionet`` is the ``trionet`` command."""
+"""Implements ``python -m trionet``, which runs the ``trionet`` command."""
 
 import sys
 

@@ -1,9 +1,9 @@
 """The exceptions that trionet raises.
 
 All of them derive from :class:`TrionetError`. Invalid arguments raise ``ValueError`` or
-``TypeError``, and cancellation is never converted to any of these. Errors about an expired timeout
-derive from ``TimeoutError`` as well. Each docstring names the similar errors that must not be
-confused with the class.
+``TypeError`` instead, and ``trio.Cancelled`` is never converted to one of these exceptions. Timeout
+errors also derive from ``TimeoutError``. Where two exceptions are easily confused, the docstring
+explains the difference.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ class TrionetError(Exception):
     """The base class of all exceptions of trionet.
 
     Attributes:
-        may_have_been_written: for the error of a record, whether the record may be in the log
-            nevertheless, because it is not certain that a leader rejected it. The message then
-            says so too.
+        may_have_been_written: for the error of a record, whether the record may still be in the
+            log, since it is not certain that a leader rejected it. If so, the message says so.
     """
 
     may_have_been_written = False
@@ -33,7 +32,7 @@ class TrionetError(Exception):
         return "; the record may have been written" if self.may_have_been_written else ""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Copy and pickle without calling ``__init__``, whose arguments differ from ``args``."""
+        """Support copying and pickling, where ``args`` are not the arguments of ``__init__``."""
         return _rebuild, (type(self), self.args), self.__dict__
 
 
@@ -44,7 +43,7 @@ def _rebuild(kind: type[TrionetError], args: tuple[object, ...]) -> TrionetError
 class InvalidReceiveError(TrionetError):
     """The peer announced an invalid or oversized frame (Kafka: InvalidReceiveException).
 
-    Unlike with a :class:`WireFormatError`, the frame's content was never read.
+    Unlike a :class:`WireFormatError`, it is raised before the content of the frame is read.
     """
 
 
@@ -55,12 +54,12 @@ class WireFormatError(TrionetError):
 class LocalProtocolError(TrionetError):
     """The caller did something that the protocol forbids, such as a second Send on a channel.
 
-    This is a bug on the local side, never the peer's fault (Kafka: IllegalStateException).
+    The cause is a bug on the local side, never the peer (Kafka: IllegalStateException).
     """
 
 
 class UnsupportedVersionError(TrionetError):
-    """The peer supports no version of the API that this request can be sent in.
+    """The peer supports no version of the API in which this request can be encoded.
 
     (Kafka: UnsupportedVersionException.)
     """
@@ -77,8 +76,8 @@ class ConfigError(TrionetError, ValueError):
     """A setting is unknown or has an invalid value; the message says what is allowed."""
 
 
-# Kafka's retriable error codes, which are protocol.error_codes.RETRIABLE. Repeated as numbers,
-# since this module imports nothing: the errors have to load before the protocol does.
+# Kafka's retriable error codes, as in protocol.error_codes.RETRIABLE. They are repeated as numbers
+# because this module imports nothing: it must load before the protocol.
 _RETRIABLE_CODES = frozenset(
     {2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84}
     | {88, 89, 100, 103, 106, 122, 123, 133}
@@ -91,10 +90,10 @@ _API_ERROR_TEXT_MAX = 2000
 class ApiError(TrionetError):
     """A broker rejected a request, or one item of it, with a Kafka error code.
 
-    Clients raise it, or return it for the item, when a response has an error code for which there
-    is no more specific error here. :attr:`error_code` says what was wrong: compare it with the
-    constants of :mod:`trionet.protocol.error_codes`. If :attr:`retriable` is true, the same request
-    may succeed later; clients have then already retried it for as long as their settings allow.
+    Clients raise it, or return it for the item, when a response has an error code for which this
+    module has no more specific exception. :attr:`error_code` says what was wrong: compare it with
+    the constants of :mod:`trionet.protocol.error_codes`. If :attr:`retriable` is true, the same
+    request may succeed later; clients have already retried it within the limits of their settings.
     Otherwise a retry is pointless until something else changes: the request, the cluster, or what
     the user is permitted to do.
 
@@ -103,11 +102,11 @@ class ApiError(TrionetError):
 
     Args:
         error_code: Kafka's number, see :mod:`trionet.protocol.error_codes`.
-        message: what was wrong, what is allowed, what to do; truncated to 2000 characters.
+        message: what was wrong, what is allowed, and what to do; truncated to 2000 characters.
 
     Attributes:
-        error_code: the error code passed in.
-        message: the message passed in, truncated if it is too long.
+        error_code: the error code.
+        message: the message, truncated if it is too long.
     """
 
     def __init__(self, error_code: int, message: str = "") -> None:
@@ -127,7 +126,7 @@ class ApiError(TrionetError):
 
 
 class DisconnectedError(TrionetError):
-    """A connection to a node could not be established, or was lost before the response.
+    """A connection to a node could not be established, or was lost before the response arrived.
 
     It is not known whether the request was carried out (Kafka: DisconnectException). Unlike after
     an :class:`AuthenticationError`, a retry may succeed.
@@ -141,11 +140,11 @@ class RequestTimedOutError(DisconnectedError, TimeoutError):
 class ResponseTooLargeError(InvalidReceiveError):
     """A response exceeds the client's ``receive.message.max.bytes``.
 
-    The broker has carried out the request. This is not a :class:`DisconnectedError`, although the
-    connection was closed, since a retry would get the same response.
+    The broker has carried out the request. Although the connection was closed, this is not a
+    :class:`DisconnectedError`, since a retry would get the same response.
 
     Args:
-        message: what was requested, and what to do.
+        message: what was requested and what to do.
         size: the size of the response, in bytes.
         bytes_max: the limit.
     """
@@ -157,7 +156,7 @@ class ResponseTooLargeError(InvalidReceiveError):
 
 
 class RecordTooLargeError(TrionetError):
-    """A record exceeds a limit of the producer or topic, and will not be sent.
+    """A record exceeds a size limit of the producer or topic.
 
     (Kafka: RecordTooLargeException.) Unlike after a :class:`BufferExhaustedError`, a retry is
     pointless.
@@ -171,7 +170,7 @@ class SendBatchError(TrionetError):
 
     Args:
         deliveries: the deliveries of all records of the call.
-        failures: index and error of each failed record.
+        failures: the index and error of each failed record.
     """
 
     def __init__(
@@ -195,12 +194,12 @@ class SendBatchError(TrionetError):
 class UndeliveredError(TrionetError):
     """Some records failed, and their deliveries were never awaited.
 
-    Raised at the end of the producer's block, with the error of the first record as its cause. Not
-    a :class:`SendBatchError`, which is about the records of one call.
+    Raised at the end of the producer's block, with the error of the first failed record as the
+    cause. Not a :class:`SendBatchError`, which is about the records of one call.
 
     Args:
-        failures: topic, partition, number of records and the error of the first of them, for the
-            first hundred combinations of partition and kind of error.
+        failures: the topic, partition, number of records and first error of each combination of
+            partition and kind of error; at most a hundred of them.
         records: the total number of failed records.
     """
 
@@ -227,12 +226,12 @@ class UndeliveredError(TrionetError):
         return f"{text}: {'; '.join(reasons)}"
 
 
-#: The message quotes the errors of this many partitions and kinds.
+#: The maximum number of failures that the message quotes.
 _FAILURES_IN_TEXT = 3
 
 
 def _may_have_been_written(error: Exception) -> bool:
-    # After a bug in the producer, which is not a TrionetError, nothing is certain.
+    # Another exception is a bug in the producer, after which nothing is certain.
     return bool(getattr(error, "may_have_been_written", True))
 
 
@@ -243,9 +242,9 @@ class RecordWithdrawnError(TrionetError):
 class CommitFailedError(TrionetError):
     """Offsets were not committed, because this consumer is no longer in the group's generation.
 
-    (Kafka: CommitFailedException.) Its partitions may be assigned to another consumer, which starts
-    at the last commit. Unlike after a :class:`RebalanceInProgressError`, retrying the commit is
-    pointless.
+    (Kafka: CommitFailedException.) The consumer's partitions may now be assigned to another
+    consumer, which resumes at the last committed offsets. Unlike after a
+    :class:`RebalanceInProgressError`, retrying the commit is pointless.
     """
 
 
@@ -253,15 +252,15 @@ class RebalanceInProgressError(TrionetError):
     """Offsets were not committed, because a rebalance of the group is in progress.
 
     (Kafka: RebalanceInProgressException.) Request the next record, so that the consumer takes part
-    in the rebalance, and commit again for the partitions that are still assigned.
+    in the rebalance, then retry the commit for the partitions that are still assigned.
     """
 
 
 class FencedInstanceIdError(TrionetError):
     """Another consumer has joined the group with the same ``group.instance.id``.
 
-    (Kafka: FencedInstanceIdException.) This consumer cannot continue in the group. Unlike a
-    :class:`CommitFailedError`, this does not resolve itself with the next rebalance.
+    (Kafka: FencedInstanceIdException.) This consumer cannot stay in the group. Unlike after a
+    :class:`CommitFailedError`, the next rebalance does not resolve the problem.
 
     Args:
         group_id: the id of the group.
@@ -284,7 +283,7 @@ class BufferExhaustedError(TrionetError, TimeoutError):
 
 
 class MetadataTimeoutError(TrionetError, TimeoutError):
-    """There was no metadata for a topic or partition within ``max.block.ms``.
+    """No metadata for a topic or partition arrived within ``max.block.ms``.
 
     (Kafka: TimeoutException.) The topic does not exist, or no broker could be reached. The record
     was not accepted, unlike with a :class:`DeliveryTimeoutError`.
@@ -310,7 +309,7 @@ class CallTimedOutError(TrionetError, TimeoutError):
 class PartitionError(TrionetError):
     """A consumer cannot continue to read one partition.
 
-    The consumer stays usable, and continues with the partition once the user has set a position,
+    The consumer stays usable, and resumes the partition after the program has set a position,
     usually with ``seek``.
 
     Args:
@@ -339,7 +338,7 @@ class FetchTooLargeError(PartitionError):
     """The next record batch of a partition exceeds ``receive.message.max.bytes``.
 
     Its cause is the :class:`ResponseTooLargeError`. Nothing is skipped: the batch is fetched again
-    with the next request for a record. Batches are limited by the topic's ``max.message.bytes``.
+    when the next record is requested. The topic's ``max.message.bytes`` limits the size of batches.
     Not a :class:`RecordTooLargeError`, which is about records to send.
 
     Args:
@@ -347,7 +346,7 @@ class FetchTooLargeError(PartitionError):
         topic: the topic's name.
         partition: the partition's number.
         offset: the consumer's position.
-        size: the size of the response with that batch, in bytes.
+        size: the size of the response that contains the batch, in bytes.
         bytes_max: the limit.
     """
 
@@ -366,24 +365,25 @@ class FetchTooLargeError(PartitionError):
 
 
 class NoOffsetForPartitionError(PartitionError):
-    """There is no committed offset to start at, and ``auto.offset.reset`` is ``none``."""
+    """The partition has no committed offset to start at, and ``auto.offset.reset`` is ``none``."""
 
 
 class OffsetOutOfRangeError(PartitionError):
-    """The offset is outside the log, and ``auto.offset.reset`` is ``none``."""
+    """The consumer's position is outside the log, and ``auto.offset.reset`` is ``none``."""
 
 
 class LogTruncationError(PartitionError):
     """The log was truncated below the position (KIP-320), and ``auto.offset.reset`` is ``none``.
 
-    Not an :class:`OffsetOutOfRangeError`: the offset may exist again, with a different record.
+    Not an :class:`OffsetOutOfRangeError`: the log may contain the offset again, with a different
+    record.
 
     Args:
         message: what was wrong, what to do.
         topic: the topic's name.
         partition: the partition's number.
         offset: the consumer's position.
-        divergent_offset: the first offset that may have another record now; None if not known.
+        divergent_offset: the first offset that may now have a different record; None if not known.
     """
 
     def __init__(

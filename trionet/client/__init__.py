@@ -30,8 +30,8 @@ __all__ = [
     "open_network_client",
 ]
 
-#: The module that defines each name; loaded when the name is first used, so that a command which
-#: needs a TopicPartition does not load the network client.
+#: The module that defines each name; it is imported when the name is first used, so that a command
+#: that needs only TopicPartition does not import the network client.
 _HOMES = {
     "_node": "Node",
     "_topic_partition": "OffsetAndMetadata TopicPartition",

@@ -1,4 +1,4 @@
-"""Turn the error codes of responses into exceptions."""
+"""The conversion of error codes in responses to exceptions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from ..errors import ApiError, AuthenticationError, ResponseTooLargeError, UnsupportedVersionError
 from ..protocol import error_codes
 
-# The client's metadata is out of date, or the broker's own is not complete yet (Kafka:
+# The client's metadata is stale, or the broker's metadata is not complete yet (Kafka:
 # InvalidMetadataException).
 STALE_METADATA: Final = frozenset(
     {
@@ -24,22 +24,22 @@ STALE_METADATA: Final = frozenset(
 )
 
 
-#: Errors that a retry will not fix, so that they are raised at once.
+#: Errors that a retry cannot fix; callers raise them immediately.
 LASTING: Final = (AuthenticationError, UnsupportedVersionError, ResponseTooLargeError)
 
 
 def api_error(error_code: int, about: str, message: str | None = None) -> ApiError:
-    """Build the exception for an error code of a response.
+    """Return the exception for an error code in a response.
 
     Args:
-        error_code: the error code of the response; not 0.
-        about: what failed, such as ``topic orders``.
-        message: the broker's error message, if there is one.
+        error_code: the error code; not 0 (NONE).
+        about: the subject of the error, such as ``topic orders``.
+        message: the broker's error message, if any.
     """
     name = error_codes.name_of(error_code)
     return ApiError(error_code, f"{about}: {name}" + (f": {message}" if message else ""))
 
 
 def is_retriable(error: BaseException) -> bool:
-    """Whether the same request may succeed later (Kafka: RetriableException)."""
+    """Return whether the same request may succeed later (Kafka: RetriableException)."""
     return isinstance(error, ApiError) and error.retriable

@@ -1,7 +1,7 @@
-"""Check the arguments of public calls, before anything is changed or sent.
+"""Checks of the arguments of public calls, made before anything is changed or sent.
 
-Without these checks the codecs would fail later: an admin call with a puzzling error, and a
-consumer in its background tasks, which would end it.
+Without these checks, an encoder would raise the error later: in an admin call with a puzzling
+message, and in a consumer in a background task, which would close the consumer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 OFFSET_MAX: Final = 2**63 - 2
-"""The largest offset of a record; the protocol can carry one more, for the position after it."""
+"""The largest offset of a record; the position after it, 2**63 - 1, is the largest on the wire."""
 
 EPOCH_MAX: Final = 2**31 - 1
 """The largest epoch in the protocol."""
@@ -31,8 +31,8 @@ def items(value: Iterable[T], *kinds: type) -> list[T]:
     """Return the items of an iterable argument.
 
     Raises:
-        TypeError: the argument is not an iterable, or is a string, whose characters would be taken
-            for the items; or an item has another type.
+        TypeError: the argument is not an iterable, an item has the wrong type, or the argument is a
+            single string, whose characters would be mistaken for the items.
     """
     if isinstance(value, str):
         raise TypeError(f"expected an iterable such as [{value!r}], not a single str")
@@ -45,10 +45,10 @@ def items(value: Iterable[T], *kinds: type) -> list[T]:
 
 
 def mapping(value: Mapping[K, V], key: type, *kinds: type) -> dict[K, V]:
-    """Return a mapping argument as a dict; ``type(None)`` among the kinds allows None as a value.
+    """Return a mapping argument as a dict; pass ``type(None)`` as a kind to allow None values.
 
     Raises:
-        TypeError: the argument is not a mapping, or a key or value has another type.
+        TypeError: the argument is not a mapping, or a key or value has the wrong type.
     """
     if not isinstance(value, Mapping):
         raise TypeError(f"expected a mapping of {_names((key,))} to {_names(kinds)}, not {value!r}")
@@ -91,7 +91,7 @@ def topic_names(topics: str | Iterable[str]) -> list[str]:
 
 
 def topic_partitions(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Return the partitions; plain tuples of a topic and a number are accepted.
+    """Return the partitions; plain ``(topic, number)`` tuples are accepted.
 
     Raises:
         TypeError: an item is neither a TopicPartition nor such a tuple.

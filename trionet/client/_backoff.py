@@ -19,7 +19,7 @@ class ExponentialBackoff:
     """A wait that doubles with each consecutive failure, up to a maximum, with a jitter of 20 %.
 
     Without jitter, all clients that lost the same broker would reconnect at the same instant. The
-    wait is constant if the maximum is not above the first wait.
+    wait is constant if the maximum does not exceed the first wait.
 
     Attributes:
         first_seconds: the wait after the first failure.
@@ -30,15 +30,15 @@ class ExponentialBackoff:
     seconds_max: float
 
     def seconds(self, failures: int, rng: random.Random) -> float:
-        """Return the wait after a number of consecutive failures.
+        """Return the wait after ``failures`` consecutive failures.
 
         Args:
-            failures: the number of failures, from 1; 0 is treated as 1.
-            rng: source of the jitter.
+            failures: the number of consecutive failures; 0 is treated as 1.
+            rng: the source of the jitter.
         """
         if self.seconds_max <= self.first_seconds:
             return self.first_seconds
-        # 62 doublings reach every sensible maximum; 2.0 ** n must not overflow.
+        # 62 doublings exceed every sensible maximum; 2.0 ** n must not overflow.
         doublings = min(max(failures, 1) - 1, 62)
         wait = min(self.first_seconds * MULTIPLIER**doublings, self.seconds_max)
         return min(wait * rng.uniform(1 - JITTER, 1 + JITTER), self.seconds_max)

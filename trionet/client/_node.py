@@ -7,20 +7,22 @@ from typing import Final
 import attrs
 
 COORDINATOR_ID_BASE: Final = 2**31 - 1
-"""Group coordinators get a connection of their own, whose node id counts down from here, as in
-Kafka: a heartbeat must not wait behind a Fetch request that the broker is holding."""
+"""The node ids of connections to group coordinators count down from this value, as in Kafka.
 
-# Broker ids are far below this; the node ids of coordinator connections are above.
+These connections are separate, because a heartbeat must not wait for a Fetch request that the
+broker is holding."""
+
+# Broker ids are far below this value; the node ids of coordinator connections are above it.
 _COORDINATORS_ABOVE: Final = 2**30
 
 
 @attrs.frozen
 class Node:
-    """One broker of a cluster.
+    """A broker of a cluster.
 
     Attributes:
-        id: the broker's ``node.id``; negative for an entry of ``bootstrap.servers``; counting down
-            from :data:`COORDINATOR_ID_BASE` for the connection to a coordinator.
+        id: the broker's ``node.id``. Entries of ``bootstrap.servers`` have negative ids;
+            connections to coordinators have ids that count down from :data:`COORDINATOR_ID_BASE`.
         host: the advertised host name or address.
         port: the advertised port.
         rack: the broker's rack; None if it has none.

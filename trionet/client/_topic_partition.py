@@ -37,7 +37,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Group the numbers of partitions by topic, in the order given."""
+    """Group partition numbers by topic, in the order given."""
     found: dict[str, list[int]] = {}
     for topic, partition in partitions:
         found.setdefault(topic, []).append(partition)

@@ -1,7 +1,7 @@
 """The admin client: topics, groups, configurations, access control and more.
 
-Names are loaded when they are first used (PEP 562), so that a command that only needs groups does
-not load everything else.
+Names are loaded on first use (PEP 562), so that a command that needs only groups does not import
+everything else.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The admin client (Kafka: Admin).
 
-Its calls are grouped by what they are about: ``admin.topics.create(...)``, ``admin.groups.list()``.
-Kafka's own Admin is one flat interface of some seventy methods. Both are useful:
-groups make calls easy to find, and the flat names are the ones documented for Kafka.
-So every call is defined once, in its group, and :class:`Admin` has the flat name as another name of
-it.
+Calls are grouped by subject: ``admin.topics.create(...)``, ``admin.groups.list()``. Kafka's own
+Admin is one flat interface of some seventy methods. Both are useful: groups make calls easy to
+find, and the flat names are the ones documented for Kafka. Each call is therefore defined once, in
+its group, and :class:`Admin` also exposes it under Kafka's flat name.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ C = TypeVar("C", bound=AdminCalls)
 def _flat(
     group: Callable[[Admin], C], call: Callable[Concatenate[C, P], Awaitable[R]]
 ) -> Callable[Concatenate[Admin, P], Coroutine[Any, Any, R]]:
-    """Make a call of a group a method of :class:`Admin`, with its signature and docstring."""
+    """Expose a group's call as a method of :class:`Admin`, with its signature and docstring."""
 
     @wraps(call)
     async def method(self: Admin, *args: P.args, **kwargs: P.kwargs) -> R:
         return await call(group(self), *args, **kwargs)
 
-    # Its type shows the call's own parameters; mypy keeps `wraps` apart from plain functions.
+    # The cast replaces the type of `wraps`, which mypy does not treat as a plain function.
     return cast("Callable[Concatenate[Admin, P], Coroutine[Any, Any, R]]", method)
 
 
@@ -57,13 +56,14 @@ def _flat(
 class Admin:
     """An admin client, opened by :func:`._open_admin.open_admin`.
 
-    Any number of tasks may use it at the same time. A call retries until it succeeds or
+    Any number of tasks may use an admin client concurrently. A call retries until it succeeds or
     ``default.api.timeout.ms`` has passed. A call about several items returns :class:`.Results`,
-    with a value or error for each item; it raises only errors that concern all of them.
+    with a value or error for each item; it raises only errors that concern all items.
 
-    A cancelled call may have been carried out.
+    The brokers may have carried out a call that was cancelled.
 
-    More than 25 methods: those below :meth:`request` are Kafka's flat names of the groups' calls.
+    The class has more than 25 methods because those below :meth:`request` are Kafka's flat names
+    for the groups' calls.
 
     Attributes:
         topics: create, delete, list, describe and enlarge topics.
@@ -125,7 +125,7 @@ class Admin:
         return self
 
     def connection_problem(self) -> str:
-        """Return why the cluster or a broker cannot be reached; empty if that is not known.
+        """Return why the cluster or a broker cannot be reached; an empty string if not known.
 
         Useful after a ``trio.move_on_after`` of your own; the message of a
         :class:`.CallTimedOutError` includes it.
@@ -133,7 +133,7 @@ class Admin:
         return self._calls.client.connection_problem()
 
     def statistics(self) -> ClientStatistics:
-        """Return the client's current metrics by Kafka's names."""
+        """Return the current values of the client's metrics, by Kafka's names."""
         return self._calls.client.metrics.statistics(trio.current_time())
 
     async def nodes(self) -> dict[int, Node]:
@@ -162,7 +162,7 @@ class Admin:
         """
         return await self._calls.request(body, broker_id=broker_id, version_max=version_max)
 
-    # Kafka's flat names of the calls.
+    # Kafka's flat names for the calls.
 
     create_topics = _flat(lambda self: self.topics, TopicCalls.create)
     delete_topics = _flat(lambda self: self.topics, TopicCalls.delete)
@@ -247,7 +247,7 @@ class Admin:
     alter_replica_log_dirs = _flat(lambda self: self.log_dirs, LogDirCalls.alter_replicas)
 
 
-# Warnings about coroutines that were never awaited, and tracebacks, have the name that was called.
+# Set the called name, so that tracebacks and warnings about forgotten awaits show it.
 for _name, _method in vars(Admin).items():
     if hasattr(_method, "__wrapped__"):
         _method.__name__, _method.__qualname__ = _name, f"{Admin.__qualname__}.{_name}"

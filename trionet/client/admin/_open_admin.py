@@ -1,4 +1,4 @@
-"""Open an admin client for the length of a block."""
+"""Implements :func:`open_admin`, the context manager for an admin client."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ async def open_admin(
     token_provider: TokenProvider | None = None,
     **keywords: Unpack[AdminKeywords],
 ) -> AsyncIterator[Admin]:
-    """Open an admin client for the length of a block.
+    """Open an admin client for the duration of an ``async with`` block.
 
-    It connects with its first call.
+    The client connects on the first call.
 
     Args:
         bootstrap_servers: ``host:port`` strings, or one comma-separated string; None if
@@ -38,9 +38,9 @@ async def open_admin(
 
     Raises:
         ConfigError: a key is unknown, a value is not allowed, ``bootstrap_servers`` is invalid, or
-            there are both servers and controllers, or neither.
+            both servers and controllers are set, or neither.
 
-    Cancellation: at the end of the block all connections are closed at once.
+    Cancellation: at the end of the block all connections are closed immediately.
     """
     settings = admin_settings(config, keywords, token_provider)
     async with open_calls(bootstrap_servers, settings, network=network) as calls:

@@ -1,4 +1,4 @@
-"""Open the part of an admin client that sends requests, without loading all calls."""
+"""Implements :func:`open_calls`, which opens an admin client without importing all calls."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ async def open_calls(
     *,
     network: Network = SYSTEM,
 ) -> AsyncIterator[Calls]:
-    """Open a client for admin calls for the length of a block.
+    """Open the request sender of an admin client for the duration of an ``async with`` block.
 
-    It is passed to a group of calls, such as ``GroupCalls(calls)``. A program that needs only a few
-    calls does not load all of them this way, as :func:`._open_admin.open_admin` does.
+    Pass it to a group of calls, such as ``GroupCalls(calls)``. Unlike
+    :func:`._open_admin.open_admin`, this does not import the other groups of calls.
 
     Args:
         bootstrap_servers: see :func:`._open_admin.open_admin`.
@@ -33,10 +33,10 @@ async def open_calls(
         network: opens connections.
 
     Raises:
-        ConfigError: ``bootstrap_servers`` is invalid, or there are both servers and controllers,
-            or neither.
+        ConfigError: ``bootstrap_servers`` is invalid, or both servers and controllers are set, or
+            neither.
 
-    Cancellation: at the end of the block all connections are closed at once.
+    Cancellation: at the end of the block all connections are closed immediately.
     """
     if (bootstrap_servers is None) == (not settings.controllers):
         raise ConfigError(

@@ -1,1 +1,1 @@
-"""Parsing and validation of clients' configurations, by Kafka's keys."""
+"""Parsing and validation of client configurations with Kafka's keys."""

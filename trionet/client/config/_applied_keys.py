@@ -1,10 +1,10 @@
-"""The keys that have an effect: those of all clients, of TLS and SASL, and of each kind of client.
+"""The keys that have an effect: for all clients, for TLS and SASL, and for each kind of client.
 
-One row per key: name, type, default, rule. All are Kafka 4.3's, except the default of ``client.id``
-(Kafka's clients generate ``producer-1`` and the like), rules that Kafka checks elsewhere, and the
-keys of librdkafka that replace a Java class, a JAAS string or a key store:
-``sasl.username``, ``sasl.password``, and PEM as files or strings. A client whose default differs
-from the common one lists the key in its own table too.
+One row per key: name, type, default, rule. The rows match Kafka 4.3, except for the default of
+``client.id`` (Kafka's clients generate names such as ``producer-1``), rules that Kafka checks
+elsewhere, and librdkafka's keys that replace a Java class, a JAAS string or a keystore:
+``sasl.username``, ``sasl.password``, and PEM files or strings. If a client's default differs from
+the common one, the client's own table repeats the key.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ COMMON: tuple[Row, ...] = (
 OURS: tuple[Row, ...] = (("receive.message.max.bytes", INT, 100_000_000, between(1000, INT_MAX)),)
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-#: The empty string disables the check of the broker's host name.
+#: The empty string disables host name verification.
 IDENTIFICATIONS = ("https", "")
 
 SECURITY: tuple[Row, ...] = (

@@ -1,4 +1,4 @@
-"""The configuration of one client, parsed and checked key by key."""
+"""The parsed configuration of a client, with each key checked individually."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _BEFORE_PARSING: Mapping[str, Callable[[object], object]] = MappingProxyType(
 class ClientConfig:
     """An immutable configuration of valid keys and values.
 
-    ``config[key]`` returns a value, or its default, by Kafka's dotted key. The typed accessors may
-    only be used for keys with values of that type. Each key is validated on its own; whether
-    the values are consistent is checked where settings are built from them.
+    ``config[key]`` returns the value of Kafka's dotted key, or the default. The typed accessors may
+    only be used for keys of the respective type. Each key is validated individually; the code that
+    builds settings checks whether the values are consistent.
 
     Attributes:
         given: the explicitly set values by dotted key.
@@ -72,7 +72,7 @@ class ClientConfig:
         return tuple(key for key in self.given if key in self.keys.without_effect)
 
     def integer(self, key: str) -> int:
-        """Return the value of an integer key, in the key's unit."""
+        """Return the value of an integer key, in the unit of the key."""
         value = self[key]
         assert isinstance(value, int)
         return value
@@ -101,7 +101,7 @@ class ClientConfig:
         return value
 
     def seconds(self, key: str) -> float:
-        """Return the value of a milliseconds key in seconds; infinite if it is negative."""
+        """Return the value of a millisecond key in seconds; infinite if the value is negative."""
         milliseconds = self.integer(key)
         return milliseconds / 1000 if milliseconds >= 0 else math.inf
 
@@ -155,7 +155,7 @@ def check_nothing_beside(keywords: Mapping[str, object], *others: object) -> Non
     """Check that a settings object is not combined with other settings.
 
     Raises:
-        TypeError: there are other settings.
+        TypeError: other settings are given.
     """
     if keywords or any(each is not None for each in others):
         raise TypeError("a settings object cannot be combined with keyword settings")

@@ -1,4 +1,4 @@
-"""Build the settings of the NetworkClient below every client from Kafka's keys."""
+"""The settings of every client's NetworkClient, built from Kafka's keys."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ logger = logging.getLogger("trionet.client")
 def client_settings(
     config: ClientConfig, *, in_flight_max: int, token_provider: TokenProvider | None = None
 ) -> ClientSettings:
-    """Build the settings of the NetworkClient.
+    """Return the settings of a client's NetworkClient.
 
     Args:
         config: the configuration of any client.
         in_flight_max: the limit of requests in flight per node.
-        token_provider: provides the tokens of OAUTHBEARER.
+        token_provider: returns the tokens for OAUTHBEARER.
 
     Raises:
         ConfigError: the security settings are inconsistent.
@@ -69,12 +69,12 @@ def client_settings(
 
 
 def retry_backoff(config: ClientConfig) -> ExponentialBackoff:
-    """Build the backoff between retries (KIP-580)."""
+    """Return the backoff between retries (KIP-580)."""
     return _backoff(config, "retry.backoff")
 
 
 def _reconnect_backoff(config: ClientConfig) -> ExponentialBackoff:
-    """Build the reconnect backoff; constant if only ``reconnect.backoff.ms`` is set (see KIP-144).
+    """Return the reconnect backoff; constant if only ``reconnect.backoff.ms`` is set (KIP-144).
 
     (Kafka: CommonClientConfigs.postProcessReconnectBackoffConfigs.)
     """
@@ -85,7 +85,7 @@ def _reconnect_backoff(config: ClientConfig) -> ExponentialBackoff:
 
 
 def _backoff(config: ClientConfig, name: str) -> ExponentialBackoff:
-    """Build a backoff from ``NAME.ms`` and ``NAME.max.ms``; the latter also caps the first wait."""
+    """Return a backoff from ``NAME.ms`` and ``NAME.max.ms``, which also caps the first wait."""
     first, most = config.seconds(f"{name}.ms"), config.seconds(f"{name}.max.ms")
     if first > most:
         logger.warning("%s.ms is larger than %s.max.ms, which is used for both", name, name)
@@ -93,7 +93,7 @@ def _backoff(config: ClientConfig, name: str) -> ExponentialBackoff:
 
 
 def _telemetry_labels(config: ClientConfig) -> dict[str, str]:
-    """Return the labels of the client's telemetry (KIP-714), from the keys that this client has."""
+    """Return the labels of the client's telemetry (KIP-714)."""
     keys = [key for key in _TELEMETRY_LABELS if key in config.keys.applied]
     return {key.replace(".", "_"): text for key in keys if (text := config.optional(key))}
 

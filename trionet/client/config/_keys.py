@@ -1,4 +1,4 @@
-"""The keys of each kind of client: applied, without effect, not supported."""
+"""The keys of each kind of client: applied, without effect, or unsupported."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class ClientKeys:
     """The keys of one kind of client, by their dotted names.
 
     Attributes:
-        client: the name of this kind of client in errors.
+        client: the name of this kind of client in error messages.
         applied: the keys that have an effect.
-        without_effect: Kafka's keys that are accepted, but have no effect.
+        without_effect: Kafka's keys that are accepted but have no effect.
         unsupported: Kafka's keys for features that trionet does not have.
     """
 
@@ -35,7 +35,7 @@ class ClientKeys:
         """Return the row of a key; the name may have dots or underscores.
 
         Raises:
-            ConfigError: this client has no such key; suggests the most similar one.
+            ConfigError: this client has no such key; the message suggests the most similar one.
         """
         key = name if "." in name else name.replace("_", ".")
         if row := self.applied.get(key) or self.without_effect.get(key):

@@ -1,7 +1,7 @@
-"""Kafka's keys as keyword arguments: underscores for dots, with the types of their values.
+"""Kafka's keys as typed keyword arguments, with underscores for dots.
 
-Only keys that have an effect are listed, so that a type checker reports the others. Values
-of other types that mean the same, such as numbers as strings, go into the mapping of settings.
+Only keys that have an effect are listed, so that a type checker reports the others. Equivalent
+values of other types, such as numbers as strings, must be passed in the mapping of settings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""librdkafka's names of Kafka's keys, for the error that suggests Kafka's name."""
+"""librdkafka's names for Kafka's keys, used by the error that suggests Kafka's name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-#: Kafka's name by librdkafka's.
+#: Kafka's key by librdkafka's name for it.
 KAFKAS_NAME: Final[Mapping[str, str]] = MappingProxyType(
     {
         "auto.commit.enable": "enable.auto.commit",

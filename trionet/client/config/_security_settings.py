@@ -1,4 +1,4 @@
-"""Build a client's security settings from Kafka's and librdkafka's keys."""
+"""A client's security settings, built from Kafka's and librdkafka's keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOGIN_MODULES: Final = (
     "org.apache.kafka.common.security.scram.ScramLoginModule",
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 )
-# librdkafka's keys, and Kafka's for the same.
+# librdkafka's keys, and the prefix of Kafka's keys for the same settings.
 _TRUST: Final = (("ssl.ca.location", "ssl.ca.pem"), "ssl.truststore.")
 _KEY: Final = (
     ("ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location", "ssl.key.pem"),
@@ -41,11 +41,11 @@ _KEY: Final = (
 def security_settings(
     config: ClientConfig, token_provider: TokenProvider | None = None
 ) -> SecuritySettings:
-    """Build the TLS and SASL settings.
+    """Return a client's TLS and SASL settings.
 
     Args:
         config: the configuration of any client.
-        token_provider: provides the tokens of OAUTHBEARER.
+        token_provider: returns the tokens for OAUTHBEARER.
 
     Raises:
         ConfigError: a setting is missing or inconsistent with others, or a PEM file cannot be
@@ -69,7 +69,7 @@ def security_settings(
 
 
 def _warn_unused(config: ClientConfig, prefixes: tuple[str, ...]) -> None:
-    """Warn about credentials that are set, but not used with this ``security.protocol``."""
+    """Warn about settings that have no effect with this ``security.protocol``."""
     unused = [key for key in config.given if key.startswith(prefixes)]
     if unused:
         protocol = config.text("security.protocol")
@@ -181,7 +181,7 @@ def _jaas_options(config: ClientConfig) -> Mapping[str, str]:
 
 
 def _credentials(config: ClientConfig, options: Mapping[str, str]) -> tuple[str, str, bool]:
-    """Return the user name, the password, and whether these are a delegation token (KIP-48)."""
+    """Return the user name, password, and whether they are of a delegation token (KIP-48)."""
     user_name = config.optional("sasl.username") or ""
     password = config.optional("sasl.password") or ""
     if config.optional("sasl.jaas.config") is None:

@@ -1,4 +1,4 @@
-"""Build the settings of a token endpoint (an OAuth server or a file) from Kafka's keys."""
+"""The settings of a token endpoint (an OAuth server or a file), built from Kafka's keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHARACTERS: Final = re.compile("[!-~]+")
 
 
 def token_endpoint(config: ClientConfig, options: Mapping[str, str]) -> TokenEndpoint | None:
-    """Build the settings of the token endpoint; None if none is configured.
+    """Return the settings of the token endpoint; None if no endpoint is configured.
 
     Args:
         config: the configuration of any client.
@@ -33,7 +33,7 @@ def token_endpoint(config: ClientConfig, options: Mapping[str, str]) -> TokenEnd
             credentials.
 
     Raises:
-        ConfigError: a setting is missing, is set in both places, or the URL is invalid.
+        ConfigError: a setting is missing or is set in both places, or the URL is invalid.
     """
     client_id = _one_of(config, _ID, options, "clientId")
     secret = _one_of(config, _SECRET, options, "clientSecret")

@@ -1,8 +1,8 @@
-"""Kafka's keys that have no effect here, and those for features that trionet does not have.
+"""Kafka's keys that have no effect in trionet, and keys for features that trionet does not have.
 
-The former are accepted, and listed once in the log. The latter are rejected unless their value
-turns the feature off: otherwise records might go to the wrong place, or a connection might be less
-secure than intended.
+Keys without effect are accepted, and logged once. Keys for missing features are rejected unless the
+value turns the feature off: otherwise records might go to the wrong place, or a connection might be
+less secure than intended.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ...protocol._config_types import (
     Value,
 )
 
-# Java classes that have no counterpart or need none; files and commands of Kerberos, which is
-# rejected as a mechanism; a broker's checks of tokens, whose keys clients share.
+# Java classes that have or need no counterpart; Kerberos, which is rejected as a mechanism; and
+# keys for a broker's validation of tokens, which Kafka's clients accept too.
 _ALL_WITHOUT_EFFECT: tuple[Row, ...] = (
-    # Superseded by the argument of that name.
+    # Superseded by the argument of the same name.
     ("bootstrap.servers", LIST, None, None),
     ("metric.reporters", LIST, ("org.apache.kafka.common.metrics.JmxReporter",), None),
     ("metrics.recording.level", STRING, "INFO", ("INFO", "DEBUG", "TRACE")),
@@ -81,7 +81,8 @@ class UnsupportedKey(NamedTuple):
 
     Attributes:
         row: name, type, default, rule.
-        harmless: the values besides the default that are accepted, since they need no feature.
+        harmless: the values besides the default that are accepted, since they do not use the
+            feature.
         advice: what to do instead.
     """
 

@@ -1,1 +1,1 @@
-"""The connections of a client: their states, addresses, and why a broker cannot be reached."""
+"""The connections of a client: states, addresses, and the reasons why brokers are unreachable."""

@@ -1,4 +1,4 @@
-"""Parse ``bootstrap.servers``, and choose the address of a host to try next.
+"""Parsing of ``bootstrap.servers``, and the choice of the next address of a host to try.
 
 (Kafka: ClientUtils, ClusterConnectionStates.NodeConnectionState; KIP-302, KIP-602.)
 """
@@ -15,8 +15,8 @@ from ...net.wire._connecting import Address
 
 _PORT_MAX: Final = 65535
 _PORT_DIGITS_MAX: Final = 10
-#: One server. Host names as Kafka accepts them (Utils.HOST_PORT_PATTERN), except that ``%`` is only
-#: allowed as the zone separator of an IPv6 address.
+#: One server. The host names are those that Kafka accepts (Utils.HOST_PORT_PATTERN), except that
+#: ``%`` is only allowed as the zone separator of an IPv6 address.
 _SERVER: Final = re.compile(
     r"(?:[0-9a-zA-Z\-%._]*://)?(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<name>[0-9a-zA-Z\-._]+)):(?P<port>[0-9]*)"
 )
@@ -34,12 +34,12 @@ def parse_bootstrap_servers(
 
     Args:
         servers: ``host:port`` strings, or one comma-separated string; ``[::1]:9092`` for IPv6. A
-            protocol prefix (``PLAINTEXT://``) is ignored, as in Kafka's clients, and so are empty
-            entries, such as after a trailing comma.
-        key: the setting's name in errors.
+            protocol prefix (``PLAINTEXT://``) is ignored, as in Kafka's clients. Empty entries,
+            such as after a trailing comma, are also ignored.
+        key: the name of the setting in error messages.
 
     Raises:
-        ConfigError: there is no server, or one of them is not a valid ``host:port``.
+        ConfigError: no server is given, or one of the servers is not a valid ``host:port``.
     """
     texts = servers.split(",") if isinstance(servers, str) else list(servers)
     for each in texts:
@@ -82,7 +82,7 @@ def _is_address(family: socket.AddressFamily, host: str) -> bool:
 
 
 def of_one_family(addresses: list[Address]) -> list[Address]:
-    """Keep the addresses of the same family (IPv4 or IPv6) as the first, which the system prefers.
+    """Return the addresses with the family (IPv4 or IPv6) of the first, the system's preference.
 
     (Kafka: ClientUtils.filterPreferredAddresses.)
     """
@@ -92,9 +92,9 @@ def of_one_family(addresses: list[Address]) -> list[Address]:
 class HostAddresses:
     """The addresses of one host, tried one after another.
 
-    The host is looked up again once all addresses have been tried, and after an established
-    connection is lost, because the name may resolve to other addresses by then (KAFKA-12193).
-    The address that was tried last is then not tried first again, unless it is the only one
+    The host is looked up again after all addresses have been tried, and after an established
+    connection is lost, because the name may now resolve to other addresses (KAFKA-12193). After a
+    lookup, the most recently tried address is not tried first, unless it is the only one
     (KAFKA-15817).
     """
 
@@ -109,7 +109,7 @@ class HostAddresses:
         return not self._left
 
     def found(self, addresses: list[Address]) -> None:
-        """Set the result of a lookup: all addresses of the host; must not be empty."""
+        """Set the result of a lookup: all addresses of the host, which must not be empty."""
         self._left = of_one_family(addresses)
         if len(self._left) > 1 and self._left[0] == self._last:
             self._left.append(self._left.pop(0))

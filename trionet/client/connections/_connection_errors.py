@@ -1,6 +1,6 @@
-"""Describe why a connection to a node failed, naming the setting to change. Pure.
+"""Descriptions of why a connection to a node failed, with the setting to change. Pure.
 
-A few causes account for nearly all failures, and changing one setting fixes most of them.
+A few causes account for nearly all failures; changing one setting fixes most of them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ...net.wire._endpoint import SecurityProtocol
 from ...net.wire._framing import LOOKS_LIKE_TLS
 from ..security._sasl_client_authenticator import NOT_FOR_SASL
 
-# OpenSSL's words for bytes that are not a TLS record; they depend on its release.
+# OpenSSL's messages for bytes that are not a TLS record; they depend on the OpenSSL version.
 _NOT_TLS: Final = ("wrong version number", "record layer failure", "packet length too long")
 
-# It is chance whether the end of a connection shows as FIN or RST, in a read or in a write.
+# The end of a connection may appear as a FIN or RST, in a read or in a write.
 _CLOSED: Final = frozenset(
     {
         CloseReason.PEER_CLOSED,
@@ -30,7 +30,7 @@ _CLOSED: Final = frozenset(
 
 
 class Stage(Enum):
-    """How far a connection got; the value describes a timeout at that stage."""
+    """The stages of connection setup; each value describes a timeout at that stage."""
 
     LOOKUP = "the lookup of the host name has not finished"
     CONNECT = "no response to the TCP connect"
@@ -42,11 +42,11 @@ class Stage(Enum):
 
 
 def stage_of(channel: Channel | None, *, is_checking: bool, is_unconfirmed: bool) -> Stage:
-    """Return how far a connection got.
+    """Return the stage that a connection has reached.
 
     Args:
-        channel: the connection's channel; None before there is one.
-        is_checking: whether the ApiVersions request has no response yet.
+        channel: the connection's channel; None before it is opened.
+        is_checking: whether the ApiVersions request is still in flight.
         is_unconfirmed: whether the node has not responded to any request after ApiVersions.
     """
     if channel is None:
@@ -63,16 +63,16 @@ def stage_of(channel: Channel | None, *, is_checking: bool, is_unconfirmed: bool
 
 
 def no_response(stage: Stage, seconds: float) -> str:
-    """Describe a timeout at a stage."""
+    """Return the description of a timeout at a stage."""
     return f"{stage.value} within {seconds:g} s"
 
 
 def cause_of_end(channel: Channel, stage: Stage, protocol: SecurityProtocol) -> str:
-    """Describe why a channel was closed.
+    """Return the reason why a channel was closed.
 
     Args:
         channel: a closed channel, with its ``close_reason``.
-        stage: how far the connection got.
+        stage: the stage that the connection had reached.
         protocol: the client's ``security.protocol``.
     """
     reason, detail = channel.close_reason, channel.close_detail
@@ -95,7 +95,7 @@ def cause_of_end(channel: Channel, stage: Stage, protocol: SecurityProtocol) -> 
 
 
 def _hint(stage: Stage, protocol: SecurityProtocol) -> str:
-    """Say at which stage the connection was closed, and what that suggests."""
+    """Return the stage at which the connection was closed, and the likely cause."""
     match stage:
         case Stage.TLS:
             return (
@@ -130,7 +130,7 @@ def _without_tls(protocol: SecurityProtocol) -> str:
 
 
 def _named(protocol: SecurityProtocol, *, tls: bool | None = None, sasl: bool | None = None) -> str:
-    """Return the name of the protocol with or without TLS or SASL."""
+    """Return the protocol's name, with TLS or SASL added or removed."""
     has_tls = protocol.has_tls if tls is None else tls
     has_sasl = protocol.has_sasl if sasl is None else sasl
     return f"{'SASL_' if has_sasl else ''}{'SSL' if has_tls else 'PLAINTEXT'}"

@@ -1,29 +1,31 @@
-"""The state of the connection to each node, and when the next attempt may be made.
+"""The state of the connection to each node, and the time of the next permitted attempt.
 
-(Kafka: ClusterConnectionStates.) Pure: nothing here connects, and ``now`` is always a parameter, in
-seconds of the loop's clock. Rules:
+(Kafka: ClusterConnectionStates.) Pure: nothing in this module connects, and ``now`` is always a
+parameter, in seconds of the loop's clock. Rules:
 
 * The reconnect backoff starts at the disconnection, not at the attempt (KAFKA-2459), and grows
   with each consecutive failure (KIP-144).
-* Only a node that became READY counts as a success, and resets the backoff (KAFKA-13879).
-* The connection setup timeout grows only with connects that failed (KIP-601).
+* Only a connection that becomes READY counts as a success and resets the backoff (KAFKA-13879).
+* The connection setup timeout grows only with failed connects (KIP-601).
 * A throttled node is not ready, and a later response never shortens the throttling (KIP-219).
-* A node in setup for more than :data:`PATIENCE_SECONDS` is slow, and is not waited for.
+* A connection in setup for more than :data:`PATIENCE_SECONDS` is slow: callers that can use any
+  node try other nodes in addition.
 
-**The problem.** "May I connect, may I send, when should I look again" depends on the history of
-each connection, and is asked for every node in every turn, by callers that must not disagree.
+**The problem.** Whether a client may connect or send, and when to check again, depends on the
+history of each connection. Several callers check every node in every turn, and must get consistent
+results.
 
-**The choice.** One object per node with what happened to it, and methods that compute their results
-from that and ``now``. No timers: a poll sleeps until the earliest time at which a result changes.
-The tasks that wait for a node are counted here as well, because they decide whether its connection
-may be given up, and when the next retry is due; nothing else keeps a list of them.
+**The choice.** One object per node holds the history of the connection, and its methods compute
+their results from that history and ``now``. No timers: a poll sleeps until the earliest time at
+which a result changes. The tasks that wait for a node are counted here as well, because they
+determine whether the connection may be given up and when the next retry is due.
 
 **What was refused.** A coroutine per connection that holds its state in local variables: it reads
-better, but every question would have to be passed to it, and tests would need a clock. Kafka's wait
-for a slow bootstrap server, ``request.timeout.ms`` at worst: another server is tried beside it.
+better, but every query would need a message to it, and tests would need a clock. Kafka's wait for a
+slow bootstrap server, for up to ``request.timeout.ms``: here another server is tried in parallel.
 
-**When to think again.** If a client talks to hundreds of nodes: the minimum over all of them in
-every turn would then want a heap.
+**When to think again.** If a client connects to hundreds of nodes, the minimum over all nodes in
+every turn should come from a heap.
 """
 
 # Compiled by mypyc.
@@ -54,7 +56,7 @@ class ConnectionTimes:
     Attributes:
         reconnect: the wait after a failed or lost connection (``reconnect.backoff.ms`` and
             ``reconnect.backoff.max.ms``).
-        setup: how long a connect may take (``socket.connection.setup.timeout.ms`` and
+        setup: the time limit of a connect (``socket.connection.setup.timeout.ms`` and
             ``socket.connection.setup.timeout.max.ms``).
     """
 
@@ -62,15 +64,15 @@ class ConnectionTimes:
     setup: ExponentialBackoff = attrs.field(default=ExponentialBackoff(10.0, 30.0))
 
 
-#: Stands for every node to which no connection was ever requested.
+#: The shared state of all nodes to which no connection was ever requested.
 _UNKNOWN: Final = NodeConnectionState("")
 
 
 class ClusterConnectionStates:
     """The connection states of all nodes to which a connection was ever requested.
 
-    :meth:`of` returns the state of one node's connection. The other methods record events that
-    change it, or concern several nodes.
+    :meth:`of` returns the state of the connection to one node. The other methods record events that
+    change a state, or concern several nodes.
 
     Args:
         times: the backoffs and timeouts.
@@ -96,7 +98,7 @@ class ClusterConnectionStates:
     # Timeouts.
 
     def timed_out_connects(self, now: float) -> list[int]:
-        """Return the nodes whose connect has exceeded its setup timeout."""
+        """Return the nodes whose connects have exceeded the setup timeout."""
         return [
             node_id
             for node_id, node in self._nodes.items()
@@ -105,7 +107,7 @@ class ClusterConnectionStates:
         ]
 
     def next_connect_timeout(self) -> float:
-        """Return when the next connect reaches its setup timeout; ``math.inf`` for never."""
+        """Return the time at which the next connect reaches its setup timeout; may be infinite."""
         at = math.inf
         for node in self._nodes.values():
             if node.state is ConnectionState.CONNECTING:
@@ -131,11 +133,11 @@ class ClusterConnectionStates:
     # Waiting tasks.
 
     def add_waiting(self, node_id: int) -> None:
-        """Count a task that waits until a request may be sent to the node."""
+        """Register a task that waits until a request may be sent to the node."""
         self._waiting[node_id] = self._waiting.get(node_id, 0) + 1
 
     def remove_waiting(self, node_id: int) -> None:
-        """Remove a task counted by :meth:`add_waiting`."""
+        """Remove a task registered with :meth:`add_waiting`."""
         self._waiting[node_id] -= 1
         if not self._waiting[node_id]:
             del self._waiting[node_id]
@@ -160,7 +162,7 @@ class ClusterConnectionStates:
         """Record the start of a connection attempt.
 
         Returns:
-            The addresses to choose from. The node's state starts afresh if its host name has
+            The addresses to choose from. The state of the node is reset if its host name has
             changed (KAFKA-7890).
         """
         node = self._nodes.get(node_id)
@@ -195,7 +197,7 @@ class ClusterConnectionStates:
     def disconnected(
         self, node_id: int, now: float, error: DisconnectedError | None = None
     ) -> None:
-        """Record the end of a connection, or of a connection attempt.
+        """Record the end of a connection or connection attempt.
 
         Args:
             node_id: the node.
@@ -218,11 +220,11 @@ class ClusterConnectionStates:
     def forget_departed(self, known: set[int], nodes: set[int]) -> None:
         """Forget nodes that left the cluster and have no connection.
 
-        Nodes that were never part of the cluster stay: their owner manages them.
+        Nodes that were never part of the cluster are kept, since their owner manages them.
 
         Args:
             known: the ids of the cluster's nodes before the update.
-            nodes: the ids after it.
+            nodes: the ids of the cluster's nodes after the update.
         """
         self._departed = (self._departed | known) - nodes
         for node_id in list(self._departed):
@@ -232,11 +234,11 @@ class ClusterConnectionStates:
                 self.remove(node_id)
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """Move a connection to the id of the node that it leads to, which has no connection."""
+        """Assign a connection to the id of the node that it leads to; that node must have none."""
         self._nodes[new_id] = self._nodes.pop(node_id)
 
     def remove(self, node_id: int) -> None:
-        """Forget everything about a node."""
+        """Discard the state of a node."""
         self._nodes.pop(node_id, None)
         self._plan_slow()
 

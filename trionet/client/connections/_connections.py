@@ -1,9 +1,9 @@
-"""Opens the channels to nodes without blocking; host names are looked up in threads.
+"""The channels of a client, opened without blocking; host names are looked up in threads.
 
-A lookup may take seconds, and must delay neither requests to other nodes nor the caller that asked
-for the connection (KAFKA-7974): meanwhile the node is CONNECTING, and its setup timeout runs. A
-lookup outlives the attempt that started it and serves the next one, so that no host is looked up
-twice at the same time.
+A lookup may take seconds, and must not delay requests to other nodes or the caller that requested
+the connection (KAFKA-7974). During the lookup, the node is CONNECTING and its setup timeout runs. A
+lookup that outlasts its attempt serves the next attempt, so that no host is looked up twice at the
+same time.
 """
 
 # Compiled by mypyc.
@@ -27,10 +27,10 @@ from .._node import Node
 from ..security._client_security import ClientSecurity
 from ._addresses import HostAddresses, is_ipv4
 
-# The threads that a client's lookups may use; hanging lookups would otherwise take all of trio's.
+# The threads that a client's lookups may use; otherwise hanging lookups could use all of trio's.
 LOOKUPS_MAX: Final = 8
 
-#: The setting for the largest accepted response; the name is librdkafka's.
+#: The setting for the largest accepted response; the name is from librdkafka.
 RESPONSE_LIMIT: Final = "receive.message.max.bytes"
 _LIMIT_NAMES: Final = LimitNames(RESPONSE_LIMIT, "SASL authentication")
 
@@ -64,7 +64,7 @@ class Connections:
     """The channels of one client, at most one per node.
 
     Args:
-        selector: the selector that the channels are registered with.
+        selector: the selector with which the channels are registered.
         network: opens the sockets and looks up hosts.
         settings: settings of the connections.
         security: sets up TLS and SASL.
@@ -94,7 +94,7 @@ class Connections:
 
     @property
     def protocol(self) -> SecurityProtocol:
-        """``security.protocol``."""
+        """The client's ``security.protocol``."""
         return self._security.protocol
 
     @property
@@ -107,7 +107,7 @@ class Connections:
         return self._channels.get(node_id)
 
     def node(self, node_id: int) -> Node:
-        """Return the node of a connection, as it was when the attempt was started."""
+        """Return the node of a connection, as of the start of the attempt."""
         return self._nodes[node_id]
 
     def connect(self, node: Node, addresses: HostAddresses) -> None:
@@ -155,8 +155,8 @@ class Connections:
                 receive_buffer_bytes=settings.receive_buffer_bytes,
             )
             transport = self._security.transport(sock, node.host)
-            # Numbered, so that events of an old connection are not taken for the new one's
-            # (KAFKA-5595).
+            # Numbered, so that events of an old connection are not mistaken for events of the new
+            # one (KAFKA-5595).
             channel = Channel(
                 f"{node.id}-{number}",
                 transport,
@@ -178,12 +178,12 @@ class Connections:
         self._selector.wakeup()
 
     def take_failed(self) -> dict[int, tuple[Node, str]]:
-        """Return the attempts that failed before a channel existed: node and cause by node id."""
+        """Return the node and cause of attempts that failed without a channel, by node id."""
         failed, self._failed = self._failed, {}
         return failed
 
     def ended(self, channel: Channel) -> Node | None:
-        """Forget a closed channel. Returns its node, or None if it was already forgotten."""
+        """Discard a closed channel; return its node, or None if it was already discarded."""
         node_id: int = channel.attachment
         if self._channels.get(node_id) is not channel:
             return None

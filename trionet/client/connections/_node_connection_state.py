@@ -12,7 +12,7 @@ from ._addresses import HostAddresses
 
 
 class ConnectionState(Enum):
-    """The state of the connection to one node."""
+    """The phases of the connection to one node."""
 
     DISCONNECTED = "disconnected"
     CONNECTING = "connecting"
@@ -37,15 +37,16 @@ class NodeConnectionState:
     Attributes:
         host: the host to which the history belongs.
         state: the state; None for a node to which no connection was ever requested.
-        changed_at: when the last attempt started, or the connection was lost; ``-math.inf`` if
-            there was none.
+        changed_at: when the last attempt started or the connection was lost; ``-math.inf`` before
+            the first attempt.
         failures: the number of consecutive failures.
-        wait_seconds: the reconnect backoff since ``changed_at``.
-        failed_setups: the number of consecutive connects that failed.
+        wait_seconds: the reconnect backoff, counted from ``changed_at``.
+        failed_setups: the number of consecutive failed connects.
         setup_seconds: the setup timeout of the current connect.
-        slow_at: when a connection in setup becomes slow; ``math.inf`` once it is.
+        slow_at: when a connection in setup becomes slow; ``math.inf`` once it is slow.
         throttled_until: when the throttling ends.
-        error: why the last connection failed or was lost; None once a new one is established.
+        error: the reason why the last connection failed or was lost; None once a connection is
+            READY.
         addresses: the addresses of the host.
     """
 
@@ -63,7 +64,7 @@ class NodeConnectionState:
         self.addresses = HostAddresses()
 
     def can_connect(self, now: float) -> bool:
-        """Whether a connection may be started: there is none, and the backoff has passed."""
+        """Whether a connection may be started: none exists, and the backoff has passed."""
         return self.state is None or (self.state in _LOST and not self._wait_left(now))
 
     def is_ready(self, now: float) -> bool:
@@ -82,19 +83,20 @@ class NodeConnectionState:
 
     @property
     def is_disconnected(self) -> bool:
-        """Whether a connection or an attempt has ended, and there is none now (KAFKA-4841)."""
+        """Whether the last connection or attempt has ended, with no new one since (KAFKA-4841)."""
         return self.state in _LOST
 
     @property
     def authentication_error(self) -> AuthenticationError | None:
-        """The last connection's error if it failed authentication; None otherwise."""
+        """The error of the last connection if authentication failed; None otherwise."""
         return self.error if isinstance(self.error, AuthenticationError) else None
 
     def connection_delay(self, now: float) -> float:
-        """Return the seconds until the connection has to be checked again.
+        """Return the seconds until the connection must be checked again.
 
-        While backing off, the rest of the backoff; while connecting, the time until the setup
-        timeout, so that no poll sleeps past it (KAFKA-12762); infinite once established.
+        During the backoff, this is the remaining backoff. During a connect, it is the time until
+        the setup timeout, so that no poll sleeps past the timeout (KAFKA-12762). It is infinite
+        once the connection is established.
         """
         if self.state is None:
             return 0.0

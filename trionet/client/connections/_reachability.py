@@ -1,22 +1,23 @@
-"""Tracks why nodes cannot be reached; causes are logged once, and quoted in errors.
+"""The causes for which nodes cannot be reached, logged once and quoted in errors.
 
-A cause is logged when it is new for its node rather than at every attempt, and again if the node
-has been reached in between. :meth:`Reachability.problem` explains why a wait does not end.
+A cause is logged when it is new for a node rather than at every attempt, and again if the node was
+reached in the meantime. :meth:`Reachability.problem` explains why a wait does not end.
 
-**The problem.** A client retries for ever, as Kafka's does, so a wrong port, protocol or
-``advertised.listeners`` looks like a slow cluster: the program waits, and the log repeats itself.
+**The problem.** A client retries forever, as in Kafka, so a wrong port, protocol or
+``advertised.listeners`` looks like a slow cluster: the program waits, and the log repeats the same
+line.
 
 **The choice.** The newest cause is kept per node. It is logged once at WARNING (repetitions at
-DEBUG), every error about a wait quotes it, and waits that have no limit of their own are limited
-until a broker of the cluster has responded once at its advertised address. From then on the address
-and the protocol are right, and waiting is what the user wants.
+DEBUG), and every error about a wait quotes it. Waits without a time limit are limited until a
+broker of the cluster has responded at its advertised address. After that response, the address and
+the protocol are known to be right, and the client may wait indefinitely.
 
 **What was refused.** An error after the first failed connection: brokers restart. A limit for every
-wait: a consumer has to survive an outage of hours. The log alone: a user who reads an exception
-does not look there.
+wait: a consumer must survive an outage of hours. Logging alone: a user who reads an exception may
+not read the log.
 
-**When to think again.** If listeners with different rights exist per broker, so that one broker
-that responds says nothing about the others.
+**When to think again.** If brokers have listeners with different permissions, so that a response
+from one broker proves nothing about the others.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ..metadata._cluster import Cluster
 
 logger = logging.getLogger("trionet.client")
 
-# A message names this many nodes, and only counts the others.
+# The number of nodes that a message names; further nodes are only counted.
 _NAMED_MAX: Final = 3
 
 
@@ -45,7 +46,7 @@ class _Trouble(NamedTuple):
 
 
 class Reachability:
-    """The current cause for each node that cannot be reached.
+    """The nodes that cannot be reached, with the current cause for each.
 
     Args:
         are_advertised: whether brokers' addresses come from their ``advertised.listeners`` rather
@@ -66,7 +67,7 @@ class Reachability:
     # Events.
 
     def failed(self, node: Node, cause: str, level: int = logging.WARNING) -> None:
-        """Record and log that a connection could not be established, or is not usable."""
+        """Record and log that a connection could not be established or is not usable."""
         trouble = _Trouble(node.address, cause)
         if self._troubles.get(_key(node)) == trouble:
             level = logging.DEBUG
@@ -94,10 +95,10 @@ class Reachability:
     # Messages.
 
     def problem(self, cluster: Cluster) -> str:
-        """Return why the cluster or a broker cannot be reached; empty if that is not known.
+        """Return why the cluster or a broker cannot be reached; an empty string if not known.
 
         Args:
-            cluster: the newest snapshot.
+            cluster: the newest snapshot of the cluster.
         """
         brokers = {
             id: trouble
@@ -132,13 +133,13 @@ class Reachability:
 
     @contextmanager
     def until_reached(self, seconds: float, problem: Callable[[], str]) -> Iterator[None]:
-        """Limit the waits in this block until a broker of the cluster has been reached.
+        """Limit the time of the waits in this block until a broker of the cluster has been reached.
 
         Waiting forever would hide a wrong address or protocol. The time limit spans consecutive
-        blocks, and starts again after it has expired.
+        blocks, and restarts after it has expired.
 
         Args:
-            seconds: ``default.api.timeout.ms``.
+            seconds: the time limit (``default.api.timeout.ms``).
             problem: returns why no broker can be reached. If it returns an empty string, the
                 expired block is cancelled without an error.
 
@@ -166,7 +167,7 @@ class Reachability:
 
 
 def _key(node: Node) -> int:
-    """Return a broker's key, which is also that of its coordinator connection."""
+    """Return a broker's key, which connections to the broker as a coordinator share."""
     return node.id if node.broker_id is None else node.broker_id
 
 

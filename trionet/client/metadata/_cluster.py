@@ -25,12 +25,12 @@ class PartitionMetadata:
 
     Attributes:
         index: the partition number.
-        leader: the leader's node id; -1 for none.
+        leader: the node id of the leader; -1 if there is none.
         leader_epoch: the leader epoch; -1 if the broker does not report it (KIP-320).
         replicas: the node ids of the replicas.
         in_sync: the node ids of the in-sync replicas.
         offline: the node ids of the offline replicas.
-        error_code: the partition's error code; 0 for none.
+        error_code: the partition's error code; 0 (NONE) on success.
     """
 
     index: int
@@ -50,8 +50,8 @@ class TopicMetadata:
         name: the topic's name.
         id: the 16-byte topic id; zeros if the broker does not report it.
         partitions: the partitions by number.
-        is_internal: whether it is one of Kafka's internal topics.
-        error_code: the topic's error code; 0 for none.
+        is_internal: whether the topic is internal to Kafka.
+        error_code: the topic's error code; 0 (NONE) on success.
     """
 
     name: str
@@ -67,8 +67,8 @@ class Cluster:
 
     Attributes:
         id: the cluster id; None if it is not known.
-        controller: the controller's node id; -1 for none.
-        nodes: the brokers by id; the ``bootstrap.servers`` until the brokers are known.
+        controller: the node id of the controller; -1 if there is none.
+        nodes: the brokers by id, or the ``bootstrap.servers`` until the brokers are known.
         topics: the requested topics by name.
         is_bootstrap: whether the nodes are still the ``bootstrap.servers``.
     """
@@ -81,17 +81,17 @@ class Cluster:
 
     @classmethod
     def bootstrap(cls, servers: Iterable[tuple[str, int]]) -> Cluster:
-        """Create the initial cluster; the nodes get artificial negative ids."""
+        """Create the initial snapshot, in which the servers have artificial negative ids."""
         nodes = {-1 - i: Node(-1 - i, host, port) for i, (host, port) in enumerate(servers)}
         return cls(nodes=nodes, is_bootstrap=True)
 
     def node_at(self, host: str, port: int) -> Node | None:
-        """Return the node that advertises this address; None if no node does, or several do."""
+        """Return the node that advertises this address; None unless exactly one does."""
         found = [each for each in self.nodes.values() if (each.host, each.port) == (host, port)]
         return found[0] if len(found) == 1 else None
 
     def leader(self, topic: str, partition: int) -> Node | None:
-        """Return the leader of a partition; None if there is none or it is not known."""
+        """Return the leader of a partition; None if the partition has no known leader."""
         found = self.topics.get(topic)
         known = found.partitions.get(partition) if found is not None else None
         return self.nodes.get(known.leader) if known is not None else None
@@ -122,15 +122,15 @@ def with_leaders(
 
 
 def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) -> Cluster:
-    """Return the cluster that a Metadata response describes.
+    """Return the snapshot of the cluster that a Metadata response describes.
 
-    A partition's leader with an older epoch than the known one is ignored: the response comes from
-    a broker with stale metadata (KIP-320), unless the topic has been recreated.
+    A leader whose epoch is older than the known one is ignored, since it comes from a broker with
+    stale metadata (KIP-320), unless the topic has been recreated.
 
     Args:
         response: the response.
         before: the preceding snapshot.
-        is_partial: whether only some topics were requested; the others are kept.
+        is_partial: whether only some topics were requested; other topics are kept.
     """
     topics = dict(before.topics) if is_partial else {}
     for topic in response.topics:
@@ -151,7 +151,7 @@ def _node(broker: MetadataResponseBroker) -> Node:
 def _topic(topic: MetadataResponseTopic, before: TopicMetadata | None) -> TopicMetadata:
     assert topic.name is not None
     known: Mapping[int, PartitionMetadata] = {}
-    # A broker that reports no topic ids may have stale metadata all the same.
+    # A broker that reports no topic ids may also have stale metadata.
     if before is not None and topic.topic_id in (before.id, NO_UUID):
         known = before.partitions
     return TopicMetadata(

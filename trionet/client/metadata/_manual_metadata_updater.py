@@ -1,7 +1,7 @@
 """Nodes set by the client's owner instead of Metadata requests (Kafka: ManualMetadataUpdater).
 
-For programs that manage brokers themselves, as Kafka's controller does: they know the nodes from
-another source, and the client sends no requests of its own.
+For programs that manage brokers, such as a controller: they know the nodes from another source, and
+the client sends no metadata requests.
 """
 
 # Compiled by mypyc.
@@ -36,14 +36,14 @@ class ManualMetadataUpdater(MetadataUpdater):
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes that were set last (Kafka: fetchNodes)."""
+        """The most recently set nodes (Kafka: fetchNodes)."""
         return list(self.metadata.cluster.nodes.values())
 
     def set_nodes(self, nodes: Iterable[Node]) -> None:
         """Replace the nodes from which ``least_loaded_node`` chooses.
 
-        Connections are not affected: a connection to a node that is no longer listed, or whose
-        address has changed, stays until it is lost or closed with ``client.close(node)``.
+        Connections are not affected: a connection to a node that was removed, or whose address has
+        changed, stays open until it is lost or closed with ``client.close(node)``.
 
         Raises:
             ValueError: a node id is negative or duplicate.
@@ -66,4 +66,4 @@ class ManualMetadataUpdater(MetadataUpdater):
         return math.inf
 
     def connection_lost(self, error: TrionetError, now: float) -> None:
-        pass  # the owner learns of it from the connection's requests
+        pass  # the outcomes of the requests inform the owner

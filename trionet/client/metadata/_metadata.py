@@ -1,24 +1,25 @@
-"""A client's view of the cluster, and when to refresh it.
+"""A client's view of the cluster, and the schedule of its updates.
 
 (Kafka: Metadata.) Pure: ``now`` is a parameter, in seconds of the loop's clock. An update is due
-when one was requested (a leader moved, a connection was lost, a topic is new) or when the last one
-is older than ``metadata.max.age.ms``. A backoff separates updates, whether they fail or succeed.
+when it was requested (a leader moved, a connection was lost, a topic is new) or when the last
+update is older than ``metadata.max.age.ms``. A backoff separates updates, whether they fail or
+succeed.
 
-**The problem.** Everything that goes wrong asks for new metadata, often all requests of a client at
-once, and a cluster in trouble is the last that should get a request per failure. At the other end,
-a new topic should be usable as soon as the broker knows it.
+**The problem.** Every failure requests new metadata, and often all requests of a client fail at the
+same time; a metadata request per failure would burden a cluster in trouble. On the other hand, a
+new topic should be usable as soon as the broker knows it.
 
-**The choice.** A request for an update is a flag, not a queue: any number of them is one request,
-after a backoff that grows while updates fail, or while their responses have gaps (a topic without a
-leader yet). Only topics that were not requested before skip the backoff. Snapshots are immutable
-and replaced as a whole, so that a reader's view cannot change between two checkpoints.
+**The choice.** A flag records that an update is wanted: any number of calls lead to one request,
+after a backoff that grows while updates fail or responses have gaps (such as a topic without a
+leader). Only topics that were not requested before skip the backoff. Snapshots are immutable and
+replaced as a whole, so that a snapshot in use never changes.
 
-**What was refused.** Partial updates for new topics, as Kafka has them since 2.5: they save little
-where a client names few topics, and need a second set of times. Merging a response into the old
-snapshot: deleted topics would stay.
+**What was refused.** Partial updates for new topics, as in Kafka since 2.5: they save little when a
+client uses few topics, and need a second set of timers. Merging a response into the old snapshot:
+deleted topics would remain.
 
-**When to think again.** With thousands of topics per client; the full list in every request and the
-snapshot that is rebuilt for it are then what an update costs.
+**When to think again.** If clients use thousands of topics: every update then requests all of them
+and rebuilds the snapshot.
 """
 
 # Compiled by mypyc.
@@ -49,20 +50,19 @@ def _has_gaps(response: MetadataResponse) -> bool:
 
 
 def _covers(known: frozenset[str] | None, wanted: frozenset[str] | None) -> bool:
-    """Whether the known topics include all wanted ones; None means all topics."""
+    """Return whether the known topics include all wanted topics; None means all topics."""
     return known is None if wanted is None else known is not None and wanted <= known
 
 
 @attrs.frozen(kw_only=True)
 class MetadataTimes:
-    """The times at which metadata is requested.
+    """The age limit, backoff and timeout of metadata updates.
 
     Attributes:
         max_age_seconds: the age at which metadata is refreshed without being requested
             (``metadata.max.age.ms``).
-        retry: the backoff between two requested updates (``retry.backoff.ms``,
-            ``retry.backoff.max.ms``).
-        rebootstrap_seconds: how long updates may fail until the client starts again from
+        retry: the backoff between updates (``retry.backoff.ms``, ``retry.backoff.max.ms``).
+        rebootstrap_seconds: how long updates may fail before the client returns to
             ``bootstrap.servers`` (``metadata.recovery.rebootstrap.trigger.ms``, KIP-1102);
             ``math.inf`` for never (``metadata.recovery.strategy=none``).
     """
@@ -77,14 +77,14 @@ class Metadata:
 
     Args:
         servers: hosts and ports of ``bootstrap.servers``.
-        times: the times at which to update.
+        times: the age limit, backoff and timeout of updates.
         rng: the source of the backoff's jitter.
         allow_auto_topic_creation: whether requesting a topic's metadata may create the topic
             (``allow.auto.create.topics``).
 
     Attributes:
         cluster: the newest snapshot.
-        topics: the topics to request; None for all. Change it with :meth:`set_topics`.
+        topics: the topics to request; None for all. Only :meth:`set_topics` may change it.
         allow_auto_topic_creation: see the argument.
         updates: the number of successful updates.
         error: why the last update failed; None if it succeeded.
@@ -129,14 +129,14 @@ class Metadata:
         """Request an update as soon as the backoff allows.
 
         Returns:
-            The number of updates so far; the requested update is done once :attr:`updates` is
-            larger.
+            The current value of :attr:`updates`; a larger value means that the update has
+            succeeded.
         """
         self._wanted = True
         return self.updates
 
     def set_topics(self, topics: frozenset[str] | None) -> None:
-        """Set the topics to request; None for all. New topics cause an update without backoff."""
+        """Set the topics to request; None for all. New topics cause an update without a backoff."""
         is_new = not _covers(self.topics, topics)
         self.topics = topics
         if is_new:
@@ -161,7 +161,7 @@ class Metadata:
     # Requests and responses.
 
     def request(self) -> MetadataRequest:
-        """Build the next Metadata request."""
+        """Return the next Metadata request."""
         names = self.topics
         topics = None
         if names is not None:
@@ -171,7 +171,7 @@ class Metadata:
         )
 
     def attempt_started(self, now: float) -> None:
-        """Record that an update is due and a node for it is being sought."""
+        """Record that an update is due and that the client is choosing a node."""
         if self._waiting_since is None:
             self._waiting_since = now
 
@@ -182,11 +182,11 @@ class Metadata:
         self.attempt_started(now)
 
     def update(self, response: MetadataResponse, now: float) -> None:
-        """Apply a response; one without any broker counts as a failure.
+        """Apply a response; a response without brokers counts as a failure.
 
-        If the response lacks something that is expected soon, such as the leader of a new topic,
-        another update is requested with a growing backoff, as well as if topics were added after
-        the request was sent (Kafka: Metadata.requestUpdate, needPartialUpdate).
+        Another update is requested, with a growing backoff, if the response lacks something that is
+        expected soon, such as the leader of a new topic. The same applies if topics were added
+        after the request was sent (Kafka: Metadata.requestUpdate, needPartialUpdate).
         """
         if not response.brokers:
             self.failed(now)
@@ -204,7 +204,7 @@ class Metadata:
     def update_leaders(
         self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
     ) -> None:
-        """Apply leaders reported by other responses; see :func:`._cluster.with_leaders`."""
+        """Apply leaders from a Produce or Fetch response; see :func:`._cluster.with_leaders`."""
         self.cluster = with_leaders(self.cluster, leaders, nodes)
 
     def failed(self, now: float, error: TrionetError | None = None) -> None:
@@ -221,7 +221,7 @@ class Metadata:
         self._waiting_since = -math.inf
 
     def rebootstrap(self, now: float) -> None:
-        """Start again from ``bootstrap.servers`` (KIP-899), keeping the known topics."""
+        """Return to ``bootstrap.servers`` (KIP-899), keeping the known topics."""
         known = Cluster.bootstrap(self._servers)
         self.cluster = attrs.evolve(known, id=self.cluster.id, topics=self.cluster.topics)
         self._wanted = True

@@ -1,11 +1,11 @@
-"""Keeps a client's metadata up to date, or leaves it to the client's owner.
+"""The updaters that keep a client's metadata current, or leave that to the client's owner.
 
-The requests are marked as internal, so that users' own Metadata requests are never mistaken for
-them (KAFKA-4098). :class:`.ManualMetadataUpdater` sends none.
+The requests are marked as internal, so that Metadata requests of users are never mistaken for
+internal ones (KAFKA-4098). :class:`.ManualMetadataUpdater` sends none.
 
-The updater needs the client to send requests, and the client needs the updater to decide whether
-metadata goes first, so the two call each other, as in Kafka. The updater uses only the part of the
-client in :class:`Requester`, so that its decisions can be tested, and read, without a network.
+The updater needs the client to send requests, and the client needs the updater to decide whether a
+metadata request goes first, so the two call each other, as in Kafka. The updater uses only the part
+of the client in :class:`Requester`, so that the decisions can be tested without a network.
 """
 
 # Compiled by mypyc.
@@ -72,14 +72,14 @@ class MetadataUpdater:
         self.is_automatic = is_automatic
 
     def is_due(self, now: float) -> bool:
-        """Whether a metadata request should be sent now, before users' requests."""
+        """Whether a metadata request must be sent now, before users' requests."""
         raise NotImplementedError
 
     def maybe_update(self, client: Requester, now: float) -> float:
-        """Send a metadata request, or connect a node for it, if an update is due.
+        """Send a metadata request, or connect to a node for that purpose, if an update is due.
 
         Returns:
-            The seconds until this must be called again, if nothing else happens before.
+            The seconds until the next call, unless another event comes first.
         """
         raise NotImplementedError
 
@@ -92,12 +92,12 @@ class MetadataUpdater:
         raise NotImplementedError
 
     def connection_lost(self, error: TrionetError, now: float) -> None:
-        """Handle a lost connection, or one that could not be established."""
+        """Handle a connection that was lost or could not be established."""
         raise NotImplementedError
 
 
 class DefaultMetadataUpdater(MetadataUpdater):
-    """Requests metadata when an update is due, from the least loaded node.
+    """An updater that requests metadata from the least loaded node when an update is due.
 
     (Kafka: NetworkClient.DefaultMetadataUpdater.)
 
@@ -183,8 +183,8 @@ class DefaultMetadataUpdater(MetadataUpdater):
     def connection_lost(self, error: TrionetError, now: float) -> None:
         """Request an update, because leaders may have moved.
 
-        A failed authentication fails the update instead, so that tasks waiting for metadata raise
-        it, unless a request to another node is in progress (KAFKA-8933).
+        An authentication error fails the update instead, so that tasks waiting for metadata raise
+        that error, unless a metadata request is in flight to another node (KAFKA-8933).
         """
         if isinstance(error, AuthenticationError) and not self._is_in_progress:
             self.metadata.failed(now, error)
@@ -206,7 +206,7 @@ def _controllers_error(response: DescribeClusterResponse) -> TrionetError:
 
 
 def _as_metadata(response: DescribeClusterResponse) -> MetadataResponse:
-    """Convert a description of controllers to a Metadata response."""
+    """Convert a DescribeCluster response about controllers to a Metadata response."""
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(

@@ -1,4 +1,4 @@
-"""Wait until any node of the cluster can take a request."""
+"""Implements :func:`until_any_ready`, which waits for any node of the cluster."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ...errors import AuthenticationError
 from .._node import Node
 from ._kafka_client import KafkaClient
 
-# A node that becomes usable by the passage of time alone is noticed at most this late.
+# The maximum delay until a node that becomes usable only through the passage of time is noticed.
 _RECHECK_SECONDS: Final = 0.01
 
 
 async def until_any_ready(client: KafkaClient) -> Node:
     """Wait until a request can be sent to some node of the cluster, and return that node.
 
-    Nodes are connected to one after another; a slow node does not delay the others. If the only
-    connected nodes are busy writing a large request, the least loaded of them is returned, and
-    the caller's request waits for it.
+    The client connects to one node after another; a slow node does not delay the others. If the
+    only connected nodes are busy writing a large request, the least loaded of these nodes is
+    returned, and the caller's request waits until that write has finished.
 
     Raises:
         AuthenticationError: a node rejected this client during the wait.

@@ -1,4 +1,4 @@
-"""The setup of connections until they are known to be usable: API versions, first response."""
+"""The setup of connections until they are proven usable: API versions and first response."""
 
 # Compiled by mypyc.
 
@@ -16,20 +16,20 @@ from ..requests._version_discovery import VersionDiscovery
 
 
 class ConnectionSetup:
-    """Tracks the setup of each connection after it was established. Pure.
+    """The progress of each established connection up to the first response. Pure.
 
     A connection is READY once the versions of the node's APIs are known. Whether the node accepts
     this client is known only after the next response: a broker that requires SASL responds to
-    ApiVersions, and closes the connection at the first request after it.
+    ApiVersions, but closes the connection on the next request.
 
     Args:
-        states: the states of the connections, which become READY here.
-        discovers_versions: whether ApiVersions is sent to each node; if not, the newest versions
+        states: the states of the connections, which this class sets to READY.
+        discovers_versions: whether to send ApiVersions to each node; otherwise the newest versions
             are used.
 
     Attributes:
         versions: the API versions of each node whose connection is READY.
-        unconfirmed: the nodes that have responded to no request after ApiVersions.
+        unconfirmed: the nodes that have not yet responded to a request after ApiVersions.
     """
 
     def __init__(self, states: ClusterConnectionStates, *, discovers_versions: bool) -> None:
@@ -45,11 +45,11 @@ class ConnectionSetup:
 
     @property
     def due(self) -> list[int]:
-        """The nodes for which :meth:`next_request` must be called once they are ready."""
+        """The nodes for which :meth:`next_request` must be called once the channel is ready."""
         return self._discovery.due
 
     def next_request(self, node_id: int) -> tuple[ApiVersionCodec, ApiVersionsRequest] | None:
-        """Return the ApiVersions request to send; None if the connection became READY instead."""
+        """Return the ApiVersions request to send; None if the connection became READY."""
         if self._discovers_versions:
             self._states.checking_api_versions(node_id)
             return self._discovery.request(node_id)
@@ -81,8 +81,8 @@ class ConnectionSetup:
 
         Args:
             node_id: the node.
-            channel: the connection's channel; None before there is one.
-            has_requests: whether requests to the node have no response yet.
+            channel: the connection's channel; None before it is opened.
+            has_requests: whether requests to the node are in flight.
         """
         state = self._states.of(node_id).state
         return stage_of(
@@ -96,7 +96,7 @@ class ConnectionSetup:
         self.versions[new_id] = self.versions.pop(node_id)
 
     def forget(self, node_id: int) -> None:
-        """Forget a connection that has ended."""
+        """Discard the setup of a connection that has ended."""
         self._discovery.forget(node_id)
         self.unconfirmed.discard(node_id)
         self.versions.pop(node_id, None)

@@ -1,11 +1,11 @@
-"""Sends requests and handles the results of polls: responses, lost connections, timeouts.
+"""The exchange of requests and responses: sends, and the handling of poll results.
 
 This is the inner half of a turn of :class:`.KafkaClient` (Kafka: NetworkClient.handleCompletedSends
-and its siblings). Nothing here waits.
+and similar methods). Nothing in this module waits.
 
-Whatever ends a user's request adds to the :class:`.Outcomes`, which are returned at the end of the
-poll. The client's own requests (metadata, versions) are completed at once instead, since their
-outcome determines what the rest of the poll does.
+The outcome of a user's request is added to the :class:`.Outcomes`, which are returned at the end of
+the poll. Internal requests (metadata, versions) are completed immediately instead, since their
+outcomes affect the rest of the poll.
 """
 
 # Compiled by mypyc.
@@ -69,10 +69,10 @@ class Exchange:
         counters: counts requests and responses.
 
     Attributes:
-        in_flight: the requests without a response.
+        in_flight: the requests in flight.
         outcomes: the outcomes not yet returned by a poll.
         setup: the setup of new connections, and the API versions of connected nodes.
-        reachability: tracks which nodes have been reached, and why others cannot be.
+        reachability: tracks which nodes have been reached, and why other nodes cannot be reached.
     """
 
     def __init__(
@@ -120,9 +120,9 @@ class Exchange:
         if self._selector.send(channel, outgoing):
             self._handle_sent(request.node_id, request.sent_at)
         elif channel.send is None:
-            self._selector.wakeup()  # the send failed: no event will end the current poll
+            self._selector.wakeup()  # the send failed, so no event will end the current poll
         if not channel.is_open:
-            self._selector.wakeup()  # the current poll has to report the closed channel
+            self._selector.wakeup()  # the current poll must report the closed channel
 
     def send_own(
         self,
@@ -139,8 +139,8 @@ class Exchange:
             codec: the codec for the request's version.
             body: the request.
             now: the current time, in seconds of the loop's clock.
-            callback: called with the outcome at once; None for Metadata and ApiVersions, whose
-                responses are handled here.
+            callback: called with the outcome immediately; None for Metadata and ApiVersions, whose
+                responses this class handles.
         """
         self.send(
             InFlightRequest(
@@ -158,7 +158,7 @@ class Exchange:
     def fail(
         self, node_id: int, body: Message, callback: Callback | None, error: TrionetError
     ) -> int:
-        """Complete a request that cannot be sent; the next poll returns its outcome."""
+        """Complete a request that cannot be sent; the next poll returns the error."""
         correlation_id = self.next_correlation_id()
         response = ClientResponse(
             node_id=node_id, correlation_id=correlation_id, request=body, error=error
@@ -172,9 +172,9 @@ class Exchange:
     def handle_poll(self, result: PollResult, now: float) -> None:
         """Handle the result of a selector's poll, in Kafka's order (NetworkClient.poll).
 
-        Sends come first, because a response may be in the same poll as the end of its request, and
-        disconnections after receives, because a peer may respond and close. Timeouts are last: a
-        response in this poll is still in time.
+        Completed sends come first, because one poll may complete both a request and the response to
+        it. Disconnections come after receives, because a peer may respond and close. Timeouts come
+        last, because a response in this poll is still in time.
         """
         for channel in result.completed_sends:
             if self._connections.channel(channel.attachment) is channel:
@@ -265,7 +265,7 @@ class Exchange:
                 self._close_invalid(node_id, f"ApiVersions failed: {name}", now)
 
     def _adopt_connection(self, asked: Node | None, cluster: Cluster) -> None:
-        """Keep a bootstrap server's connection for the broker that advertises the same address.
+        """Reuse a bootstrap connection for the broker that advertises the same address.
 
         librdkafka does the same. Otherwise every client would open a second connection to that
         broker, and leave the first one idle.
@@ -302,7 +302,7 @@ class Exchange:
     # Lost connections and timeouts.
 
     def next_timeout(self) -> float:
-        """Return when the next request or connect times out, or a connection becomes slow."""
+        """Return the time at which a request or connect times out, or a connection becomes slow."""
         return min(
             self.in_flight.next_expiry(),
             self._states.next_connect_timeout(),
@@ -345,7 +345,7 @@ class Exchange:
         self._lost(node_id, DisconnectedError(f"{node}: {why}"), now)
 
     def give_up(self, node_id: int, error: DisconnectedError, now: float) -> None:
-        """Close a connection by the client's own decision; its requests fail with ``error``."""
+        """Close a connection on the client's initiative, and fail its requests with ``error``."""
         logger.info("closing a connection: %s", error)
         self._connections.close(node_id, CloseReason.LOCAL_CLOSE, str(error))
         self._lost(node_id, error, now)
@@ -356,7 +356,7 @@ class Exchange:
             return
         stage = self._stage(node.id, channel)
         if stage is Stage.FIRST_REQUEST and channel.oversized_bytes:
-            stage = Stage.IN_USE  # it did respond, though with too large a frame
+            stage = Stage.IN_USE  # it did respond, but the frame was too large
         cause = cause_of_end(channel, stage, self._connections.protocol)
         if channel.close_reason is CloseReason.AUTHENTICATION_FAILED:
             self.reachability.failed(node, cause, logging.ERROR)
@@ -372,7 +372,7 @@ class Exchange:
             self._connection_failed(node, cause, now)
 
     def _connection_failed(self, node: Node, cause: str, now: float) -> None:
-        """Handle a connection that could not be established, or ended before it was usable."""
+        """Handle a connection that could not be established or was lost before it was usable."""
         self.reachability.failed(node, cause)
         self._lost(node.id, DisconnectedError(f"could not connect to {node}: {cause}"), now)
 
@@ -394,7 +394,7 @@ class Exchange:
     def _lost(
         self, node_id: int, error: AuthenticationError | DisconnectedError, now: float
     ) -> None:
-        """Fail all requests in flight on a lost connection, in the order they were sent."""
+        """Fail all requests in flight on a lost connection, in the order of sending."""
         if isinstance(error, AuthenticationError):
             self._states.authentication_failed(node_id, error, now)
         else:
@@ -405,7 +405,7 @@ class Exchange:
         self._updater.connection_lost(error, now)
 
     def drop(self, node_id: int, now: float) -> None:
-        """Forget a node and its requests in flight, without running callbacks."""
+        """Discard a node and its requests in flight, without running callbacks."""
         self._connections.close(node_id, CloseReason.LOCAL_CLOSE)
         self.setup.forget(node_id)
         self._states.remove(node_id)
@@ -417,7 +417,7 @@ class Exchange:
                 request.callback.fail(error)
 
     def fail_all(self, error: DisconnectedError, now: float) -> None:
-        """Fail everything in flight, because the client is being closed."""
+        """Fail all requests in flight, because the client is being closed."""
         for request in list(self.in_flight):
             self._complete(request, now, error=error)
         self.in_flight = InFlightRequests(self._settings.in_flight_max)

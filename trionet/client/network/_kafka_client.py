@@ -1,32 +1,33 @@
-"""Sends requests to the nodes of a cluster over one Selector (Kafka: KafkaClient, NetworkClient).
+"""The client that every other client is built on (Kafka: KafkaClient, NetworkClient).
 
-Every client is built on this class. It is compiled; users have :class:`.NetworkClient`.
+It sends requests to the nodes of a cluster over one Selector. The class is compiled; users call it
+through :class:`.NetworkClient`.
 
 One task polls; any number of other tasks send requests, or await :meth:`KafkaClient.request`. A
-turn of :meth:`KafkaClient.poll` has Kafka's steps: request metadata if that is due, poll the
+turn of :meth:`KafkaClient.poll` has Kafka's steps: request metadata if an update is due, poll the
 selector, handle completed sends, completed receives, disconnections, connections and timeouts, and
-finally run the callbacks. The decisions are made by pure state machines:
-:mod:`._connection_states`, :mod:`._in_flight` and :mod:`._metadata`.
+finally run the callbacks. Pure state machines make the decisions: :mod:`._connection_states`,
+:mod:`._in_flight` and :mod:`._metadata`.
 
-A peer that violates the protocol loses its connection; no other connection is affected.
+The connection to a peer that violates the protocol is closed; no other connection is affected.
 
 **The problem.** Requests of many tasks to many nodes share one selector, which only one task may
-poll. While that task is parked in a poll, other tasks change what the poll depends on: they start
-connections, send requests with short timeouts, close nodes.
+poll. While that task is parked in a poll, other tasks change the state on which the poll depends:
+they start connections, send requests with short timeouts, and close nodes.
 
 **The choice.** As in Kafka, one task drives everything, and every other method is synchronous: it
-changes state at once and, where the current poll would sleep past the consequence, wakes the
-selector. ``_poll_ends_at`` is when the current poll ends by itself; a change whose deadline is
-later need not wake it. Tasks that wait for a condition wait for the end of any poll, and check
-again.
+changes state immediately, and wakes the selector if the current poll would sleep past a new
+deadline. ``_poll_ends_at`` is the time at which the current poll ends without a wakeup; a change
+with a later deadline need not wake it. Tasks that wait for a condition check it again after every
+poll.
 
-**What was refused.** A task per connection: a request would cost two switches of tasks, and one
-response could overtake another's callback. A queue of commands to the polling task: errors of
-``send`` would be known only later. An event per condition: each of the dozen things that can end a
-wait would have to know who waits for it, while polls that end are rare compared with requests.
+**What was refused.** A task per connection: a request would cost two task switches, and callbacks
+could run out of order. A queue of commands to the polling task: ``send`` could not raise errors. An
+event per condition: each of the dozen state changes that can end a wait would need to find the
+waiting tasks, while polls end rarely compared with requests.
 
-**When to think again.** If hundreds of tasks wait for different nodes at the same time, each end of
-a poll wakes all of them; then an event per node pays.
+**When to think again.** If hundreds of tasks wait for different nodes at the same time: the end of
+each poll wakes all of them, and an event per node would be cheaper.
 """
 
 # Compiled by mypyc.
@@ -71,22 +72,22 @@ class KafkaClient:
     """The compiled part of :class:`.NetworkClient`, which documents the methods.
 
     Created by :func:`.open_kafka_client`. :meth:`connection` returns the state of the connection to
-    a node, for which NetworkClient has several methods.
+    a node; NetworkClient has several methods instead.
 
     Args:
-        selector: the client's own selector, whose alarm the opener runs.
+        selector: the client's own selector; the caller must run the selector's alarm.
         connections: the channels.
         states: the states of the connections.
         updater: keeps the metadata up to date.
         settings: settings of requests.
-        rng: chooses where the search for the least loaded node starts.
+        rng: chooses the node at which the search for the least loaded one starts.
         metrics: the client's metrics.
-        telemetry: pushes the metrics to brokers that ask for them; None if that is disabled.
+        telemetry: pushes the metrics to brokers that request them; None if that is disabled.
 
     Attributes:
         metadata: the client's view of the cluster.
         metrics: the client's metrics.
-        reachability: tracks which nodes have been reached, and why others cannot be.
+        reachability: tracks which nodes have been reached, and why other nodes cannot be reached.
         telemetry: see the argument.
     """
 
@@ -116,7 +117,7 @@ class KafkaClient:
         self.reachability: Reachability = self._exchange.reachability
         self._clock = trio.lowlevel.current_clock().current_time
         # No poll is longer than the default request timeout, so that a request sent during a poll
-        # rarely has to end it for the sake of its own timeout.
+        # rarely needs to end the poll because of its timeout.
         self._poll_seconds_max = settings.timeout_seconds
         self._polled: trio.Event | None = None  # created by the first waiting task
         self._poll_ends_at = -math.inf  # while no poll is in progress
@@ -141,7 +142,7 @@ class KafkaClient:
         if not self._exchange.in_flight.can_send_more(node_id):
             return False
         channel = self._connections.channel(node_id)
-        # The channel has to agree: it may be re-authenticating (KAFKA-5014).
+        # The channel must be ready too: it may be re-authenticating (KAFKA-5014).
         return channel is not None and channel.is_ready and channel.send is None
 
     def begin_connect(self, node: Node, now: float) -> bool:
@@ -176,7 +177,7 @@ class KafkaClient:
 
     def close(self, node: Node) -> None:
         self._exchange.drop(node.id, self._clock())
-        self._selector.wakeup()  # tasks waiting for this node have to start over
+        self._selector.wakeup()  # tasks waiting for this node must start over
 
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
         nodes = list(self.metadata.cluster.nodes.values())
@@ -240,7 +241,7 @@ class KafkaClient:
         version_min: int,
         callback: Callback | None = None,
     ) -> None:
-        """Send an internal request; raises UnsupportedVersionError as :meth:`request` does."""
+        """Send an internal request; raise UnsupportedVersionError as :meth:`request` does."""
         codec = self._exchange.setup.codec(node.id, body, version_min, None)
         self._exchange.send_own(node.id, codec, body, now, callback)
 
@@ -290,7 +291,7 @@ class KafkaClient:
         if not self._updater.is_automatic:
             raise LocalProtocolError(
                 "this client never requests metadata: its nodes are set by a"
-                " ManualMetadataUpdater, whose set_nodes() takes effect at once"
+                " ManualMetadataUpdater, whose set_nodes() takes effect immediately"
             )
         self._selector.wakeup()  # the current poll may have started before the update was requested
         errors = self.metadata.errors
@@ -319,12 +320,12 @@ class KafkaClient:
         self._is_polling = True
         exchange = self._exchange
         try:
-            # Requests that failed without being sent, and outcomes that a cancelled poll left.
+            # Requests that failed without being sent, and outcomes left by a cancelled poll.
             if not exchange.outcomes.is_empty:
                 await trio.lowlevel.checkpoint()
                 return exchange.outcomes.run_callbacks()
             now = self._clock()
-            # Before the poll: a metadata request may be sent, or a connection started, by this.
+            # Before the poll, since this may send a metadata request or start a connection.
             due = self._updater.maybe_update(self, now)
             seconds = min(
                 timeout_seconds,
@@ -334,21 +335,22 @@ class KafkaClient:
                 self._poll_seconds_max,
             )
             seconds = max(0.0, seconds)
-            # From here on other tasks run, and compare their deadlines with this to wake the poll.
+            # Other tasks now run, and compare their deadlines with this one to decide whether to
+            # wake the poll.
             self._poll_ends_at = now + seconds
             result = await self._selector.poll(seconds_max=seconds)
             self._check_open()  # the client may have been closed during the poll
             now = self._clock()
-            # No checkpoint from here to the callbacks: a cancelled poll loses no outcome.
+            # No checkpoint before the callbacks, so that a cancelled poll loses no outcome.
             exchange.handle_poll(result, now)
-            # Before the waiting tasks run: metadata requests go before their requests.
+            # Before the waiting tasks run, since metadata requests precede their requests.
             if self._polled is not None:
                 self._updater.maybe_update(self, now)
             return exchange.outcomes.run_callbacks()
         finally:
             self._is_polling = False
             self._poll_ends_at = -math.inf
-            # Also after a failed or cancelled poll: the waiting tasks have to see a closed client.
+            # Also after a failed or cancelled poll, so that waiting tasks notice a closed client.
             self._wake_waiting()
 
     def _wake_waiting(self) -> None:

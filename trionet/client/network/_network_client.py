@@ -1,8 +1,8 @@
 """The client for programs that send requests themselves, without a producer or consumer.
 
-(Kafka: NetworkClient.) All work is done by a :class:`.KafkaClient`. Its methods are repeated here
-because it is compiled, and compiled async functions are not coroutine functions: they have neither
-signature nor docstring, and a forgotten await does not warn.
+(Kafka: NetworkClient.) A :class:`.KafkaClient` does all the work. Its methods are repeated in this
+module because that class is compiled, and compiled async functions are not coroutine functions:
+they have neither a signature nor a docstring, and Python does not warn about a forgotten await.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class NetworkClient:
 
     One task polls; any number of other tasks send requests, or await :meth:`request`.
 
-    More than 25 methods, as in Kafka's NetworkClient: programs that use this class in place of a
-    producer or consumer need every query that those make, and each has its contract here.
+    The class has more than 25 methods, as Kafka's NetworkClient has: programs that use it in place
+    of a producer or consumer need the same queries.
 
     Attributes:
         metadata: the client's view of the cluster.
         metrics: the client's metrics.
-        reachability: tracks which nodes have been reached, and why others cannot be.
-        telemetry: pushes the metrics to brokers that ask for them; None if that is disabled.
+        reachability: tracks which nodes have been reached, and why other nodes cannot be reached.
+        telemetry: pushes the metrics to brokers that request them; None if that is disabled.
     """
 
     metadata: Metadata
@@ -64,7 +64,7 @@ class NetworkClient:
     # Connections.
 
     def ready(self, node: Node) -> bool:
-        """Whether a request may be sent to a node now; starts connecting if there is no connection.
+        """Return whether a request may be sent to a node now; if not connected, start connecting.
 
         Args:
             node: a node of the cluster, or a bootstrap server.
@@ -77,8 +77,8 @@ class NetworkClient:
     def is_ready(self, node: Node) -> bool:
         """Whether a request may be sent to a node now.
 
-        False while a metadata update is due: the update goes first, since otherwise a busy client
-        would never send it.
+        The result is False while a metadata update is due. The metadata request goes first, since
+        otherwise a busy client would never send it.
         """
         return self._client.is_ready(node)
 
@@ -92,7 +92,7 @@ class NetworkClient:
         return self._client.can_send(node_id, now)
 
     def begin_connect(self, node: Node, now: float) -> bool:
-        """Start connecting, if the backoff allows it. Returns whether it did.
+        """Start connecting if the backoff allows it, and return whether an attempt was started.
 
         Args:
             node: a node of the cluster, or a bootstrap server.
@@ -105,27 +105,27 @@ class NetworkClient:
         return self._client.connection(node).is_disconnected
 
     def connection_delay(self, node: Node) -> float:
-        """Return the seconds until the connection to a node has to be checked again.
+        """Return the seconds until the connection to a node must be checked again.
 
-        While backing off, the rest of the backoff; while connecting, the time until the setup
-        timeout; infinite once established.
+        During the backoff, this is the remaining backoff; during a connect, the time until the
+        setup timeout. It is infinite once the connection is established.
         """
         return self._client.connection(node).connection_delay(trio.current_time())
 
     def poll_delay(self, node: Node) -> float:
-        """Return the seconds until a request to a node may become possible by mere waiting."""
+        """Return the seconds until a request may become possible by the passage of time alone."""
         return self._client.connection(node).poll_delay(trio.current_time())
 
     def authentication_error(self, node: Node) -> AuthenticationError | None:
-        """Return why a node last rejected this client's credentials; None if it did not."""
+        """Return the error of the last connection if it failed authentication; None otherwise."""
         return self._client.connection(node).authentication_error
 
     def connection_error(self, node: Node) -> TrionetError | None:
-        """Return why the last connection to a node failed or was lost; None if it is up."""
+        """Return why the last connection to a node failed or was lost; None if it is usable."""
         return self._client.connection(node).error
 
     def connection_problem(self) -> str:
-        """Return why the cluster or a broker cannot be reached; empty if that is not known."""
+        """Return why the cluster or a broker cannot be reached; an empty string if not known."""
         return self._client.connection_problem()
 
     def versions(self, node: Node) -> NodeApiVersions | None:
@@ -133,11 +133,11 @@ class NetworkClient:
         return self._client.versions(node)
 
     def in_flight_count(self, node: Node | None = None) -> int:
-        """Return the number of requests without a response, to one node or to all."""
+        """Return the number of requests in flight, to one node or to all nodes."""
         return self._client.in_flight_count(node)
 
     def statistics(self) -> ClientStatistics:
-        """Return the client's current metrics by Kafka's names."""
+        """Return the current values of the client's metrics, by Kafka's names."""
         return self.metrics.statistics(trio.current_time())
 
     def disconnect(self, node: Node) -> None:
@@ -147,12 +147,13 @@ class NetworkClient:
     def close(self, node: Node) -> None:
         """Forget a node and its requests in flight (KAFKA-2519).
 
-        Their callbacks do not run, and no poll returns them; an awaited :meth:`request` raises.
+        The callbacks of these requests do not run, and no poll returns the outcomes; an awaited
+        :meth:`request` raises :class:`.DisconnectedError`.
         """
         self._client.close(node)
 
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
-        """Return the node that is likely to respond first, and whether any connection is ready.
+        """Return the node that is likely to respond first, and whether any connection is READY.
 
         The node is None if no node can be used now; throttled nodes are skipped (KAFKA-8275,
         KAFKA-8376). See :func:`._least_loaded.least_loaded` for the order.
@@ -160,7 +161,7 @@ class NetworkClient:
         return self._client.least_loaded_node(now)
 
     def next_usable_delay(self, now: float) -> float:
-        """Return the seconds until a node of the cluster may become usable by mere waiting."""
+        """Return the seconds until a node may become usable by the passage of time alone."""
         return self._client.next_usable_delay(now)
 
     # Requests.
@@ -180,14 +181,16 @@ class NetworkClient:
         Args:
             node: a node for which :meth:`ready` returned True.
             body: the request.
-            callback: called with the outcome at the end of that poll; its exceptions are logged.
+            callback: called with the outcome at the end of that poll; exceptions it raises are
+                logged.
             version_min: the oldest version that can carry the body.
             version_max: the newest version that the caller supports; None for no limit.
             timeout_seconds: the timeout of the response, in place of ``request.timeout.ms``.
 
         Returns:
-            The correlation id. If the node supports no common version, the outcome is an error. A
-            Produce request with ``acks=0``, which has no response, completes when it is sent.
+            The correlation id. If the client and node have no version in common, the outcome is an
+            error. A Produce request with ``acks=0``, which has no response, completes when it is
+            sent.
 
         Raises:
             LocalProtocolError: the node is not ready, or the body cannot be encoded.
@@ -229,15 +232,15 @@ class NetworkClient:
 
         Raises:
             DisconnectedError: the connection could not be established, or was lost before the
-                response.
+                response arrived.
             RequestTimedOutError: there was no response in time.
             AuthenticationError: the node rejected the client's credentials.
-            UnsupportedVersionError: the node supports no common version of the API.
-            WireFormatError, ResponseTooLargeError: the response does not decode, or is too large.
+            UnsupportedVersionError: the client and node have no version of the API in common.
+            WireFormatError, ResponseTooLargeError: the response cannot be decoded, or is too large.
             trio.ClosedResourceError: the client is closed.
 
-        Cancellation: a request that was not sent yet has no effect; otherwise the broker may carry
-        it out, and the response is dropped.
+        Cancellation: a request that was not sent has no effect; otherwise the broker may carry out
+        the request, and the response is dropped.
         """
         return await self._client.request(
             node,
@@ -252,8 +255,8 @@ class NetworkClient:
     async def until_ready(self, node: Node) -> None:
         """Wait until a request may be sent to a node, connecting to it if necessary.
 
-        If the connection was lost before, this waits for the reconnect backoff; a connection
-        attempt that fails during the wait raises.
+        If the connection was lost earlier, this waits for the reconnect backoff. If a connection
+        attempt fails during the wait, this raises the error of that attempt.
 
         Args:
             node: a node of the cluster, or a bootstrap server.
@@ -278,8 +281,8 @@ class NetworkClient:
         Raises:
             AuthenticationError, UnsupportedVersionError, ResponseTooLargeError: an update failed
                 in a way that a retry cannot fix.
-            LocalProtocolError: the nodes are set by a :class:`.ManualMetadataUpdater`, so that
-                there will be no update.
+            LocalProtocolError: a :class:`.ManualMetadataUpdater` sets the nodes, so no update can
+                happen.
             trio.ClosedResourceError: the client is closed.
 
         Cancellation: the update continues.
@@ -300,7 +303,7 @@ class NetworkClient:
         await self._client.until_polled()
 
     async def run(self) -> None:
-        """Poll until cancelled; outcomes go to the callbacks only.
+        """Poll until cancelled; only the callbacks receive the outcomes.
 
         Raises:
             trio.BusyResourceError: another task is polling.
@@ -309,14 +312,14 @@ class NetworkClient:
         await self._client.run()
 
     async def poll(self, timeout_seconds: float = math.inf) -> list[ClientResponse]:
-        """Make all the progress that is possible now, or wait until there is some.
+        """Handle all events that are ready, or wait until there are any.
 
         Args:
             timeout_seconds: the maximum time to wait.
 
         Returns:
-            The outcomes of requests, in order, after their callbacks have run. Empty if something
-            else happened, such as a connection that was established.
+            The outcomes of requests, in order, after their callbacks have run. The list is empty if
+            another event ended the poll, such as a new connection.
 
         Raises:
             ValueError: ``timeout_seconds`` is negative.

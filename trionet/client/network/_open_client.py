@@ -1,4 +1,4 @@
-"""Open a NetworkClient, or the KafkaClient below it, for the length of a block."""
+"""The context managers that open a NetworkClient, or the KafkaClient inside it."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ async def open_network_client(
     of_controllers: bool = False,
     metadata_updater: ManualMetadataUpdater | None = None,
 ) -> AsyncIterator[NetworkClient]:
-    """Open a client of a cluster. One task in the block must poll it.
+    """Open a client of a cluster; one task in the block must poll the client.
 
     Args:
-        bootstrap_servers: ``host:port`` strings, or one comma-separated string; leave it out with
-            a ``metadata_updater``.
+        bootstrap_servers: ``host:port`` strings, or one comma-separated string; omit them with a
+            ``metadata_updater``.
         settings: the settings; None for Kafka's defaults.
         network: opens connections.
-        kind: the prefix of the metrics' names.
+        kind: the prefix of the metric names.
         of_controllers: whether the servers are controllers (``bootstrap.controllers``, KIP-919);
-            the cluster's nodes are then the controllers too.
-        metadata_updater: provides the nodes, which its owner sets; the client then never requests
-            metadata, and pushes no telemetry.
+            the nodes of the cluster are then also controllers.
+        metadata_updater: provides the nodes; the client then never requests metadata, and pushes no
+            telemetry.
 
     Raises:
         ConfigError: ``bootstrap_servers`` is invalid or given together with a
             ``metadata_updater``, or the security settings cannot be used.
         Exception: a token provider raised it.
 
-    Cancellation: at the end of the block all connections are closed at once; tasks waiting for a
-    response raise :class:`.DisconnectedError`.
+    Cancellation: at the end of the block all connections are closed immediately, and tasks waiting
+    for a response raise :class:`.DisconnectedError`.
     """
     async with open_kafka_client(
         bootstrap_servers,
@@ -144,6 +144,6 @@ def _client(
 async def keep_polling(client: KafkaClient) -> None:
     """Poll in a background task; see :meth:`.NetworkClient.run`.
 
-    Requests may be made before the task has started: its first poll sends them.
+    Requests may be made before the task has started; the first poll sends them.
     """
     await client.run()

@@ -1,20 +1,19 @@
-"""The outcomes of requests, from the moment they are known until the end of the poll.
+"""The outcomes of requests, kept until the end of the poll.
 
-**The problem.** A request has exactly one outcome, and its outcome comes from one of six places:
-its response, a response that does not decode, a lost connection, a timeout, a version that the node
-lacks, the end of the client. Outcomes have to be handed out in order, and callbacks may call the
-client again.
+**The problem.** A request has exactly one outcome, which has one of six causes: a response, a
+response that cannot be decoded, a lost connection, a timeout, an unsupported version, or the end of
+the client. Outcomes must be returned in order, and callbacks may call the client.
 
-**The choice.** Whatever ends a request calls :meth:`Outcomes.add`, which only appends. Callbacks
-run when everything of a poll has been handled (:meth:`Outcomes.run_callbacks`), so they never see
-a state between two steps.
+**The choice.** The code that ends a request calls :meth:`Outcomes.add`, which only appends.
+Callbacks run after all events of a poll have been handled (:meth:`Outcomes.run_callbacks`), so they
+never see an intermediate state.
 
-**What was refused.** Callbacks in the moment of the outcome: a callback that sends could be handled
-before the disconnection that the same poll reported. A future per request: producers and consumers
-need no task per request, and would pay for an event each.
+**What was refused.** Immediate callbacks: a callback could send a request on a connection whose end
+the same poll has reported but not yet handled. A future per request: producers and consumers need
+no task per request, and would pay for an event per request.
 
-**When to think again.** If polls bring so many outcomes that the first callback waits noticeably
-for the last response to be decoded.
+**When to think again.** If polls return so many outcomes that decoding all responses delays the
+first callback noticeably.
 """
 
 # Compiled by mypyc.
@@ -35,7 +34,7 @@ Callback = Callable[[ClientResponse], None]
 
 
 class Outcomes:
-    """The outcomes of one client's requests whose callbacks have not run yet."""
+    """The outcomes of a client's requests whose callbacks have not run yet."""
 
     def __init__(self) -> None:
         self._completed: list[tuple[Callback | None, ClientResponse]] = []
@@ -73,7 +72,7 @@ def outcome_of(
 
     Args:
         request: the request.
-        now: when its outcome was known, in seconds of the loop's clock.
+        now: when the outcome was known, in seconds of the loop's clock.
         body: the body of the response; None if there is no response.
         error: why there is no response.
     """

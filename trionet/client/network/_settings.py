@@ -1,4 +1,4 @@
-"""Settings of a NetworkClient; each attribute names Kafka's key."""
+"""Settings of a NetworkClient; each attribute's description names Kafka's key."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class RequestSettings:
 
     Attributes:
         client_id: the client's name in requests (``client.id``).
-        timeout_seconds: how long a response may take (``request.timeout.ms``).
+        timeout_seconds: the timeout of a response (``request.timeout.ms``).
         in_flight_max: the limit of requests in flight per node
             (``max.in.flight.requests.per.connection``).
-        discover_versions: whether to send ApiVersions to each node; if not, the newest versions
+        discover_versions: whether to send ApiVersions to each node; otherwise the newest versions
             are used.
     """
 
@@ -42,9 +42,10 @@ class ClientSettings:
         requests: settings of requests.
         security: TLS and the client's credentials.
         metrics: the windows of the metrics.
-        telemetry: settings of the metrics pushed to brokers that ask for them.
+        telemetry: settings of the metrics pushed to brokers that request them.
         idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``). The
-            default is below the brokers' ten minutes, so that the client is the side that closes.
+            default is below the brokers' ten minutes, so that the client closes idle connections
+            first.
     """
 
     connections: ConnectionSettings = attrs.field(factory=ConnectionSettings)

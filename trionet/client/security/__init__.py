@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..._util._imports import lazy_exports
 
-TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
+TYPE_CHECKING = False  # importing it from typing takes longer than this whole module
 
 if TYPE_CHECKING:
     from ._settings import (

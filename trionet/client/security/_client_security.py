@@ -1,4 +1,4 @@
-"""Set up TLS and SASL on each new connection of a client."""
+"""TLS and SASL for each new connection of a client."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from ._token_retriever import fetch_token
 
 
 class ClientSecurity:
-    """Sets up TLS and SASL for all connections of one client; see :func:`prepare_security`.
+    """The TLS and SASL setup of a client's connections; see :func:`prepare_security`.
 
     Args:
         protocol: ``security.protocol``.
         network: creates the transports.
-        tls_context: the TLS context; None without TLS.
-        begin_sasl: creates the SASL exchange of a connection; None without SASL.
+        tls_context: the TLS context; None if TLS is not used.
+        begin_sasl: creates the SASL exchange of a connection; None if SASL is not used.
         login: keeps the OAUTHBEARER token; None for other mechanisms.
     """
 
@@ -59,11 +59,11 @@ class ClientSecurity:
         return self._network.transport(sock, self._tls_context, host)
 
     def initiator(self) -> SaslClientAuthenticator | None:
-        """Create the SASL exchange of one connection; None without SASL."""
+        """Create the SASL exchange of a connection; None if SASL is not used."""
         return None if self._begin_sasl is None else self._begin_sasl()
 
     async def keep_token_fresh(self) -> None:
-        """Refresh the OAUTHBEARER token until cancelled; returns if the token never expires."""
+        """Refresh the OAUTHBEARER token until cancelled; return if the token never expires."""
         await trio.lowlevel.checkpoint()
         if self._login is not None:
             await self._login.keep_token_fresh()
@@ -72,15 +72,15 @@ class ClientSecurity:
 async def prepare_security(
     settings: SecuritySettings, client_id: str, network: Network
 ) -> ClientSecurity:
-    """Prepare the security of a client: read key stores, and get the first token.
+    """Prepare the security of a client: read keystores, and obtain the first token.
 
     Raises:
-        ConfigError: a store cannot be read or used, or a token provider returned an invalid token.
+        ConfigError: a keystore or truststore cannot be read or used, or a token provider returned
+            an invalid token.
         AuthenticationError, DisconnectedError: a token endpoint returned no token.
         Exception: a token provider raised it.
 
-    Cancellation: changes nothing, but a token provider that is a plain function continues in its
-    thread.
+    Cancellation: changes nothing, but a synchronous token provider continues in its thread.
     """
     await trio.lowlevel.checkpoint()
     context = login = begin_sasl = None

@@ -1,7 +1,7 @@
-"""The OAUTHBEARER token: obtained before the first connection, refreshed before it expires.
+"""The OAUTHBEARER token, obtained before the first connection and refreshed before expiry.
 
-(Kafka: ExpiringCredentialRefreshingLogin; KIP-255.) Authentications use the current token, and
-never wait for a new one.
+(Kafka: ExpiringCredentialRefreshingLogin; KIP-255.) Authentication uses the current token, and
+never waits for a new one.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ._settings import BearerToken, RefreshSettings, TokenProvider
 
 logger = logging.getLogger("trionet.client")
 
-# The wait after a provider failed (Kafka: ExpiringCredentialRefreshingLogin).
+# The wait after a provider has failed (Kafka: ExpiringCredentialRefreshingLogin).
 RETRY_SECONDS: Final = 10.0
 
 
 def refresh_at_ms(
     obtained_ms: int, expires_ms: int, refresh: RefreshSettings, rng: random.Random
 ) -> int:
-    """Return when to refresh a token, in ms since the epoch.
+    """Return the time at which to refresh a token, in ms since the epoch.
 
     Args:
         obtained_ms: when the token was obtained, in ms since the epoch.
@@ -49,9 +49,9 @@ def refresh_at_ms(
 
 
 def expiry_of(token: str) -> int | None:
-    """Return the ``exp`` claim of a JSON Web Token in ms since the epoch; None for any other token.
+    """Return the ``exp`` claim of a JSON Web Token in ms since the epoch; None if it has none.
 
-    The token is not verified, which is up to the broker.
+    The token is not verified; only the broker can do that.
     """
     parts = token.split(".")
     if len(parts) != 3:
@@ -64,7 +64,7 @@ def expiry_of(token: str) -> int | None:
 
 
 def milliseconds(seconds: Any) -> int | None:
-    """Convert seconds, which some servers send as a string, to ms; None if not a number."""
+    """Convert seconds, a string in some servers' responses, to ms; None if not a number."""
     try:
         return int(float(seconds) * 1000)
     except (TypeError, ValueError, OverflowError):
@@ -72,7 +72,7 @@ def milliseconds(seconds: Any) -> int | None:
 
 
 class TokenLogin:
-    """Obtains and refreshes a client's token.
+    """The OAUTHBEARER login of a client: obtains and refreshes the token.
 
     Args:
         provider: returns a new token.
@@ -94,13 +94,13 @@ class TokenLogin:
         return self._token
 
     async def log_in(self) -> None:
-        """Get the first or a new token from the provider.
+        """Obtain a new token from the provider.
 
         Raises:
             ConfigError: the provider returned an expired token, or no token.
             Exception: the provider raised it.
 
-        Cancellation: a provider that is a plain function continues in its thread, and its result is
+        Cancellation: a synchronous provider continues in its thread, and the token it returns is
         dropped.
         """
         provided: object = await self._call_provider()
@@ -128,7 +128,7 @@ class TokenLogin:
         return await provided if inspect.isawaitable(provided) else provided
 
     async def keep_token_fresh(self) -> None:
-        """Refresh the token before it expires, until cancelled or until a token never expires."""
+        """Refresh the token before each expiry until cancelled; return if a token never expires."""
         await trio.lowlevel.checkpoint()
         while (expires_ms := self.token.expires_ms) is not None:
             rng = self._network.rng

@@ -1,13 +1,14 @@
 """The client side of SASL authentication in Kafka's protocol, with re-authentication.
 
-(Kafka: SaslClientAuthenticator; KIP-43, KIP-152, KIP-368.) ApiVersions is sent first, in version 0,
-which all brokers can read. Brokers that support SaslAuthenticate report in it why they reject the
-client, and how long the session lives; older brokers are sent bare tokens after a SaslHandshake of
-version 0. Before a session expires, the client authenticates again on the same connection, starting
-with the handshake; responses to earlier requests may arrive before the handshake's response.
+(Kafka: SaslClientAuthenticator; KIP-43, KIP-152, KIP-368.) The client first sends ApiVersions in
+version 0, which all brokers can read. Brokers that support SaslAuthenticate use its response to
+report the session lifetime, or why they reject the client. Older brokers get bare tokens after a
+SaslHandshake of version 0. Before a session expires, the client re-authenticates on the same
+connection, starting with the handshake; responses to earlier requests may arrive before the
+handshake response.
 
-Correlation ids are from a reserved range that no other request uses, which identifies the responses
-of the exchange (KAFKA-9854).
+The correlation ids come from a reserved range that no other request uses, so that they identify the
+responses of the exchange (KAFKA-9854).
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from ...protocol.messages.sasl_authenticate import SaslAuthenticateRequest, Sasl
 from ...protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 RESERVED_IDS: Final = range(2**31 - 8, 2**31)
-"""The correlation ids of the exchange, used in turn."""
+"""The correlation ids of the exchange, used cyclically."""
 
 NOT_FOR_SASL: Final = "the broker's listener does not use SASL"
 
 # Responses before authentication are short (Kafka: sasl.server.max.receive.size).
 FRAME_BYTES_MAX: Final = 524_288
-# The share of its lifetime after which a session is renewed, and the jitter added to it.
+# The share of the session lifetime after which the client re-authenticates, and its jitter.
 _RENEWAL_SHARE: Final = 0.85
 _RENEWAL_JITTER: Final = 0.10
 
@@ -60,13 +61,13 @@ class _State(Enum):
 
 
 class SaslClientAuthenticator:
-    """The exchange on one connection; implements :class:`trionet.net._authenticator.Initiator`.
+    """The SASL exchange on a connection; a :class:`trionet.net._authenticator.Initiator`.
 
     Args:
         mechanism: the mechanism's name.
         begin_mechanism: creates the mechanism's client side.
         client_id: the client's name in requests.
-        rng: the source of the renewal's jitter.
+        rng: the source of the jitter of re-authentication.
 
     Attributes:
         renew_at: when to re-authenticate before sending further requests, in seconds of the
@@ -159,7 +160,7 @@ class SaslClientAuthenticator:
     # Responses.
 
     def gate(self, payload: Frame, now: float) -> Gate:  # noqa: ARG002 - the interface's signature
-        """Accept every frame: outside of the exchange, all frames are responses to requests."""
+        """Accept every frame; outside of the exchange, all frames are responses to requests."""
         return Gate.PASS
 
     def lets_pass(self, payload: Frame) -> bool:
@@ -239,7 +240,7 @@ class SaslClientAuthenticator:
         return self._handle_challenge(bytes(body.auth_bytes), body.session_lifetime_ms, now)
 
     def _handle_challenge(self, challenge: bytes, session_ms: int, now: float) -> Step:
-        """Pass the broker's message to the mechanism, and send its response."""
+        """Pass the broker's message to the mechanism, and send the mechanism's response."""
         client = self._client
         assert client is not None
         response = client.respond(challenge)

@@ -24,10 +24,10 @@ class BearerToken:
     """An OAUTHBEARER token (RFC 6750).
 
     Attributes:
-        value: the token itself.
-        expires_ms: when it expires, in ms since the epoch; None to use the token's ``exp`` claim.
-            A token without either is never refreshed.
-        extensions: SASL extensions sent with it (KIP-342).
+        value: the token.
+        expires_ms: when the token expires, in ms since the epoch; None to use the token's ``exp``
+            claim. A token without an expiry time is never refreshed.
+        extensions: SASL extensions sent with the token (KIP-342).
     """
 
     value: str = attrs.field(repr=False)
@@ -36,16 +36,16 @@ class BearerToken:
 
 
 TokenProvider = Callable[[], "BearerToken | str | Awaitable[BearerToken | str]"]
-"""Returns a new token. A plain function is called in a thread, so that it may block."""
+"""Returns a new token. A synchronous function is called in a thread, so that it may block."""
 
 
 LOGIN_SECONDS: Final = 10.0
-"""The default timeouts of a token server; Kafka leaves these to the operating system."""
+"""The default connect and read timeouts of a token server; Kafka uses the operating system's."""
 
 
 @attrs.frozen(kw_only=True)
 class TokenEndpoint:
-    """A token endpoint.
+    """A token endpoint, which is an OAuth server or a file.
 
     Attributes:
         url: the URL of the server (``http`` or ``https``) or file
@@ -57,8 +57,8 @@ class TokenEndpoint:
             (``sasl.oauthbearer.header.urlencode``).
         extensions: SASL extensions sent with each token (``extension_NAME`` in
             ``sasl.jaas.config``).
-        connect_timeout_seconds: how long connecting may take (``sasl.login.connect.timeout.ms``).
-        read_timeout_seconds: how long the response may take (``sasl.login.read.timeout.ms``).
+        connect_timeout_seconds: the connect timeout (``sasl.login.connect.timeout.ms``).
+        read_timeout_seconds: the timeout of the response (``sasl.login.read.timeout.ms``).
         retry: the backoff between attempts; its maximum also limits the time of all attempts
             (``sasl.login.retry.backoff.ms``, ``sasl.login.retry.backoff.max.ms``).
     """
@@ -76,18 +76,18 @@ class TokenEndpoint:
 
 @attrs.frozen(kw_only=True)
 class RefreshSettings:
-    """When to refresh a token (KIP-255, KIP-368).
+    """The schedule of token refreshes (KIP-255, KIP-368).
 
     Attributes:
-        window_factor: the share of the token's lifetime after which it is refreshed, 0.5 to 1.0
-            (``sasl.login.refresh.window.factor``).
-        window_jitter: the maximum share of the lifetime added at random, 0 to 0.25
+        window_factor: the share of the token's lifetime after which the token is refreshed, 0.5 to
+            1.0 (``sasl.login.refresh.window.factor``).
+        window_jitter: the maximum random addition to that share, 0 to 0.25
             (``sasl.login.refresh.window.jitter``).
         min_period_seconds: the minimum time between refreshes
             (``sasl.login.refresh.min.period.seconds``).
         buffer_seconds: the minimum time from the refresh to the token's expiry
-            (``sasl.login.refresh.buffer.seconds``). Both minimums are ignored if the token's
-            lifetime is shorter than their sum.
+            (``sasl.login.refresh.buffer.seconds``). If the token's lifetime is shorter than the sum
+            of both minimums, they are ignored.
     """
 
     window_factor: float = 0.8
@@ -106,8 +106,8 @@ class SaslClientSettings:
         password: the password for PLAIN and SCRAM (``password`` in ``sasl.jaas.config``).
         is_delegation_token: whether the name and password are the id and HMAC of a delegation
             token, for SCRAM (``tokenauth="true"``, KIP-48).
-        token_provider: returns the tokens of OAUTHBEARER (``sasl.login.callback.handler.class``).
-        token_endpoint: the server or file that provides the tokens instead.
+        token_provider: returns the tokens for OAUTHBEARER (``sasl.login.callback.handler.class``).
+        token_endpoint: the server or file that provides the tokens in place of ``token_provider``.
         refresh: when to refresh the tokens.
     """
 

@@ -1,7 +1,7 @@
-"""Fetch tokens from an OAuth server with the client credentials grant, or from a file.
+"""Retrieval of tokens from an OAuth server with the client credentials grant, or from a file.
 
 (KIP-768; RFC 6749, 4.4. Kafka: ClientCredentialsJwtRetriever, HttpJwtRetriever, FileJwtRetriever.)
-Another program keeps the file up to date.
+Another program must keep the file up to date.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RESPONSE_BYTES_MAX: Final = 1_000_000
 _READ_BYTES: Final = 65_536
 _WORDS_MAX: Final = 200
 _PORTS: Final = {"http": 80, "https": 443}
-# Client errors that are worth a retry; Kafka's own list is longer.
+# Client errors that are worth a retry; Kafka's list is longer.
 _RETRIABLE_STATUS: Final = frozenset({408, 425, 429})
 
 
@@ -40,7 +40,7 @@ async def fetch_token(endpoint: TokenEndpoint, network: Network) -> BearerToken:
 
     Args:
         endpoint: the OAuth server (KIP-768), or a file, which has a ``file`` URL.
-        network: provides the wall-clock time and the random part of the backoff.
+        network: provides the wall-clock time and the jitter of the backoff.
 
     Raises:
         AuthenticationError: the server rejected the credentials, or its response has no token.
@@ -172,7 +172,7 @@ def _encode(endpoint: TokenEndpoint) -> tuple[h11.Request, bytes]:
 
 
 def _token(endpoint: TokenEndpoint, status: int, body: bytes, now_ms: int) -> BearerToken:
-    """Return the token of a response (RFC 6749, 5.1), or raise its error (5.2)."""
+    """Return the token of a response (RFC 6749, 5.1), or raise the reported error (5.2)."""
     try:
         response = json.loads(body)
     except (ValueError, RecursionError):

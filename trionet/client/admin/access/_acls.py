@@ -39,7 +39,7 @@ class ResourceType(WireEnum):
 
 
 class PatternType(WireEnum):
-    """How the name of a resource is matched (KIP-290)."""
+    """The way in which the name of a resource is matched (KIP-290)."""
 
     UNKNOWN = 0
     ANY = 1
@@ -49,7 +49,7 @@ class PatternType(WireEnum):
     """In a filter: all bindings that apply to a resource with this name."""
 
     LITERAL = 3
-    """Exactly this name; ``*`` for every name."""
+    """Exactly this name; ``*`` matches every name."""
 
     PREFIXED = 4
     """All names with this prefix."""
@@ -89,7 +89,7 @@ class AclBinding:
 
 @attrs.frozen(kw_only=True)
 class AclFilter:
-    """Selects access control entries; the default selects all.
+    """A filter for access control entries; the default matches all of them.
 
     Attributes:
         resource_type: the type of the resource.
@@ -114,7 +114,7 @@ class AclCalls(AdminCalls):
     """Admin calls for access control lists."""
 
     async def create(self, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:
-        """Create access control entries; existing ones stay.
+        """Create access control entries; existing entries are kept.
 
         Args:
             bindings: the entries.
@@ -192,7 +192,8 @@ class AclCalls(AdminCalls):
             filters: the filters.
 
         Returns:
-            For each filter, None or the error for each matching entry; or the error of the filter.
+            For each filter, its error, or a mapping of each matching entry to None on success or an
+            error.
 
         Raises:
             TrionetError: the request as a whole failed.

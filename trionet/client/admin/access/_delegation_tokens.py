@@ -38,7 +38,7 @@ _WITH_OWNER_VERSION: Final = 3  # KIP-373
 
 @attrs.frozen
 class DelegationToken:
-    """A delegation token.
+    """The id, secret and validity of a delegation token.
 
     Attributes:
         id: the token id, used as the SCRAM user name.
@@ -71,7 +71,7 @@ class DelegationTokenCalls(AdminCalls):
         max_lifetime_ms: int = DEFAULT_PERIOD,
         owner: str | None = None,
     ) -> DelegationToken:
-        """Create a token.
+        """Create a delegation token, and return it.
 
         Args:
             renewers: principals that may renew the token, such as ``User:bob``.
@@ -118,7 +118,7 @@ class DelegationTokenCalls(AdminCalls):
         return await self._calls.call_controller(body, made, version_min=version_min)
 
     async def renew(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
-        """Renew a token. Returns its new expiry time in ms since the epoch.
+        """Renew a token, and return the new expiry time in ms since the epoch.
 
         Args:
             hmac: the token's secret.
@@ -137,7 +137,7 @@ class DelegationTokenCalls(AdminCalls):
         return await self._calls.call_controller(body, renewed)
 
     async def expire(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
-        """Set an earlier expiry time for a token. Returns that time in ms since the epoch.
+        """Set an earlier expiry time for a token, and return it in ms since the epoch.
 
         Args:
             hmac: the token's secret.
@@ -156,7 +156,7 @@ class DelegationTokenCalls(AdminCalls):
         return await self._calls.call_controller(body, expired)
 
     async def describe(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
-        """Return the tokens that the caller may describe.
+        """Return the delegation tokens that the caller may describe.
 
         Args:
             owners: only tokens of these principals; None for all.
@@ -181,7 +181,7 @@ class DelegationTokenCalls(AdminCalls):
 
 
 def _principal(text: str) -> tuple[str, str]:
-    """Split a principal such as ``User:alice`` into type and name."""
+    """Split a principal, such as ``User:alice``, into type and name."""
     type, separator, name = text.partition(":")
     if not type or not separator or not name:
         raise ValueError(f"invalid principal {text!r}: expected TYPE:NAME, such as 'User:alice'")

@@ -30,15 +30,15 @@ class QuotaEntity:
     """The entity a quota applies to: ``QuotaEntity({"user": "alice", "client-id": None})``.
 
     Attributes:
-        parts: the name by type (``user``, ``client-id``, ``ip``); None for the default of entities
-            without a quota of their own.
+        parts: the name by type (``user``, ``client-id``, ``ip``); the name None stands for the
+            default, which applies to names without a specific quota.
     """
 
     parts: tuple[tuple[str, str | None], ...] = attrs.field(converter=_parts)
 
 
 class QuotaMatch(IntEnum):
-    """How a filter matches names."""
+    """The way in which a filter matches names."""
 
     EXACT = 0
     DEFAULT = 1
@@ -47,7 +47,7 @@ class QuotaMatch(IntEnum):
 
 @attrs.frozen
 class QuotaFilter:
-    """Selects quota entities by one of their parts.
+    """A filter for quota entities by one of their parts.
 
     Attributes:
         type: the type of the part: ``user``, ``client-id`` or ``ip``.
@@ -104,11 +104,11 @@ class QuotaCalls(AdminCalls):
         *,
         validate_only: bool = False,
     ) -> Results[QuotaEntity, None]:
-        """Set and remove quotas; others stay as they are.
+        """Set and remove quotas; all other quotas stay unchanged.
 
         Args:
             quotas: the value by entity and key, such as ``producer_byte_rate``; None removes it.
-            validate_only: whether to only check if the quotas could be changed.
+            validate_only: whether to only check the changes without making them.
 
         Returns:
             For each entity, None on success or the error, in which case none of its quotas changed.

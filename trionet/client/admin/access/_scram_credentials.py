@@ -1,4 +1,4 @@
-"""SCRAM credentials of users (KIP-554). Passwords are salted and hashed here, and never sent."""
+"""SCRAM credentials of users (KIP-554). The client sends salted hashes, never passwords."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _NAMES: Final = {
 
 @attrs.frozen
 class ScramUpsertion:
-    """Sets a user's SCRAM password.
+    """A request to set a user's SCRAM password.
 
     Attributes:
         user: the user name.
@@ -67,7 +67,7 @@ class ScramUpsertion:
 
 @attrs.frozen
 class ScramDeletion:
-    """Deletes a user's SCRAM password.
+    """A request to delete a user's SCRAM password.
 
     Attributes:
         user: the user name.
@@ -84,7 +84,7 @@ class ScramCredentialCalls(AdminCalls):
     async def describe(
         self, users: Iterable[str] | None = None
     ) -> Results[str, dict[ScramMechanism, int]]:
-        """Return which users have SCRAM credentials.
+        """Return the mechanisms and iterations of users' SCRAM credentials.
 
         Args:
             users: user names; None for all users with credentials.
@@ -117,7 +117,7 @@ class ScramCredentialCalls(AdminCalls):
     async def alter(
         self, alterations: Iterable[ScramUpsertion | ScramDeletion]
     ) -> Results[str, None]:
-        """Set and delete passwords.
+        """Set and delete SCRAM passwords.
 
         Args:
             alterations: the changes, at most one per user, as in Kafka.

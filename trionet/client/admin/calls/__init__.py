@@ -1,1 +1,1 @@
-"""The machinery of admin calls: arguments, node lookup, retries and results."""
+"""The foundation of admin calls: arguments, node lookup, retries and results."""

@@ -1,4 +1,4 @@
-"""Send the requests of admin calls, with retries, until they succeed or time out.
+"""The sender of admin requests, which retries them until they succeed or time out.
 
 (Kafka: KafkaAdminClient.Call, AdminApiDriver.)
 """
@@ -28,10 +28,10 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 Lookup = Callable[[Sequence[K]], Awaitable[Mapping[K, Node | TrionetError]]]
-"""Finds the broker responsible for each item, or an error that explains why there is none."""
+"""Returns the broker responsible for each item, or an error if no broker is known."""
 
 SendTo = Callable[[Node, Sequence[K]], Awaitable[Mapping[K, V | TrionetError]]]
-"""Sends one broker a request about some items; raises errors that concern all of them."""
+"""Sends one broker a request about some items; raises errors that concern all of these items."""
 
 
 class Results(dict[K, V | TrionetError]):
@@ -57,16 +57,16 @@ class Results(dict[K, V | TrionetError]):
 
 
 class Calls:
-    """Sends the requests of an admin client.
+    """The sender of an admin client's requests.
 
     Args:
-        client: the client that sends them.
+        client: the network client that sends them.
         settings: timeouts and retries.
-        rng: source of the backoff's jitter.
+        rng: the source of the backoff's jitter.
 
     Attributes:
-        client: the client that sends them.
-        nodes: finds the responsible brokers.
+        client: the network client that sends them.
+        nodes: the lookups of responsible brokers.
     """
 
     def __init__(self, client: KafkaClient, settings: AdminSettings, rng: random.Random) -> None:
@@ -77,7 +77,7 @@ class Calls:
 
     @property
     def timeout_ms(self) -> int:
-        """The time that a broker may take to carry out a request before it responds."""
+        """The time in ms that a broker may take to carry out a request."""
         return round(self._settings.client.requests.timeout_seconds * 1000)
 
     # Calls with one response.
@@ -97,7 +97,7 @@ class Calls:
         return await self.client.request(node, body, version_max=version_max)
 
     async def retry(self, send: Callable[[], Awaitable[T]], retried: Collection[int] = ()) -> T:
-        """Send a request, and retry it until it succeeds.
+        """Send a request, retrying it until it succeeds.
 
         Args:
             send: sends the request; raises ApiError if the response has an error code.
@@ -182,10 +182,10 @@ class Calls:
             lookup: finds the responsible brokers.
             send: sends the request to one broker.
             retried: the error codes of items to retry.
-            singly: whether to send one request per item, all at the same time.
+            singly: whether to send one request per item, concurrently.
 
         Raises:
-            CallTimedOutError: no broker could be asked about any item in time.
+            CallTimedOutError: no broker responded about any item in time.
             TrionetError: the requests failed as a whole for all items.
         """
         attempts = _Attempts(self._settings, self.nodes, self._rng)
@@ -248,11 +248,11 @@ class Calls:
     # Responsible brokers.
 
     async def at_any(self, keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-        """Return any broker, the same for all items."""
+        """Return the same arbitrary broker for all items."""
         return dict.fromkeys(keys, await self.nodes.any())
 
     async def at_controller(self, keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-        """Return the controller."""
+        """Return the controller for all items."""
         return dict.fromkeys(keys, await self.nodes.controller())
 
     async def at_leaders(
@@ -266,7 +266,7 @@ class Calls:
         return await self.nodes.coordinators(CoordinatorKind.GROUP, keys)
 
     def at_group(self, group: str) -> Lookup[K]:
-        """Return the coordinator of one group, for all items."""
+        """Return a lookup of one group's coordinator, for all items."""
 
         async def lookup(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
             return dict.fromkeys(keys, (await self.at_groups([group]))[group])
@@ -278,12 +278,12 @@ class Calls:
         return await self.nodes.coordinators(CoordinatorKind.TRANSACTION, keys)
 
     async def at_themselves(self, keys: Sequence[int]) -> Mapping[int, Node | TrionetError]:
-        """Return the broker with each id."""
+        """Return the brokers whose ids are the items."""
         itself: Lookup[int] = self.at_brokers(lambda node_id: node_id)
         return await itself(keys)
 
     def at_brokers(self, node_id_of: Callable[[K], int]) -> Lookup[K]:
-        """Return a lookup of the broker whose id ``node_id_of`` returns for an item."""
+        """Return a lookup of the broker whose id ``node_id_of`` returns for each item."""
 
         async def lookup(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
             found: dict[K, Node | TrionetError] = {}
@@ -311,7 +311,7 @@ class AdminCalls:
 
 @attrs.frozen
 class _Whole:
-    """The error of a whole request, and therefore of each item in it."""
+    """The error of a whole request, which applies to each item in the request."""
 
     error: TrionetError
 
@@ -345,7 +345,7 @@ def _missing(node: Node, key: object) -> ApiError:
 
 
 class _Attempts:
-    """Counts the attempts of a call, and decides about retries."""
+    """The attempts of one call; decides whether and when to retry."""
 
     def __init__(self, settings: AdminSettings, nodes: Nodes, rng: random.Random) -> None:
         self._settings = settings
@@ -355,7 +355,7 @@ class _Attempts:
         self._began_at = trio.current_time()
 
     def should_retry(self, error: TrionetError | None, retried: Collection[int]) -> bool:
-        """Whether to retry after an error."""
+        """Return whether to retry after an error."""
         if error is None or self._failures >= self._settings.retries:
             return False
         if not isinstance(error, ApiError):
@@ -369,7 +369,7 @@ class _Attempts:
         return error.error_code in retried
 
     async def wait(self, error: TrionetError | None) -> None:
-        """Wait for the backoff; refreshes the metadata if stale metadata may be the cause."""
+        """Wait for the backoff, and refresh the metadata if stale metadata may be the cause."""
         if isinstance(error, DisconnectedError) or (
             isinstance(error, ApiError) and error.error_code in CONTROLLER_CODES
         ):
@@ -378,7 +378,7 @@ class _Attempts:
         await trio.sleep(self._settings.retry.seconds(self._failures, self._rng))
 
     def timed_out(self, error: TrionetError | None) -> CallTimedOutError:
-        """Build the error of a call that has timed out."""
+        """Return the error to raise after the call has timed out."""
         error = error or self._nodes.last_error()
         what = str(error or "no broker has responded")
         if not isinstance(error, ApiError):

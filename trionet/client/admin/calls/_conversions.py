@@ -16,7 +16,7 @@ _ID_BYTES: Final = 16
 
 
 def check(error_code: int, about: str, message: str | None = None) -> None:
-    """Raise an error unless the error code of a response is NONE.
+    """Check the error code of a response.
 
     Raises:
         ApiError: the code is not NONE.
@@ -31,14 +31,14 @@ def failure(error_code: int, about: str, message: str | None = None) -> ApiError
 
 
 Setting = str | int | float | bool | None
-"""A value of a topic's or broker's configuration; None for no value."""
+"""A value in the configuration of a topic or broker; None if no value is set."""
 
 
 def setting_text(value: Setting) -> str | None:
     """Convert a value to Kafka's string form.
 
     Raises:
-        TypeError: the value has another type.
+        TypeError: values of this type are not supported.
     """
     if value is not None and not isinstance(value, str | int | float):
         raise TypeError(f"a setting must be a str, int, float, bool or None, not {value!r}")
@@ -77,10 +77,10 @@ def failures(topics: Iterable[Any]) -> dict[TopicPartition, TrionetError | None]
 def partitions_by_group(
     groups: Mapping[str, Iterable[TopicPartition] | None] | Iterable[str],
 ) -> dict[str, list[TopicPartition] | None]:
-    """Normalise a caller's groups to partitions by group; None for all partitions.
+    """Convert an argument that names groups to partitions by group; None for all partitions.
 
     Raises:
-        TypeError: the argument has another type.
+        TypeError: the argument has the wrong type.
     """
     if not isinstance(groups, Mapping):
         return dict.fromkeys(names(groups))

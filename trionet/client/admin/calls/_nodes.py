@@ -1,7 +1,7 @@
-"""Find the broker for a request: any, the controller, a coordinator, a partition's leader.
+"""Lookups of the broker for a request: any, the controller, a coordinator, a leader.
 
-(Kafka: AdminApiLookupStrategy and the node providers of KafkaAdminClient.) Each call looks the
-broker up again: admin calls are rare, and cached locations may be out of date.
+(Kafka: AdminApiLookupStrategy and the node providers of KafkaAdminClient.) Locations are not
+cached, since admin calls are rare and a cached location may be stale.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ...network._any_node import until_any_ready
 from ...network._kafka_client import KafkaClient
 
 CONTROLLER_CODES: Final = frozenset({error_codes.NOT_CONTROLLER})
-"""Error codes which mean that the controller has moved."""
+"""Error codes that mean that the controller has moved."""
 
 COORDINATOR_CODES: Final = frozenset(
     {
@@ -53,23 +53,23 @@ LEADER_CODES: Final = frozenset(
 )
 """Error codes of a leader that moved or is unknown (Kafka: PartitionLeaderStrategy)."""
 
-# A call to all brokers must not miss one that has just joined.
+# A call to all brokers must not miss a broker that has just joined.
 _FRESH_SECONDS: Final = 1.0
 _MANY_KEYS_VERSION: Final = 4  # KIP-699
 
 
 class CoordinatorKind(IntEnum):
-    """What a coordinator coordinates."""
+    """The type of coordinator to look up."""
 
     GROUP = 0
     TRANSACTION = 1
 
 
 class Nodes:
-    """Finds the brokers for requests.
+    """The lookups of brokers for an admin client's requests.
 
     Args:
-        client: sends the lookups.
+        client: the client that sends the lookups.
         of_controllers: whether the client's nodes are controllers (KIP-919).
 
     Attributes:
@@ -97,9 +97,9 @@ class Nodes:
         return await self.known()
 
     async def any(self) -> Node:
-        """Wait for any broker that is ready, the least loaded one.
+        """Wait until a broker is ready, and return the least loaded one.
 
-        Among controllers, always the active one: the others may lag (Kafka:
+        If the nodes are controllers, return the active one, since the others may lag (Kafka:
         LeastLoadedBrokerOrActiveKController).
         """
         if self.of_controllers:
@@ -109,7 +109,7 @@ class Nodes:
             node = await until_any_ready(self._client)
             if node.id >= 0:
                 return node
-            self.refresh()  # the client has rebootstrapped meanwhile
+            self.refresh()  # the client has rebootstrapped in the meantime
 
     async def controller(self) -> Node:
         """Return the controller, or a broker that forwards to it (KIP-590)."""
@@ -140,11 +140,11 @@ class Nodes:
         return nodes[node_id]
 
     def problem(self) -> str:
-        """See :meth:`.NetworkClient.connection_problem`."""
+        """Return the same as :meth:`.NetworkClient.connection_problem`."""
         return self._client.connection_problem()
 
     def last_error(self) -> TrionetError | None:
-        """Return why one of the brokers cannot be reached; None if no such error is known."""
+        """Return the connection error of any broker; None if no connection has failed."""
         nodes = self._client.metadata.cluster.nodes.values()
         errors = (self._client.connection(each).error for each in nodes)
         return next((each for each in errors if each is not None), None)

@@ -1,6 +1,6 @@
 """Settings of an admin client, and their parsing from Kafka's keys.
 
-Settings are in seconds; each attribute names Kafka's key.
+Times are in seconds; each attribute's description names Kafka's key.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class AdminSettings:
             (``default.api.timeout.ms``).
         retries: the maximum number of retries (``retries``).
         retry: the backoff between retries (``retry.backoff.ms``, ``retry.backoff.max.ms``).
-        unknown_topic_seconds: how long to retry after UNKNOWN_TOPIC_OR_PARTITION, since not all
-            brokers know a new topic at once. Kafka's own client retries for
+        unknown_topic_seconds: how long to retry after UNKNOWN_TOPIC_OR_PARTITION, since a new topic
+            becomes known to some brokers later than to others. Kafka's own client retries for
             ``default.api.timeout.ms``, even if the name is misspelt.
     """
 
@@ -82,7 +82,7 @@ def admin_settings(
 
 
 def _api_timeout_seconds(config: ClientConfig) -> float:
-    """Return the timeout of a call, raised to ``request.timeout.ms`` if only that was set.
+    """Return the timeout of a call; at least ``request.timeout.ms`` if only that key is set.
 
     (Kafka: KafkaAdminClient.configureDefaultApiTimeoutMs.)
     """

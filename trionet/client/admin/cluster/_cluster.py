@@ -86,7 +86,7 @@ class ClusterCalls(AdminCalls):
         return await self._describe_by_metadata(include_operations)
 
     async def _describe_by_metadata(self, include_operations: bool) -> ClusterDescription:
-        """Describe the cluster by a Metadata request, for brokers before Kafka 2.8 (KIP-700)."""
+        """Describe the cluster with a Metadata request, for brokers before Kafka 2.8 (KIP-700)."""
 
         def described(response: MetadataResponse) -> ClusterDescription:
             brokers = {

@@ -21,7 +21,7 @@ from ..calls._conversions import check, failure
 
 
 class UpgradeType(IntEnum):
-    """Which changes of a feature's version are allowed."""
+    """The kind of change that an update may make to a feature's version."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -35,7 +35,7 @@ class FeatureUpdate:
 
     Attributes:
         version: the new version level; 0 to disable the feature.
-        upgrade_type: which change is allowed.
+        upgrade_type: the kind of change that the update may make.
     """
 
     version: int
@@ -79,11 +79,11 @@ class FeatureCalls(AdminCalls):
     async def update(
         self, features: Mapping[str, FeatureUpdate | int], *, validate_only: bool = False
     ) -> Results[str, None]:
-        """Change the finalized versions of features, all or none.
+        """Change the finalized versions of features, either all or none of them.
 
         Args:
             features: the new version level by feature.
-            validate_only: whether to only check if the update is possible.
+            validate_only: whether to only check the update without making it.
 
         Returns:
             For each feature, None on success or the error. Newer brokers report errors of the whole

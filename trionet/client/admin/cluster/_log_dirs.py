@@ -46,8 +46,8 @@ class ReplicaInfo:
 
     Attributes:
         bytes: the size of the replica in bytes.
-        offset_lag: how far the log end offset is behind the high watermark, or for a future replica
-            behind the current one.
+        offset_lag: the number of offsets from the log end offset to the high watermark, or, for a
+            future replica, to the log end offset of the current replica.
         is_future: whether the replica is being moved to this directory from another one.
     """
 

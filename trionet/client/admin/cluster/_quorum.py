@@ -99,7 +99,7 @@ class QuorumCalls(AdminCalls):
         *,
         cluster_id: str | None = None,
     ) -> None:
-        """Add a controller that is an observer to the voters.
+        """Make a controller that is an observer a voter.
 
         Args:
             id: the node id.

@@ -95,7 +95,8 @@ def of_classic_group(
 ) -> GroupDescription | TrionetError:
     """Convert a group of a DescribeGroups response.
 
-    Before version 6, a group that does not exist is described as Dead, without an error (KIP-1043).
+    Before version 6, a response describes a group that does not exist as Dead, without an error
+    (KIP-1043).
     """
     code = group.error_code
     if not code and group.group_state == _DEAD:
@@ -125,7 +126,7 @@ def _classic_member(member: classic_groups.DescribedGroupMember, protocol_type: 
                 for number in topic.partitions
             ]
         except WireFormatError:
-            pass  # the rest of the description is useful all the same
+            pass  # the rest of the description is still useful
     return GroupMember(
         member.member_id,
         member.group_instance_id,
@@ -150,7 +151,7 @@ def describing(
     Args:
         calls: sends the requests.
         request: the class of the request.
-        of: converts a group of the response.
+        of: converts a group in the response.
         include_operations: whether to include the operations permitted to the caller.
     """
 

@@ -1,4 +1,4 @@
-"""List, describe and delete groups, remove their members, and change their committed offsets."""
+"""Admin calls for groups: listing, description, deletion, members and committed offsets."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class CommittedOffset:
 
 
 Committed = Results[TopicPartition, CommittedOffset | None]
-"""The committed offset by partition; None if there is none, or the error."""
+"""The committed offset by partition, None if no offset is committed, or the error."""
 
 _Partition = offset_fetch.OffsetFetchResponsePartitions | offset_fetch.OffsetFetchResponsePartition
 _Topic = offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic
@@ -146,7 +146,7 @@ class GroupCalls(AdminCalls):
     async def _consumer_groups(
         self, node: Node, keys: Sequence[str], include_operations: bool
     ) -> dict[str, GroupDescription | TrionetError]:
-        """Describe the groups of type consumer; the others are omitted."""
+        """Describe the groups of type consumer; omit groups of other types."""
         send: SendTo[str, GroupDescription] = describing(
             self._calls,
             consumer_groups.ConsumerGroupDescribeRequest,
@@ -181,7 +181,7 @@ class GroupCalls(AdminCalls):
         }
 
     async def delete(self, groups: Iterable[str]) -> Results[str, None]:
-        """Delete groups of any type, with their offsets; they must have no members.
+        """Delete groups of any type with their offsets; the groups must have no members.
 
         Args:
             groups: group ids.
@@ -215,9 +215,9 @@ class GroupCalls(AdminCalls):
         *,
         reason: str = "an administrator removed the member",
     ) -> Results[str, None]:
-        """Remove members from a classic group, which then rebalances at once.
+        """Remove members from a classic group, which then rebalances immediately.
 
-        A member that is still running joins again.
+        A removed member that is still running rejoins the group.
 
         Args:
             group: the group id.
@@ -271,7 +271,8 @@ class GroupCalls(AdminCalls):
         """Return the committed offsets of groups.
 
         Args:
-            groups: partitions by group id, None for all committed ones; or group ids.
+            groups: partitions by group id, with None for all committed partitions; or only group
+                ids.
             require_stable: whether to wait for transactions with pending offset commits (KIP-447).
 
         Returns:
@@ -401,7 +402,7 @@ class GroupCalls(AdminCalls):
     async def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> Results[TopicPartition, None]:
-        """Delete committed offsets of a group (KIP-496).
+        """Delete a group's committed offsets for partitions (KIP-496).
 
         Args:
             group: the group id.

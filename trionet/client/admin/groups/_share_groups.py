@@ -1,4 +1,4 @@
-"""Describe share groups, and change their start offsets (KIP-932)."""
+"""Admin calls for share groups: description and start offsets (KIP-932)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ShareOffset:
     """The start offset of a share group in a partition.
 
     Attributes:
-        offset: the share-partition start offset: all records before it are acknowledged.
-        leader_epoch: the leader epoch of the record at that offset; -1 if it is not known.
+        offset: the share-partition start offset; all records before this offset are acknowledged.
+        leader_epoch: the leader epoch of the record at the start offset; -1 if it is not known.
         lag: the number of records not yet acknowledged; None if not reported.
     """
 
@@ -36,7 +36,7 @@ class ShareOffset:
 
 
 ShareOffsets = Results[TopicPartition, ShareOffset | None]
-"""The start offset by partition; None if nothing was read yet, or the error."""
+"""The start offset by partition, None if the group has not read the partition, or the error."""
 
 
 class ShareGroupCalls(AdminCalls):
@@ -73,7 +73,7 @@ class ShareGroupCalls(AdminCalls):
         """Return the start offsets of share groups.
 
         Args:
-            groups: partitions by group id, None for all; or group ids.
+            groups: partitions by group id, with None for all partitions; or only group ids.
 
         Returns:
             For each group id, the offsets or the error.

@@ -1,4 +1,4 @@
-"""Streams groups (KIP-1071). Their offsets are those of any group."""
+"""Streams groups (KIP-1071); :class:`.GroupCalls` has the calls for their committed offsets."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class StreamsMember:
         tags: the client's tags.
         task_offsets: the changelog offsets of the tasks, by subtopology id and partition.
         task_end_offsets: the changelog end offsets.
-        assignment: the current tasks.
-        target_assignment: the target tasks.
+        assignment: the current assignment.
+        target_assignment: the target assignment.
         is_classic: whether the member uses the classic protocol.
     """
 

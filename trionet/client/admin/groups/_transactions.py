@@ -40,8 +40,10 @@ class ProducerState:
         producer_epoch: the epoch of the last batch.
         last_sequence: the sequence number of the last record.
         last_timestamp: the timestamp of the last batch, in ms since the epoch.
-        coordinator_epoch: the coordinator epoch of the last transaction marker; None for none.
-        transaction_start_offset: the first offset of the open transaction; None for none.
+        coordinator_epoch: the coordinator epoch of the last transaction marker; None if there is no
+            marker.
+        transaction_start_offset: the first offset of the open transaction; None if no transaction
+            is open.
     """
 
     producer_id: int
@@ -81,7 +83,8 @@ class TransactionDescription:
         producer_id: the producer id.
         producer_epoch: the producer epoch.
         timeout_ms: the transaction timeout.
-        started_ms: when the open transaction started, in ms since the epoch; None for none.
+        started_ms: when the open transaction started, in ms since the epoch; None if no transaction
+            is open.
         partitions: the partitions in the open transaction.
     """
 
@@ -100,7 +103,7 @@ class FencedProducer:
 
     Attributes:
         producer_id: the producer id.
-        producer_epoch: the new epoch: producers with older epochs are fenced.
+        producer_epoch: the new epoch; producers with older epochs are fenced.
     """
 
     producer_id: int
@@ -168,11 +171,11 @@ class TransactionCalls(AdminCalls):
         Args:
             states: only ids in these states, such as ``Ongoing``; empty for all.
             producer_ids: only ids of these producers; empty for all.
-            duration_ms: only transactions that have been open for longer than this (KIP-994).
-            pattern: an RE2 regular expression that the whole id has to match (KIP-1152).
+            duration_ms: only transactions that have been open for longer than this time (KIP-994).
+            pattern: an RE2 regular expression that the whole id must match (KIP-1152).
 
         Raises:
-            ApiError: INVALID_REQUEST if there is no such state.
+            ApiError: INVALID_REQUEST if a state does not exist.
             TrionetError: a broker could not be reached; the listing would be incomplete.
         """
         body = list_transactions.ListTransactionsRequest(
@@ -252,7 +255,7 @@ class TransactionCalls(AdminCalls):
     ) -> None:
         """Abort a hanging transaction, which its coordinator no longer knows, in one partition.
 
-        :meth:`describe_producers` returns the ids and epochs.
+        :meth:`describe_producers` returns the producer ids and epochs.
 
         Args:
             partition: the partition.

@@ -88,7 +88,7 @@ class ConfigResource:
 
 @attrs.frozen
 class ConfigSynonym:
-    """A config that another one falls back to.
+    """A config whose value another config falls back to.
 
     Attributes:
         name: the key.
@@ -107,7 +107,7 @@ class ConfigEntry:
 
     Attributes:
         name: the key.
-        value: the value; None for a secret, or if there is none.
+        value: the value; None for a secret, or if no value is set.
         source: where the value is set.
         is_read_only: whether the value cannot be changed while the broker runs.
         is_sensitive: whether the value is a secret.
@@ -133,7 +133,7 @@ class ConfigEntry:
 
 @attrs.frozen
 class Append:
-    """Appends items to a config that is a list.
+    """A change that appends items to a list config.
 
     Attributes:
         value: the items to append, separated by commas.
@@ -144,7 +144,7 @@ class Append:
 
 @attrs.frozen
 class Subtract:
-    """Removes items from a config that is a list.
+    """A change that removes items from a list config.
 
     Attributes:
         value: the items to remove, separated by commas.
@@ -170,7 +170,7 @@ class ConfigCalls(AdminCalls):
         include_synonyms: bool = False,
         include_documentation: bool = False,
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
-        """Read configurations.
+        """Return the configurations of resources.
 
         Args:
             resources: the resources.
@@ -223,11 +223,11 @@ class ConfigCalls(AdminCalls):
         *,
         validate_only: bool = False,
     ) -> Results[ConfigResource, None]:
-        """Change some configs, and leave the others as they are (KIP-339).
+        """Change some configs, and leave all others unchanged (KIP-339).
 
         Args:
             changes: the new value by resource and key; None resets a config to the default.
-            validate_only: whether to only check if the configs could be changed.
+            validate_only: whether to only check the changes without making them.
 
         Returns:
             For each resource, None on success or the error, in which case none of its configs
@@ -274,7 +274,7 @@ class ConfigCalls(AdminCalls):
     async def list_resources(
         self, types: Iterable[ConfigResourceType] | None = None
     ) -> list[ConfigResource]:
-        """Return the resources that have configs of their own (KIP-1142).
+        """Return the resources for which configs are set (KIP-1142).
 
         Args:
             types: the resource types; None for all.
@@ -304,13 +304,13 @@ class ConfigCalls(AdminCalls):
     def _at_their_brokers(
         self, others: Lookup[ConfigResource], nodes: Collection[ConfigResourceType]
     ) -> Lookup[ConfigResource]:
-        """Return a lookup: types in ``nodes`` at the broker they name, the rest by ``others``."""
+        """Return a lookup: the named broker for types in ``nodes``, ``others`` for other types."""
         brokers: Lookup[ConfigResource] = self._calls.at_brokers(_broker_id)
 
         async def lookup(
             keys: Sequence[ConfigResource],
         ) -> dict[ConfigResource, Node | TrionetError]:
-            # A broker without an id stands for the default of all brokers.
+            # A broker with an empty name stands for the default of all brokers.
             default = ConfigResource(ConfigResourceType.BROKER, "")
             own = [key for key in keys if key.type in nodes and key != default]
             rest = [key for key in keys if key not in own]

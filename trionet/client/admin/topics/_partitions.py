@@ -79,7 +79,7 @@ _VERSIONS: Final = {
 
 
 class ElectionType(IntEnum):
-    """Which replicas may become the leader."""
+    """The set of replicas that may become the leader."""
 
     PREFERRED = 0
     """The first replica, if it is in sync."""
@@ -128,8 +128,8 @@ class PartitionCalls(AdminCalls):
         """Look up offsets.
 
         Args:
-            partitions: the offset to look up by partition: a spec, or a time in ms since the epoch
-                for the first record from that time on.
+            partitions: the offset to look up by partition: a spec, or a time in ms since the epoch,
+                for the first record at or after that time.
             read_committed: whether to stop at the first open transaction.
 
         Returns:
@@ -171,8 +171,8 @@ class PartitionCalls(AdminCalls):
                     node, body, version_min=version
                 )
             except UnsupportedVersionError as error:
-                # The request was not sent. Specs that older versions support are sent without the
-                # others (Kafka: ListOffsetsHandler.handleUnsupportedVersionException).
+                # The request was not sent. Retry without the specs that need a newer version
+                # (Kafka: ListOffsetsHandler.handleUnsupportedVersionException).
                 others = [key for key in keys if needed[key] < version]
                 if not others:
                     raise
@@ -191,7 +191,8 @@ class PartitionCalls(AdminCalls):
         """Delete all records before an offset.
 
         Args:
-            partitions: the first offset to keep by partition; :data:`HIGH_WATERMARK` to delete all.
+            partitions: the first offset to keep, by partition; :data:`HIGH_WATERMARK` to delete all
+                records.
 
         Returns:
             For each partition, the new first offset or the error.
@@ -282,8 +283,8 @@ class PartitionCalls(AdminCalls):
         """Reassign partitions to other brokers.
 
         Args:
-            partitions: the new replicas' broker ids by partition, the preferred leader first; None
-                to cancel an ongoing reassignment.
+            partitions: the broker ids of the new replicas, by partition, with the preferred leader
+                first; None to cancel an ongoing reassignment.
 
         Returns:
             For each partition, None if the reassignment has started, or the error.
@@ -366,7 +367,7 @@ def _version_of(spec: OffsetSpec | int) -> int:
     """Return the oldest version of ListOffsets that supports a spec.
 
     Raises:
-        ValueError: the spec is negative, and not one of :class:`OffsetSpec`.
+        ValueError: the spec is negative, and not a value of :class:`OffsetSpec`.
     """
     return _VERSIONS.get(OffsetSpec(spec), 1) if spec < 0 else 1
 

@@ -1,4 +1,4 @@
-"""Create, delete, list, describe and enlarge topics."""
+"""Admin calls for topics: creation, deletion, listing, description and new partitions."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class TopicListing:
     Attributes:
         name: the topic's name.
         id: the topic id.
-        is_internal: whether it is one of Kafka's internal topics.
+        is_internal: whether the topic is internal to Kafka.
     """
 
     name: str
@@ -145,7 +145,7 @@ class PartitionDescription:
 
     Attributes:
         number: the partition number.
-        leader: the broker id of the leader; -1 for none.
+        leader: the broker id of the leader; -1 if there is none.
         leader_epoch: the leader epoch; -1 if it is not known.
         replicas: the broker ids of the replicas; the first is the preferred leader.
         in_sync: the broker ids of the in-sync replicas.
@@ -173,7 +173,7 @@ class TopicDescription:
     Attributes:
         name: the topic's name.
         id: the topic id.
-        is_internal: whether it is one of Kafka's internal topics.
+        is_internal: whether the topic is internal to Kafka.
         partitions: the partitions by number.
         operations: the operations permitted to the caller; None if not requested.
     """
@@ -193,15 +193,15 @@ class TopicCalls(AdminCalls):
     ) -> Results[str, CreatedTopic]:
         """Create topics.
 
-        A new topic may take a moment to become known to all brokers.
+        It may take a moment until all brokers know a new topic.
 
         Args:
             topics: the topics; a plain name uses the broker's defaults.
-            validate_only: whether to only check if the topics could be created.
+            validate_only: whether to only check the topics without creating them.
 
         Returns:
-            For each topic, the created topic or the error. The error is also TOPIC_ALREADY_EXISTS
-            if an earlier attempt, whose response was lost, created the topic.
+            For each topic, the created topic or the error. The error may be TOPIC_ALREADY_EXISTS
+            because an earlier attempt, whose response was lost, created the topic.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -237,7 +237,7 @@ class TopicCalls(AdminCalls):
 
         Args:
             topics: topic names.
-            ids: topic ids. Deleting by id cannot delete a new topic with the same name.
+            ids: topic ids. Deletion by id cannot delete a new topic with the same name.
 
         Returns:
             For each topic, None on success or the error.
@@ -278,11 +278,11 @@ class TopicCalls(AdminCalls):
     async def create_partitions(
         self, topics: Mapping[str, NewPartitions | int], *, validate_only: bool = False
     ) -> Results[str, None]:
-        """Add partitions to topics; this changes which partition a key maps to.
+        """Add partitions to topics; afterwards, keys may map to other partitions.
 
         Args:
             topics: the new total number of partitions by topic name.
-            validate_only: whether to only check if the partitions could be added.
+            validate_only: whether to only check the request without adding partitions.
 
         Returns:
             For each topic, None on success or the error.
@@ -456,7 +456,7 @@ def _created(result: CreatableTopicResult) -> CreatedTopic | TrionetError:
 def _deleted(
     keys: Iterable[str], results: Iterable[DeletableTopicResult]
 ) -> dict[str, TrionetError | None]:
-    """Return results by the requested names and ids; a response may have both."""
+    """Return results by the requested names and ids; a response item may have both."""
     wanted = set(keys)
     found: dict[str, TrionetError | None] = {}
     for each in results:
