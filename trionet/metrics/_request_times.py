@@ -101,31 +101,36 @@ class TimedRequest:
 class Counts:
     """The number of values in each bucket of a histogram.
 
-    Consecutive equal values are counted together: sizes and short durations repeat themselves, and
-    in compiled code an access to a list costs as much as ten comparisons.
+    The two most recent buckets are counted outside the list: sizes repeat themselves, short
+    durations alternate between neighboring buckets, and in compiled code an access to a list costs
+    as much as ten comparisons.
     """
 
-    __slots__ = ("_bucket", "_counts", "_repeats")
+    __slots__ = ("_bucket", "_counts", "_other", "_other_repeats", "_repeats")
 
     def __init__(self) -> None:
         self._counts: list[int] = [0] * BUCKETS
-        self._bucket = 0
-        self._repeats = 0
+        self._bucket = self._other = 0
+        self._repeats = self._other_repeats = 0
 
     def add(self, bucket: int) -> None:
         """Count a value in this bucket."""
         if bucket == self._bucket:
             self._repeats += 1
-            return
-        counts, last = self._counts, self._bucket
-        # Not `+=`: compiled, that adds objects instead of machine integers.
-        counts[last] = counts[last] + self._repeats
-        self._bucket, self._repeats = bucket, 1
+        elif bucket == self._other:
+            self._other_repeats += 1
+        else:
+            counts, oldest = self._counts, self._other
+            # Not `+=`: compiled, that adds objects instead of machine integers.
+            counts[oldest] = counts[oldest] + self._other_repeats
+            self._other, self._other_repeats = self._bucket, self._repeats
+            self._bucket, self._repeats = bucket, 1
 
     def copy(self) -> list[int]:
         """Return the counts of all buckets."""
         counts = self._counts.copy()
         counts[self._bucket] += self._repeats
+        counts[self._other] += self._other_repeats
         return counts
 
 
