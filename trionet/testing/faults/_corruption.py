@@ -20,7 +20,7 @@ _DATA_AT: Final = 12
 def with_flipped_bit(records: bytes) -> bytes:
     """Return the records with the last bit of the first batch or message flipped.
 
-    The checksum covers this bit. Data too short to contain the start of a batch is returned unchanged.
+    The checksum covers this bit. Data too short for a batch is returned unchanged.
     """
     if len(records) <= _DATA_AT:
         return records
