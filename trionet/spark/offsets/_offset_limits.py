@@ -48,7 +48,7 @@ class SpecificOffsets:
 
     Attributes:
         offsets: the offset of each partition; -1 is latest, -2 is earliest.
-            topics: by topic, -1 or -2 for all partitions of the topic.
+        topics: by topic, -1 or -2 for all partitions of the topic.
     """
 
     offsets: Offsets

@@ -54,7 +54,7 @@ def stream_plan(
         start: the start offsets of the micro-batch.
         end: the end offsets of the micro-batch.
         earliest: the first offsets of the partitions that are only in ``end``, without deleted
-                partitions.
+            partitions.
         min_partitions: see :func:`.split`.
         max_records: see :func:`.split`.
         topic_ids: the known topic ids, by topic.
@@ -214,7 +214,7 @@ def verify_available_now(
 
     Raises:
         OffsetsMismatchError: partitions were added or deleted, or an end offset exceeds the end of
-                the run or of the partition.
+            the run or of the partition.
     """
     of_run, of_batch = _text(prefetched), _text(end)
     again = "this may be transient: restart the query"

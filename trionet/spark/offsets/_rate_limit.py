@@ -26,7 +26,7 @@ def rate_limited(
         start: the start offsets of the micro-batch.
         end: the current ends of the partitions.
         earliest: the first offsets of new partitions; a new partition that is missing here
-                is not limited.
+            is not limited.
     """
     starts = {**earliest, **start}
     sizes = {

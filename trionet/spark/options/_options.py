@@ -68,7 +68,7 @@ class SourceOptions:
         fetch_retries: the maximum number of attempts of the driver to query offsets.
         fetch_retry_seconds: the delay between two attempts.
         group_label: the consumer group id that the connector would use. This source has no group,
-                so the label is only a ``client.id``, which names the client in logs.
+            so the label is only a ``client.id``, which names the client in logs.
         include_headers: whether to add the column ``headers``.
     """
 
@@ -103,7 +103,7 @@ class SourceOptions:
             options: the options from Spark; their names are case-insensitive.
             is_stream: whether the source is used by ``readStream`` rather than ``read``.
             quietly: whether to omit log messages about options without effect; for callers that
-                    only check whether the options are valid.
+                only check whether the options are valid.
 
         Raises:
             ConfigError: an option is missing, unknown, not allowed, or contradicts another.

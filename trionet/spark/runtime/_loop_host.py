@@ -107,7 +107,7 @@ class LoopHost:
 
         Args:
             key: the identity of the resource; it must include everything that affects the opening.
-                opens: opens the resource, which is closed after ``IDLE_SECONDS`` without a lease.
+            opens: opens the resource, which is closed after ``IDLE_SECONDS`` without a lease.
 
         Raises:
             Exception: any error raised by ``opens``.

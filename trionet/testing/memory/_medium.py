@@ -15,7 +15,7 @@ class NetworkFaults:
 
     Attributes:
         delay_seconds: the minimum and maximum delay of data. Each direction of a connection still
-                delivers its data in order.
+            delivers its data in order.
         short_share: the fraction of reads and writes that are partial, from 0 to 1.
         reset_share: the fraction of writes after which the connection is reset, from 0 to 1.
     """
