@@ -64,10 +64,10 @@ _SECRETS: Final = frozenset(
 
 
 def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[str, str]:
-    """Check the settings of a source's client and return them, with ``bootstrap.servers``.
+    """Return the checked settings of a source's client, including ``bootstrap.servers``.
 
     Args:
-        given: the options that have the prefix ``kafka.``, with the prefix removed.
+        given: the options ``kafka.*``, without the prefix.
         quietly: whether to omit the log message about settings without effect.
 
     Raises:
@@ -84,10 +84,10 @@ def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[st
 
 
 def sink_client(given: Mapping[str, str]) -> dict[str, str]:
-    """Check the settings of a sink's client and return them, with ``bootstrap.servers``.
+    """Return the checked settings of a sink's client, including ``bootstrap.servers``.
 
     Args:
-        given: the options that have the prefix ``kafka.``, with the prefix removed.
+        given: the options ``kafka.*``, without the prefix.
 
     Raises:
         ConfigError: a key is unknown or unsupported, or its value is not allowed.

@@ -98,7 +98,7 @@ class OptionTexts:
         return int(found[1]) * unit
 
     def of_kafka(self) -> dict[str, str]:
-        """Return the options that have the prefix ``kafka.``, with the prefix removed."""
+        """Return the options ``kafka.*``, without the prefix."""
         return {
             key.removeprefix(_KAFKA): text
             for key, text in self._texts.items()

@@ -1,8 +1,8 @@
 """Converts the Arrow batches of a sink into columns for the producer. Imports pyarrow and numpy.
 
-No step works row by row: each column is converted to a list in a single call, or in one call per
-topic and partition. A column of keys is also hashed in a single call: writing takes several times
-as long if the producer must find the partition of each record.
+The conversion never works row by row: each column is converted to a list in a single call, or in
+one call per topic and partition. A column of keys is also hashed in a single call: writing takes
+several times as long if the producer must find the partition of each record.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType({"batch.size": str(128 * 1
 
 @attrs.frozen
 class Span:
-    """The records written to one partition; records of other producers may lie in between.
+    """The records written to one partition, possibly interleaved with other producers' records.
 
     Attributes:
         first: the lowest offset; -1 with ``acks=0``, which returns no offsets.

@@ -61,7 +61,7 @@ def lag(progress: Progress | Mapping[str, object] | str | None) -> list[SourceLa
     Args:
         progress: ``query.lastProgress``, one of ``query.recentProgress``, the ``progress`` of a
             listener's event, or one of these as a mapping or as JSON. ``None``, the value
-                    before the first batch, yields an empty list.
+            before the first batch, yields an empty list.
 
     Raises:
         TypeError: the argument is not the progress of a query.

@@ -68,7 +68,7 @@ class MicroBatches:
 
     @property
     def ends(self) -> Offsets | None:
-        """The ends of the partitions at the last query of the cluster; None before the first query."""
+        """The ends of the partitions when they were last queried; None before the first query."""
         return self._ends
 
     async def fix_end(self) -> None:

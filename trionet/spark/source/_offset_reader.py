@@ -59,7 +59,7 @@ class OffsetReader:
     topic_ids: dict[str, bytes] = attrs.field(factory=dict)
 
     async def partitions(self) -> list[TopicPartition]:
-        """Return the current partitions of the query, sorted, without those of internal topics.
+        """Return the current partitions of the query, sorted, excluding internal topics.
 
         Raises:
             ApiError: a subscribed topic does not exist, or the client may not describe the topic.

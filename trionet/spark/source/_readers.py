@@ -83,7 +83,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         The limit is never ``ReadAllAvailable``, by which :meth:`latestOffset` recognizes
         ``Trigger.Once``. No class of Spark combines minimum, maximum and delay. The options apply
-                in any case.
+        in any case.
         """
         if self._options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self._options.max_offsets_per_trigger)

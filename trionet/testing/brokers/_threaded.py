@@ -150,7 +150,7 @@ class ThreadedBroker(Controls):
         return self._call(lambda: self._broker.running_nodes)
 
     def leader(self, topic: str, partition: int) -> int:
-        """Return the id of the node that leads a partition; -1 while there is no leader.
+        """Return the id of the node that leads a partition; -1 while the partition has no leader.
 
         Raises:
             ValueError: the partition does not exist.
@@ -158,7 +158,7 @@ class ThreadedBroker(Controls):
         return self._call(lambda: self._broker.leader(topic, partition))
 
     def coordinator(self, group: str) -> int:
-        """Return the id of the node that coordinates a consumer group; -1 while there is none."""
+        """Return the id of a group's coordinator; -1 while the group has no coordinator."""
         return self._call(lambda: self._broker.coordinator(group))
 
     def move_leader(self, topic: str, partition: int, node: int) -> None:

@@ -179,7 +179,7 @@ def check_body(body: object, keys: Collection[int]) -> None:
     if not isinstance(body, (Message, bytes)):
         raise TypeError(
             f"invalid response {body!r}; expected a response of trionet.protocol.messages, bytes,"
-            " or a function that makes either from the request"
+            " or a function that creates either from the request"
         )
     if isinstance(body, Message) and {type(body)} != {response_class(key) for key in keys}:
         names = ", ".join(sorted(map(api_keys.name_of, keys))) or "every API"

@@ -257,7 +257,7 @@ class Faults:
     ) -> Fault:
         """Respond that the client exceeded a quota and must wait (``throttle_time_ms``).
 
-        Old versions of some APIs lack this field, so clients that use them do not see the throttle.
+        Old versions of some APIs lack this field, so the client does not see the throttle time.
 
         Args:
             apis: see :meth:`fail`.

@@ -58,7 +58,7 @@ class NodeInternals:
                 yield processor, channel
 
     def topic_name(self, id: bytes) -> str | None:
-        """Return the name of the topic with an id; None if there is no such topic."""
+        """Return the name of the topic with this id; None if no topic has the id."""
         topic = self.state.topics.by_id(id)
         return topic.name if topic is not None else None
 

@@ -55,7 +55,7 @@ class GroupView:
 
 
 def group_view(inside: BrokerInternals, id: str) -> GroupView:
-    """Return the current state of a group."""
+    """Return a snapshot of a group."""
     groups = inside.groups_of(id)
     if groups is None:
         return GroupView(id)

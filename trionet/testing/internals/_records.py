@@ -60,7 +60,7 @@ Seed = Text | tuple[Text, Text] | Mapping[str, object] | Record
 
 
 def new_record(seed: Seed) -> NewRecord:
-    """Convert a record given by a test.
+    """Convert a record given by a test to a :class:`NewRecord`.
 
     Raises:
         TypeError: the value is not a record, or a field has the wrong type.
@@ -205,7 +205,7 @@ def _batches(records: list[NewRecord]) -> Iterable[list[NewRecord]]:
 
 
 def records_in(log: Log) -> list[Record]:
-    """Return the records below the high watermark, with those of open and aborted transactions."""
+    """Return the records below the high watermark, whether or not their transaction committed."""
     found = []
     offset = log.start_offset
     while offset < log.high_watermark:

@@ -247,7 +247,7 @@ class MemoryNetwork:
         """Resolve localhost or a numeric address.
 
         Raises:
-            OSError: the host is any other name.
+            OSError: the host is another name.
         """
         await trio.lowlevel.checkpoint()
         host = _LOOPBACK_NAMES.get(host, host)

@@ -44,7 +44,7 @@ async def wait_ready(sock: MemorySocket, interest: int) -> None:
 
 
 class MemoryStream(trio.abc.HalfCloseableStream):
-    """A stream like those of :func:`trio.open_tcp_stream`, over an in-memory socket.
+    """A stream over an in-memory socket, with the interface of :class:`trio.SocketStream`.
 
     Created by :meth:`~trionet.testing.MemoryNetwork.open_stream`.
 

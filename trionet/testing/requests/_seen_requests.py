@@ -265,7 +265,7 @@ class Fault:
 
     @property
     def requests(self) -> list[SeenRequest]:
-        """The requests to which the fault was applied and that are still kept."""
+        """The kept requests to which the fault was applied."""
         return [request for request in self._seen if self in request.faults]
 
     def remove(self) -> None:

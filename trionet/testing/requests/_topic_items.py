@@ -1,6 +1,6 @@
 """Finds the topics, partitions and groups in requests and responses.
 
-Kafka's messages have similar forms for them: a list of items, each with a ``name``, ``topic`` or
+Kafka's messages use similar forms: a list of items, each with a ``name``, ``topic`` or
 ``topic_id``, and with a list of partition numbers or of items with a partition number.
 """
 
@@ -91,7 +91,7 @@ def topic_partitions(message: Message, name_of: TopicName) -> Iterator[tuple[str
 
 
 def is_about_all(message: Message, version: int) -> bool:
-    """Return whether a request is about all topics: a null list, or an empty one in Metadata v0."""
+    """Return whether a request is about all topics: null, or an empty list in Metadata v0."""
     if isinstance(message, MetadataRequest) and version == 0:
         return not message.topics
     groups = getattr(message, "groups", None) or ()

@@ -1,6 +1,6 @@
 """Partial aggregates: rows of sums, maxima and histograms that can be merged.
 
-Log records are folded into rows, and the results of a minute are computed from its rows. A row has
+Log records are folded into rows, and the results of a minute are computed from the rows. A row has
 a kind, a key, sums, maxima and, for requests, histograms. Rows of the same kind and key can be
 merged in any order and grouping, so it makes no difference which task or micro-batch read a record.
 """

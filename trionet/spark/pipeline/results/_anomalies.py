@@ -1,10 +1,10 @@
-"""Detects anomalies: values of a minute that are far from the median of the hour before it.
+"""Detects anomalies: values of a minute that are far from the median of the preceding hour.
 
 A value is an anomaly if it is at least ``SCORE_MIN`` spreads from the median. The spread is the
 median absolute deviation, scaled to match a standard deviation. It has lower bounds, a tenth of the
 median and a constant per measure: otherwise the first change of a nearly constant value would be an
 anomaly. A minute without requests counts as 0 requests, so a client that stops sending is detected.
-A minute is judged only if the hour before it has at least ``MINUTES_MIN`` minutes of data.
+A minute is judged only if the preceding hour has at least ``MINUTES_MIN`` minutes of data.
 
 The mean and the standard deviation would be unsuitable: an outlier earlier in the hour would
 inflate them and hide the next outlier.
@@ -67,7 +67,7 @@ class AnomalyDetector:
     """A detector of the anomalies in some minutes; each task passes its series.
 
     Attributes:
-        windows: the minutes with records, ascending, from an hour before the minutes to judge.
+        windows: the minutes with records, ascending, starting an hour before ``first``.
         first: the first minute to judge.
     """
 

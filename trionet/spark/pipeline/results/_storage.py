@@ -71,8 +71,8 @@ class Storage:
 class StateStore:
     """A store for the state of the job, including the rows of open minutes, beside the checkpoint.
 
-    A micro-batch is repeated until Spark has recorded its completion. Therefore, its input is not
-    deleted before the next micro-batch. Its output is stored under the number of the micro-batch,
+    A micro-batch is repeated until Spark has recorded its completion. Therefore, the input is not
+    deleted before the next micro-batch. The output is stored under the number of the micro-batch,
     and so replaces the output of earlier attempts.
 
     Args:

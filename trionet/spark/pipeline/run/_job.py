@@ -49,7 +49,7 @@ class Stop:
         self.is_requested = False
 
     def listen(self) -> None:
-        """Install the signal handlers. Call again after starting Spark, which installs its own."""
+        """Install the signal handlers. Call this again after starting Spark."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._request)
 

@@ -83,8 +83,8 @@ def _figures(report: Report) -> Iterator[Element]:
         yield stacked_columns("Errors", line.bins, _series(line.errors), count, marks=marks)
     if marks:
         text = (
-            "anomalies: values that deviate from the hour before,"
-            f" {count(report.anomaly_count)} in all"
+            "anomalies: values that deviate from the preceding hour,"
+            f" {count(report.anomaly_count)} in total"
         )
         legend = node("li", node("span", class_="key alarm"), text)
         yield node("ul", legend, class_="legend")

@@ -262,7 +262,8 @@ def _anomalies(report: Report, top: int) -> Section:
         "Anomalies",
         ("minute", "what", "was>", "expected>", "score>", "API", "client", "listener"),
         [_anomaly(each) for each in report.anomalies[:top]],
-        note="Expected is the median of the hour before. " + _and_more(report.anomaly_count, top),
+        note="The expected value is the median of the preceding hour. "
+        + _and_more(report.anomaly_count, top),
         placeholder="No anomalies.",
     )
 
