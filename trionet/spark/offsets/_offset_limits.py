@@ -48,7 +48,7 @@ class SpecificOffsets:
 
     Attributes:
         offsets: the offset of each partition; -1 is latest, -2 is earliest.
-        topics: by topic, -1 or -2 for all partitions of the topic.
+        topics: the offset (-1 or -2) of all partitions of a topic, by topic.
     """
 
     offsets: Offsets
@@ -87,7 +87,7 @@ class SpecificTimestamps:
 
     Attributes:
         timestamps: the timestamp of each partition, in ms since the epoch.
-        no_match: the strategy for a partition without such a record at the start of a query.
+        no_match: the strategy, at the start of a query, for a partition without such a record.
     """
 
     timestamps: Offsets
@@ -122,7 +122,7 @@ class GlobalTimestamp:
 
     Attributes:
         timestamp: the timestamp, in ms since the epoch.
-        no_match: the strategy for a partition without such a record at the start of a query.
+        no_match: the strategy, at the start of a query, for a partition without such a record.
     """
 
     timestamp: int

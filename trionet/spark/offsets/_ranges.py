@@ -22,7 +22,7 @@ class OffsetRange:
         topic: the name of the topic.
         partition: the number of the partition.
         start: the first offset; -2 is resolved to the earliest when the range is read.
-        until: the offset after the last offset; -1 is resolved to the latest when it is read.
+        until: the end offset, exclusive; -1 is resolved to the latest when the range is read.
         topic_id: the topic id when the range was planned, zeros if unknown. It reveals a topic
             that was recreated afterwards.
     """
@@ -51,7 +51,7 @@ def split(
 
     Args:
         ranges: the ranges, one per partition, with resolved offsets.
-        min_partitions: the desired minimum number of tasks, or None. Small ranges stay
+        min_partitions: the desired minimum number of tasks, or None. Small ranges remain
             whole, and large ranges are split in proportion to their sizes. Rounding may result in
             slightly more or fewer tasks.
         max_records: the maximum number of offsets per task, or None. Applied before

@@ -52,7 +52,7 @@ class TriggerDelay:
     The first micro-batch never waits.
 
     Args:
-        min_offsets: the number of offsets at which a micro-batch does not wait.
+        min_offsets: the number of available offsets at which a micro-batch no longer waits.
         max_seconds: the maximum delay since the previous micro-batch (``maxTriggerDelay``).
     """
 

@@ -80,7 +80,7 @@ def check_limits(starting: OffsetLimit, ending: OffsetLimit) -> None:
 
 
 def _limit(texts: OptionTexts, side: str, default: OffsetLimit) -> OffsetLimit:
-    """Return one limit: a global timestamp, timestamps per partition or offsets, in this order."""
+    """Return one limit, from the first of: global timestamp, timestamps per partition, offsets."""
     strategy = _strategy(texts)
     time = texts.integer(f"{side}Timestamp", FROM_0)
     if time is not None:

@@ -62,7 +62,7 @@ class SourceOptions:
         min_partitions: the approximate minimum number of tasks; None for one per partition.
         max_records_per_partition: the maximum number of offsets per task; None for no limit.
         max_offsets_per_trigger: the maximum number of offsets per micro-batch; None for no limit.
-        min_offsets_per_trigger: the offsets that a micro-batch waits for; None for no wait.
+        min_offsets_per_trigger: the number of offsets that a micro-batch waits for, or None.
         max_trigger_delay_seconds: the maximum time that a micro-batch waits for offsets.
         poll_timeout_seconds: how long a task waits for records that are known to exist.
         fetch_retries: the maximum number of attempts of the driver to query offsets.

@@ -1,6 +1,6 @@
 """Computes the partitions of a column of keys, with vectorized murmur2. Imports pyarrow and numpy.
 
-The result is the same as that of :mod:`trionet.client.producer.batching._partitioner` for each key.
+For each key, the result is the same as in :mod:`trionet.client.producer.batching._partitioner`.
 Each step mixes in the next four bytes of all keys that are long enough.
 """
 

@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 class NewRecord(NamedTuple):
-    """A record to append; a partition or timestamp of None is chosen automatically."""
+    """A record to append; a partition or timestamp that is None is chosen when appending."""
 
     key: bytes | None
     value: bytes | None

@@ -6,8 +6,8 @@ hide exactly the errors that tests look for.
 
 The choice: a socket has the methods of ``socket.socket`` that trionet uses, and raises the same
 errors as on Linux. Each direction is a :class:`.Pipe` owned by the receiver, with arrival times;
-state changes (accepted, end, reset) travel through it like bytes, so that delays also apply to
-them. Each method call first updates the state to the loop's current time, so that sockets need no
+state changes (accepted, end, reset) travel through the pipe like bytes, so that they are delayed,
+too. Each method call first updates the state to the loop's current time, so that sockets need no
 tasks. Buffers are bounded by SO_SNDBUF and SO_RCVBUF, so that a peer that does not read blocks
 the sender. Closing with unread bytes, or sending to a closed socket, resets the connection, as in
 the kernel.

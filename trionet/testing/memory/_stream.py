@@ -44,7 +44,7 @@ async def wait_ready(sock: MemorySocket, interest: int) -> None:
 
 
 class MemoryStream(trio.abc.HalfCloseableStream):
-    """A stream over an in-memory socket, with the interface of :class:`trio.SocketStream`.
+    """A :class:`trio.abc.HalfCloseableStream` over an in-memory socket.
 
     Created by :meth:`~trionet.testing.MemoryNetwork.open_stream`.
 

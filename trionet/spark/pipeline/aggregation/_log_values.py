@@ -80,7 +80,7 @@ def _is_valid(value: bytes) -> bool:
 
 
 def _in_time(records: Any, column: str, read_at_us: int) -> tuple[Any, int]:
-    """Return the valid records up to the limit of the future, and the number beyond the limit."""
+    """Return the valid records before the time limit, and the number of records beyond it."""
     time = microseconds(records, column)
     sample: NDArray[np.uint32] = records["sample_ppm"].to_numpy()
     possible = (time >= 0) & (sample > 0) & (sample <= SAMPLE_ALL)

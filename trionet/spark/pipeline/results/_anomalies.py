@@ -26,7 +26,7 @@ from ..aggregation._watermarks import TRAILING_MINUTES
 
 #: A value this many spreads from the median is an anomaly.
 SCORE_MIN: Final = 5.0
-#: The number of minutes of the preceding hour that must have data.
+#: The minimum number of minutes with data in the preceding hour.
 MINUTES_MIN: Final = 10
 #: The minimum spread, as a fraction of the median.
 SPREAD_MIN: Final = 0.1
