@@ -1,7 +1,7 @@
-"""Kafka topics in Spark without a jar: a data source and sink for PySpark, and its lag metrics.
+"""A data source and sink that connect PySpark to Kafka topics without a jar, with lag metrics.
 
 Names are loaded on first use (PEP 562): Spark imports every ``pyspark_*`` module of an environment
-when a session first uses any Python data source, so importing this package must cost nothing.
+when a session first uses any Python data source, so importing this package must be cheap.
 """
 
 from __future__ import annotations

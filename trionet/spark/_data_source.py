@@ -1,7 +1,7 @@
 """``TrionetDataSource``, the data source and sink of ``format("trionet")``.
 
 Spark imports this module, through ``pyspark_trionet``, in a process of every session that uses any
-Python data source. So the readers and writers are imported only when they are used.
+Python data source. The readers and writers are therefore imported only when they are used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class TrionetDataSource(DataSource):
-    """Topics as tables and streams, with the options and columns of Spark's Kafka connector.
+    """A data source for topics, with the options and columns of Spark's Kafka connector.
 
     ``spark.dataSource.register(TrionetDataSource)`` registers ``format("trionet")`` in a session;
     where trionet is installed on the driver and the executors, Spark finds it without registration.
@@ -45,7 +45,7 @@ class TrionetDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name to give to ``format``."""
+        """Return the data source's name for ``format``."""
         return "trionet"
 
     def schema(self) -> StructType:
@@ -57,7 +57,7 @@ class TrionetDataSource(DataSource):
         return row_type(include_headers=self._source_options_of_any_kind().include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of a batch query.
+        """Return the reader for a batch query.
 
         Raises:
             ConfigError: an option is not allowed, or the user has set a schema.
@@ -69,7 +69,7 @@ class TrionetDataSource(DataSource):
         return BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return the reader of a streaming query.
+        """Return the reader for a streaming query.
 
         Raises:
             ConfigError: an option is not allowed, or the user has set a schema.
@@ -81,7 +81,7 @@ class TrionetDataSource(DataSource):
         return StreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return the writer of a batch.
+        """Return the writer for a batch query.
 
         Raises:
             ConfigError, SinkColumnsError: see :func:`._writers.batch_writer`.
@@ -95,7 +95,7 @@ class TrionetDataSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: ARG002 -- for output mode complete: topics are append-only
     ) -> DataSourceStreamArrowWriter:
-        """Return the writer of a stream.
+        """Return the writer for a streaming query.
 
         Raises:
             ConfigError, SinkColumnsError: see :func:`._writers.stream_writer`.
@@ -110,7 +110,7 @@ class TrionetDataSource(DataSource):
         return SourceOptions.parse(self.options, is_stream=is_stream, quietly=quietly)
 
     def _source_options_of_any_kind(self) -> SourceOptions:
-        """Parse the options for either kind of query: Spark does not say which ``load()`` it is."""
+        """Parse the options for either kind of query: Spark does not pass the kind."""
         try:
             return self._source_options(is_stream=False, quietly=True)
         except TrionetError as of_batch:
@@ -129,7 +129,7 @@ def _check_no_user_schema(schema: StructType, options: SourceOptions) -> None:
 
 
 def row_type(*, include_headers: bool) -> StructType:
-    """Return the columns, all nullable.
+    """Return the columns of the source, all nullable.
 
     Args:
         include_headers: whether to add the column ``headers``.

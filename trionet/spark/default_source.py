@@ -1,6 +1,6 @@
-"""The entry point by which Spark finds the data source: the wheel's module ``pyspark_trionet``.
+"""The module through which Spark finds the data source: ``pyspark_trionet`` in the wheel.
 
-The wheel contains it beside the package, not inside: hence the absolute import.
+In the wheel, this module is outside the package, so its import is absolute.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Low-level peers for Kafka's protocol: a connection and the generated codecs, nothing else.
 
-One peer uses a trio stream, the other a blocking socket. They have no retries, no metadata and no
-checks: requests are transmitted exactly as the test sends them. The class of a request determines
-its API; the test chooses the version.
+One class uses a trio stream, the other a blocking socket. They have no retries, no metadata and no
+checks: they transmit requests exactly as the test passes them. The class of a request determines
+the API; the test chooses the version.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SIZE_BYTES: Final = 4
 
 
 def codec_for(request: Message, version: int) -> ApiVersionCodec:
-    """Return the codec of a request and its response.
+    """Return the codec for a request and its response.
 
     Raises:
         ValueError: the message is not a request, or does not have this version.
@@ -64,7 +64,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 class _Pipeline:
-    """Encodes requests, and matches responses to the pending requests, oldest first."""
+    """An encoder of requests that matches each response to the oldest pending request."""
 
     def __init__(self, client_id: str | None) -> None:
         self._client_id = client_id
@@ -88,7 +88,7 @@ class _Pipeline:
 class RawPeer:
     """A low-level Kafka connection over a trio stream.
 
-    Methods that wait for a response raise EOFError when the peer closes the connection.
+    Except for :meth:`receive_to_end`, methods raise EOFError when the peer closes the connection.
 
     Args:
         stream: the stream to use: TCP, TLS or in memory; the caller closes it.
@@ -122,7 +122,7 @@ class RawPeer:
         return await self.receive()
 
     async def send(self, request: Message, version: int) -> None:
-        """Send a request. :meth:`receive` returns the responses, in order.
+        """Send a request; :meth:`receive` returns its response.
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
@@ -183,7 +183,7 @@ class RawPeer:
         await self.send_bytes(len(payload).to_bytes(_SIZE_BYTES, "big") + payload)
 
     async def receive(self) -> Any:
-        """Receive the response to the oldest pending request, decoded.
+        """Receive and decode the response to the oldest pending request.
 
         Raises:
             EOFError: the peer closed the connection before the end of the response.
@@ -238,7 +238,7 @@ async def open_raw_peer(address: str, client_id: str | None = CLIENT_ID) -> Asyn
         client_id: the client id of the requests; None for null.
 
     Raises:
-        OSError: the connection could not be made.
+        OSError: the connection could not be established.
 
     Cancellation: the connection is closed immediately.
     """
@@ -274,13 +274,13 @@ class BlockingRawPeer:
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer closed the connection before the end of the response.
             WireFormatError: the response is malformed.
-            TimeoutError: nothing arrived within the socket's timeout, 30 s for :func:`raw_peer`.
+            TimeoutError: no data arrived within the socket's timeout, 30 s for :func:`raw_peer`.
         """
         self.send(request, version)
         return self.receive()
 
     def send(self, request: Message, version: int) -> None:
-        """Send a request. :meth:`receive` returns the responses, in order.
+        """Send a request; :meth:`receive` returns its response.
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
@@ -290,7 +290,7 @@ class BlockingRawPeer:
             ValueError: the message is not a request, or does not have this version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer has closed the connection.
-            TimeoutError: nothing was sent within the socket's timeout, 30 s for :func:`raw_peer`.
+            TimeoutError: the socket's timeout expired before all data was sent.
         """
         self.send_bytes(self._pipeline.encode(request, version))
 
@@ -305,7 +305,7 @@ class BlockingRawPeer:
             ValueError: the message is not a request, or does not have this version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer has closed the connection.
-            TimeoutError: nothing was sent within the socket's timeout, 30 s for :func:`raw_peer`.
+            TimeoutError: the socket's timeout expired before all data was sent.
         """
         self.send_bytes(self._pipeline.encode(request, version, has_response=False))
 
@@ -317,7 +317,7 @@ class BlockingRawPeer:
 
         Raises:
             EOFError: the peer has closed the connection.
-            TimeoutError: nothing was sent within the socket's timeout, 30 s for :func:`raw_peer`.
+            TimeoutError: the socket's timeout expired before all data was sent.
         """
         try:
             self.socket.sendall(data)
@@ -332,17 +332,17 @@ class BlockingRawPeer:
 
         Raises:
             EOFError: the peer has closed the connection.
-            TimeoutError: nothing was sent within the socket's timeout, 30 s for :func:`raw_peer`.
+            TimeoutError: the socket's timeout expired before all data was sent.
         """
         self.send_bytes(len(payload).to_bytes(_SIZE_BYTES, "big") + payload)
 
     def receive(self) -> Any:
-        """Receive the response to the oldest pending request, decoded.
+        """Receive and decode the response to the oldest pending request.
 
         Raises:
             EOFError: the peer closed the connection before the end of the response.
             WireFormatError: the response is malformed.
-            TimeoutError: nothing arrived within the socket's timeout, 30 s for :func:`raw_peer`.
+            TimeoutError: no data arrived within the socket's timeout, 30 s for :func:`raw_peer`.
         """
         return self._pipeline.decode(self.receive_frame())
 
@@ -351,7 +351,7 @@ class BlockingRawPeer:
 
         Raises:
             EOFError: the peer closed the connection before the end of the response.
-            TimeoutError: nothing arrived within the socket's timeout, 30 s for :func:`raw_peer`.
+            TimeoutError: no data arrived within the socket's timeout, 30 s for :func:`raw_peer`.
         """
         size = int.from_bytes(self._receive(_SIZE_BYTES), "big")
         return self._receive(size)
@@ -383,14 +383,14 @@ class BlockingRawPeer:
 def raw_peer(address: str, client_id: str | None = CLIENT_ID) -> Iterator[BlockingRawPeer]:
     """Connect to a broker without TLS; the connection is closed at the end of the block.
 
-    A read or write times out after 30 s.
+    The socket's timeout is 30 s.
 
     Args:
         address: ``host:port``; an IPv6 host must be in brackets.
         client_id: the client id of the requests; None for null.
 
     Raises:
-        OSError: the connection could not be made.
+        OSError: the connection could not be established.
     """
     with socket.create_connection(host_and_port(address), timeout=BLOCKING_SECONDS) as sock:
         yield BlockingRawPeer(sock, client_id)

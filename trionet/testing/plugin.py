@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _arguments(node: pytest.Item, **defaults: object) -> dict[str, Any]:
-    """Return the arguments from the markers of a test; closer markers win."""
+    """Return the arguments merged from a test's markers; closer markers win."""
     arguments = dict(defaults)
     node.stash[_was_read] = True
     for marker in reversed(list(node.iter_markers("trionet"))):
@@ -72,7 +72,7 @@ def _run_broker(
 
 @contextmanager
 def _logged_with(node: pytest.Item, running: ThreadedBroker) -> Iterator[None]:
-    """Show the broker's log if the test fails in the block; the test's item lives longer."""
+    """Add the broker's log to the report if the test fails in the block."""
     brokers = node.stash.setdefault(_brokers_of, [])
     brokers.append(running)
     try:
@@ -83,7 +83,7 @@ def _logged_with(node: pytest.Item, running: ThreadedBroker) -> Iterator[None]:
 
 @pytest.fixture
 def trionet_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """A new in-memory broker for this test, at ``.bootstrap_servers``."""
+    """A new in-memory broker for this test; clients connect to ``.bootstrap_servers``."""
     yield from _run_broker(request)
 
 
@@ -103,7 +103,7 @@ def trionet_sasl_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBrok
 def trionet_broker_factory(
     request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., ThreadedBroker]]:
-    """Starts more brokers: call it with the arguments of ``trionet.testing.broker``.
+    """A function that starts more brokers, with the arguments of ``trionet.testing.broker``.
 
     The brokers stop at the end of the test. The marker ``trionet`` does not apply to them.
     """
@@ -178,7 +178,7 @@ def pytest_runtest_makereport(
 
 
 def _brokers(item: pytest.Item) -> list[ThreadedBroker]:
-    """Return the brokers of a test, from these fixtures and fixtures derived from them."""
+    """Return the brokers that a test got from the plugin's fixtures, or from derived fixtures."""
     found: list[ThreadedBroker] = [*item.stash.get(_brokers_of, [])]
     values = getattr(item, "funcargs", {}).values()
     if any(type(value).__name__ == "ThreadedBroker" for value in values):

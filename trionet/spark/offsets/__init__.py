@@ -1,1 +1,1 @@
-"""Offsets of partitions: their JSON, limits, ranges, and the plan of what a query reads. Pure."""
+"""Partition offsets: their JSON form, limits and ranges, and the plan of a query. Pure."""

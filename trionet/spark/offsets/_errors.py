@@ -1,7 +1,7 @@
-"""Errors of a query: lost data, and offsets that do not match.
+"""Query errors: data loss and mismatched offsets.
 
-Each message contains the problem, the offsets and the remedy. ``condition`` holds the name of the
-connector's own error condition, so that existing log searches keep working.
+Each message contains the problem, the offsets and the remedy. ``condition`` is the connector's name
+for the error condition, so that existing log searches still work.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _CURE: Final = (
 
 
 class DataLossError(TrionetError):
-    """Records that a query must read are no longer available (the connector: KAFKA_DATA_LOSS).
+    """Raised when records that a query must read are unavailable (the connector: KAFKA_DATA_LOSS).
 
-    If ``failOnDataLoss`` is set, the query fails; otherwise the error is logged.
+    If ``failOnDataLoss`` is not set, the error is logged instead.
 
     Args:
         what: a description of the loss.
@@ -39,41 +39,41 @@ class DataLossError(TrionetError):
 
 
 class PartitionsDeletedError(DataLossError):
-    """Partitions that the query was reading have been deleted."""
+    """Raised when partitions are deleted while a query reads them."""
 
     condition = "KAFKA_DATA_LOSS.PARTITIONS_DELETED"
 
 
 class AddedPartitionError(DataLossError):
-    """A new partition does not start at offset 0: its first records are already deleted."""
+    """Raised when a new partition does not start at offset 0: its first records were deleted."""
 
     condition = "KAFKA_DATA_LOSS.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO"
 
 
 class InitialOffsetNotFoundError(DataLossError):
-    """A new partition was deleted before its first offset could be determined."""
+    """Raised when a new partition is deleted before its first offset is determined."""
 
     condition = "KAFKA_DATA_LOSS.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS"
 
 
 class OffsetChangedError(DataLossError):
-    """A partition ends before an offset that was already read: its topic was recreated."""
+    """Raised when a partition ends before the query's position, or its topic was recreated."""
 
     condition = "KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED"
 
 
 class UnreadRangeError(DataLossError):
-    """Records of a planned range were deleted before they could be read."""
+    """Raised when records of a planned range are deleted before they are read."""
 
     condition = "KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE"
 
 
 class OffsetsMismatchError(TrionetError):
-    """Given or planned offsets do not match each other, the query or the cluster.
+    """Raised when offsets do not match each other, the query or the cluster.
 
     Args:
         condition: the connector's name for the error condition.
-        what: what does not match, and what to do.
+        what: a description of the mismatch and the remedy.
     """
 
     def __init__(self, condition: str, what: str) -> None:
@@ -86,5 +86,5 @@ class OffsetsMismatchError(TrionetError):
 
 
 def names_of(partitions: Iterable[TopicPartition]) -> str:
-    """Format partitions for an error message, sorted."""
+    """Return the sorted names of partitions, for an error message."""
     return ", ".join(str(each) for each in sorted(partitions)) or "none"

@@ -1,4 +1,4 @@
-"""The start or the end of a query, as set by the user (the connector: KafkaOffsetRangeLimit)."""
+"""The start and the end of a query, as set by the user (the connector: KafkaOffsetRangeLimit)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_A_TOPIC: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 
 class NoMatch(Enum):
-    """What to do if a partition has no record at or after the starting timestamp."""
+    """The strategy for a partition without a record at or after the starting timestamp."""
 
     ERROR = "error"
     LATEST = "latest"
@@ -29,7 +29,7 @@ class Earliest:
     """The first available record of each partition."""
 
     def for_partitions(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """Return -2 for each partition, to be resolved when it is read."""
+        """Return -2 for each partition, to be resolved when the partition is read."""
         return dict.fromkeys(sorted(partitions), EARLIEST)
 
 
@@ -38,7 +38,7 @@ class Latest:
     """The current end of each partition."""
 
     def for_partitions(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """Return -1 for each partition, to be resolved when it is read."""
+        """Return -1 for each partition, to be resolved when the partition is read."""
         return dict.fromkeys(sorted(partitions), LATEST)
 
 
@@ -47,8 +47,8 @@ class SpecificOffsets:
     """An offset per partition, or earliest or latest for all partitions of a topic.
 
     Attributes:
-        offsets: by partition; -1 is latest, -2 earliest.
-        topics: -1 or -2 for all partitions of a topic, by topic.
+        offsets: the offset of each partition; -1 is latest, -2 is earliest.
+        topics: the offset (-1 or -2) of all partitions of a topic, by topic.
     """
 
     offsets: Offsets
@@ -86,8 +86,8 @@ class SpecificTimestamps:
     """The first record of each partition at or after the partition's timestamp.
 
     Attributes:
-        timestamps: milliseconds since 1970, by partition.
-        no_match: what to do if this is the start of a query and a partition has no such record.
+        timestamps: the timestamp of each partition, in ms since the epoch.
+        no_match: the strategy, at the start of a query, for a partition without such a record.
     """
 
     timestamps: Offsets
@@ -121,8 +121,8 @@ class GlobalTimestamp:
     """The first record of each partition at or after a timestamp that applies to all partitions.
 
     Attributes:
-        timestamp: milliseconds since 1970.
-        no_match: what to do if this is the start of a query and a partition has no such record.
+        timestamp: the timestamp, in ms since the epoch.
+        no_match: the strategy, at the start of a query, for a partition without such a record.
     """
 
     timestamp: int
@@ -150,7 +150,8 @@ def offsets_of_times(
     """Convert the offsets found for timestamps to the start or end of a query.
 
     Args:
-        limit: specifies what to do for a start without a match; an end without one is latest.
+        limit: the limit, with the strategy for a start without a match; an end without a match is
+            latest.
         times: the timestamps, in milliseconds.
         found: the offsets; Kafka's -1 (no record at or after the timestamp) means latest.
         is_start: whether this is the start of the query.
@@ -173,7 +174,7 @@ def offsets_of_times(
 
 
 def parse_offsets(text: str) -> SpecificOffsets:
-    """Parse ``{"topicA":{"0":23,"1":-1},"topicB":"earliest"}``.
+    """Parse offsets such as ``{"topicA":{"0":23,"1":-1},"topicB":"earliest"}``.
 
     Raises:
         ConfigError: the text does not have this form.
@@ -192,7 +193,7 @@ def parse_offsets(text: str) -> SpecificOffsets:
 
 
 def parse_timestamps(text: str, no_match: NoMatch) -> SpecificTimestamps:
-    """Parse ``{"topicA":{"0":1000}}``.
+    """Parse timestamps such as ``{"topicA":{"0":1000}}``.
 
     Raises:
         ConfigError: the text does not have this form.

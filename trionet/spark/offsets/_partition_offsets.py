@@ -1,7 +1,7 @@
 """Offsets by partition, and their JSON in the connector's form: ``{"topic":{"0":23,"1":42}}``.
 
-Each offset is that of the next record to read. Spark compares offsets by their JSON text, so equal
-offsets must have equal texts: topics and partitions are sorted, partitions by number.
+Each offset is the offset of the next record to read. Spark compares offsets by their JSON text, so
+equal offsets must have equal texts: topics are sorted by name, and partitions by number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXAMPLE: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 
 
 def sorted_offsets(offsets: Mapping[TopicPartition, int]) -> Offsets:
-    """Sort offsets by topic and partition."""
+    """Return the offsets sorted by topic and partition."""
     return dict(sorted(offsets.items()))
 
 
@@ -40,7 +40,7 @@ def to_plain(offsets: Mapping[TopicPartition, int]) -> PlainOffsets:
 
 
 def from_plain(plain: object) -> Offsets:
-    """Convert offsets from Spark's form, including those in checkpoints written by the connector.
+    """Convert offsets from Spark's form, which the connector's checkpoints also contain.
 
     Raises:
         ConfigError: the value does not have this form.
@@ -57,7 +57,7 @@ def from_json(text: str, example: str = EXAMPLE) -> Offsets:
     """Parse offsets from JSON.
 
     Args:
-        text: the JSON, in any order and with any spaces.
+        text: the JSON text, with keys in any order and any whitespace.
         example: an example for the error message.
 
     Raises:
@@ -123,7 +123,7 @@ def offsets_of_topic(topic: str, numbers: object, wrong: str, lowest: int = EARL
 
 
 def integer(value: object, lowest: int, highest: int, wrong: str) -> int:
-    """Check that a JSON value is an integer within the bounds, and return it.
+    """Return a JSON value that must be an integer within the bounds.
 
     Raises:
         ConfigError: the value is not such an integer; the message is ``wrong``.

@@ -1,4 +1,4 @@
-"""Plans the ranges between the start and the end of a query, and detects lost data. Pure.
+"""Plans the ranges between the start and the end of a query, and detects data loss. Pure.
 
 (The connector: KafkaOffsetReader.getOffsetRangesFromUnresolvedOffsets and
 getOffsetRangesFromResolvedOffsets, KafkaMicroBatchStream.verifyEndOffsetForTriggerAvailableNow.)
@@ -31,7 +31,8 @@ class Plan(NamedTuple):
 
     Attributes:
         ranges: the ranges, one per task.
-        losses: the data losses; with ``failOnDataLoss`` raise the first, otherwise log all.
+        losses: the data losses; the caller raises the first with ``failOnDataLoss``, or else logs
+            all.
     """
 
     ranges: list[OffsetRange]
@@ -52,11 +53,11 @@ def stream_plan(
     Args:
         start: the start offsets of the micro-batch.
         end: the end offsets of the micro-batch.
-        earliest: the first offsets of the partitions that are only in ``end``; a partition that is
-            missing here has since been deleted.
+        earliest: the first offsets of the partitions that are only in ``end``, without deleted
+            partitions.
         min_partitions: see :func:`.split`.
         max_records: see :func:`.split`.
-        topic_ids: the topic ids, as far as they are known.
+        topic_ids: the known topic ids, by topic.
     """
     starts = {each: earliest[each] for each in end.keys() - start.keys() & earliest.keys()}
     losses = _losses(start, end, starts)
@@ -107,7 +108,7 @@ def batch_plan(
 ) -> list[OffsetRange]:
     """Plan one range per partition, keeping -2 and -1 unresolved.
 
-    A table that is read a second time then includes the records that have arrived since.
+    A table that is read again then includes the records that arrived in the meantime.
 
     Raises:
         OffsetsMismatchError: the partitions differ, or a partition ends before it starts.
@@ -132,7 +133,8 @@ def split_plan(
 ) -> list[OffsetRange]:
     """Split the ranges of a batch by their resolved offsets.
 
-    -2 and -1 remain as the start of the first and the end of the last split of a partition.
+    The start of a partition's first split and the end of its last split remain unresolved if they
+    are -2 or -1 in ``ranges``.
 
     Args:
         ranges: the result of :func:`batch_plan`.
@@ -211,8 +213,8 @@ def verify_available_now(
         latest: the current ends of the partitions.
 
     Raises:
-        OffsetsMismatchError: partitions were added or deleted, or an end offset is greater than
-            that of the run or of the partition.
+        OffsetsMismatchError: partitions were added or deleted, or an end offset exceeds the end of
+            the run or of the partition.
     """
     of_run, of_batch = _text(prefetched), _text(end)
     again = "this may be transient: restart the query"

@@ -1,6 +1,6 @@
 """Offset ranges, one per task, split by ``minPartitions`` and ``maxRecordsPerPartition``.
 
-The arithmetic is the connector's (KafkaOffsetRangeCalculator), so that a query has the same tasks.
+The arithmetic is the connector's (KafkaOffsetRangeCalculator), so a query has the same tasks.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class OffsetRange:
         topic: the name of the topic.
         partition: the number of the partition.
         start: the first offset; -2 is resolved to the earliest when the range is read.
-        until: the offset after the last one; -1 is resolved to the latest when the range is read.
-        topic_id: the topic id when the range was planned, zeros if unknown; it shows whether the
-            topic has been recreated since.
+        until: the end offset, exclusive; -1 is resolved to the latest when the range is read.
+        topic_id: the topic id when the range was planned, zeros if unknown. It reveals a topic
+            that was recreated afterwards.
     """
 
     topic: str
@@ -40,19 +40,20 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """The number of offsets; there are fewer records after compaction or transactions."""
+        """The number of offsets, which may exceed the number of records."""
         return self.until - self.start
 
 
 def split(
     ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """Split ranges to get enough tasks, none of them too large; empty ranges are dropped.
+    """Split ranges into enough tasks of limited size; empty ranges are dropped.
 
     Args:
-        ranges: one per partition, with resolved offsets.
-        min_partitions: the desired minimum number of tasks, or None. Small ranges stay
-            whole and large ones are split in proportion; rounding may give a few more or fewer.
+        ranges: the ranges, one per partition, with resolved offsets.
+        min_partitions: the desired minimum number of tasks, or None. Small ranges remain
+            whole, and large ranges are split in proportion to their sizes. Rounding may result in
+            slightly more or fewer tasks.
         max_records: the maximum number of offsets per task, or None. Applied before
             ``min_partitions``.
     """
@@ -67,7 +68,7 @@ def split(
 
 
 def needs_split(count: int, min_partitions: int | None, max_records: int | None) -> bool:
-    """Whether ranges must be split, which requires resolved offsets.
+    """Return whether ranges must be split, which requires resolved offsets.
 
     Args:
         count: the number of ranges.
@@ -97,7 +98,7 @@ def _parts(size: int, total: int, min_parts: int) -> int:
 
 
 def _cut(whole: OffsetRange, parts: int) -> Iterator[OffsetRange]:
-    """Cut a range into equal parts, at most one per offset; the last ones get the remainder."""
+    """Cut a range into equal parts, at most one per offset; the last parts get the remainder."""
     start = whole.start
     for part in range(parts):
         until = start + (whole.until - start) // (parts - part)

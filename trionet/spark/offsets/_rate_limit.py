@@ -15,7 +15,7 @@ def rate_limited(
     end: Mapping[TopicPartition, int],
     earliest: Mapping[TopicPartition, int],
 ) -> Offsets:
-    """Return the end offsets of a micro-batch that ``maxOffsetsPerTrigger`` limits.
+    """Return the end offsets of a micro-batch limited by ``maxOffsetsPerTrigger``.
 
     Each partition gets a share in proportion to its lag. Shares below one offset are rounded up, so
     that no partition starves; all others are rounded down. (The connector:
@@ -25,8 +25,8 @@ def rate_limited(
         limit: the approximate number of offsets in the micro-batch.
         start: the start offsets of the micro-batch.
         end: the current ends of the partitions.
-        earliest: the first offsets of new partitions; a new partition that is missing here is
-            not limited.
+        earliest: the first offsets of new partitions; a new partition that is missing here
+            is not limited.
     """
     starts = {**earliest, **start}
     sizes = {
@@ -47,12 +47,12 @@ def _share(limit: int, size: int, total: float) -> int:
 
 
 class TriggerDelay:
-    """Decides whether a micro-batch waits for more records (``minOffsetsPerTrigger``).
+    """The rule by which a micro-batch waits for more records (``minOffsetsPerTrigger``).
 
     The first micro-batch never waits.
 
     Args:
-        min_offsets: a micro-batch with this many offsets does not wait.
+        min_offsets: the number of available offsets at which a micro-batch no longer waits.
         max_seconds: the maximum delay since the previous micro-batch (``maxTriggerDelay``).
     """
 

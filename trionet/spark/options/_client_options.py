@@ -38,8 +38,8 @@ _REJECTED_BY_SINK: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-#: Consumer keys that only affect groups or the poll loop: a task is assigned its partition and its
-#: offsets.
+#: Consumer keys that affect only groups or the poll loop. Tasks have neither: their partitions and
+#: offsets are planned by the driver.
 _NO_EFFECT_ON_SOURCE: Final = frozenset(
     {
         "allow.auto.create.topics",
@@ -64,11 +64,11 @@ _SECRETS: Final = frozenset(
 
 
 def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[str, str]:
-    """Check the settings of a source's client and return them, with ``bootstrap.servers``.
+    """Return the checked settings of a source's client, including ``bootstrap.servers``.
 
     Args:
-        given: the options that have the prefix ``kafka.``, with the prefix removed.
-        quietly: do not log the settings that have no effect.
+        given: the options ``kafka.*``, without the prefix.
+        quietly: whether to omit the log message about settings without effect.
 
     Raises:
         ConfigError: a key is unknown or unsupported, or its value is not allowed.
@@ -84,10 +84,10 @@ def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[st
 
 
 def sink_client(given: Mapping[str, str]) -> dict[str, str]:
-    """Check the settings of a sink's client and return them, with ``bootstrap.servers``.
+    """Return the checked settings of a sink's client, including ``bootstrap.servers``.
 
     Args:
-        given: the options that have the prefix ``kafka.``, with the prefix removed.
+        given: the options ``kafka.*``, without the prefix.
 
     Raises:
         ConfigError: a key is unknown or unsupported, or its value is not allowed.

@@ -35,11 +35,11 @@ _Read = TypeVar("_Read")
 
 
 def read_limits(texts: OptionTexts, *, is_stream: bool) -> tuple[OffsetLimit, OffsetLimit]:
-    """Read the start and the end of a query.
+    """Return the start and the end of a query.
 
     Args:
         texts: all options of the source.
-        is_stream: whether this is a stream, which starts at latest by default and has no end.
+        is_stream: whether the query is a stream, which starts at latest by default and has no end.
 
     Raises:
         ConfigError: a value is not allowed, or an option does not apply to this kind of query.
@@ -60,7 +60,7 @@ def read_limits(texts: OptionTexts, *, is_stream: bool) -> tuple[OffsetLimit, Of
 
 
 def check_limits(starting: OffsetLimit, ending: OffsetLimit) -> None:
-    """Check explicit starts and ends against each other.
+    """Check that an explicit start and an explicit end are consistent.
 
     Raises:
         OffsetsMismatchError: the partitions differ, or a partition ends before it starts.
@@ -80,7 +80,7 @@ def check_limits(starting: OffsetLimit, ending: OffsetLimit) -> None:
 
 
 def _limit(texts: OptionTexts, side: str, default: OffsetLimit) -> OffsetLimit:
-    """Read one side; precedence: a global timestamp, timestamps per partition, offsets."""
+    """Return one limit, from the first of: global timestamp, timestamps per partition, offsets."""
     strategy = _strategy(texts)
     time = texts.integer(f"{side}Timestamp", FROM_0)
     if time is not None:
@@ -128,7 +128,7 @@ def _check_end(limit: OffsetLimit) -> None:
 
 
 def _with(limit: SpecificOffsets, end: int) -> str | None:
-    """Return the first partition or topic with this special offset, if any."""
+    """Return the first partition or topic whose offset is ``end``, or None."""
     named = [str(each) for each, offset in sorted(limit.offsets.items()) if offset == end]
     named += sorted(topic for topic, offset in limit.topics.items() if offset == end)
     return named[0] if named else None

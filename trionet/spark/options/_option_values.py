@@ -1,4 +1,4 @@
-"""The options of one reader or writer: case-insensitive names, values parsed and checked."""
+"""The options of a reader or writer, with case-insensitive names and checked values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNIT_SECONDS: Final = {
 
 
 class OptionTexts:
-    """The options of one reader or writer, as text.
+    """The options of a reader or writer, as text.
 
     Args:
         options: the options from Spark; their names are case-insensitive.
@@ -98,7 +98,7 @@ class OptionTexts:
         return int(found[1]) * unit
 
     def of_kafka(self) -> dict[str, str]:
-        """Return the options that have the prefix ``kafka.``, with the prefix removed."""
+        """Return the options ``kafka.*``, without the prefix."""
         return {
             key.removeprefix(_KAFKA): text
             for key, text in self._texts.items()
@@ -110,8 +110,8 @@ class OptionTexts:
 
         Args:
             kind: the owner of the options, such as "a source".
-            known: the names of the options that it has besides ``kafka.*``.
-            of_others: the options that only other owners have, with the owner of each.
+            known: the names of the owner's options besides ``kafka.*``.
+            of_others: the options of other owners, each with its owner.
 
         Raises:
             ConfigError: an option is unknown; the message lists the known options.

@@ -15,7 +15,7 @@ from ...errors import ConfigError
 
 @attrs.frozen
 class Assign:
-    """An explicit list of partitions; those that do not exist are ignored.
+    """An explicit list of partitions; partitions that do not exist are ignored.
 
     Attributes:
         partitions: the partitions, in the order given.
@@ -25,7 +25,7 @@ class Assign:
 
     @property
     def topics(self) -> tuple[str, ...] | None:
-        """The topics to describe; None for all."""
+        """The topics to describe; None for all topics."""
         return tuple(sorted({each.topic for each in self.partitions}))
 
     def select(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -50,7 +50,7 @@ class Subscribe:
 
     @property
     def topics(self) -> tuple[str, ...] | None:
-        """The topics to describe; None for all."""
+        """The topics to describe; None for all topics."""
         return self.names
 
     def select(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -75,7 +75,7 @@ class SubscribePattern:
 
     @property
     def topics(self) -> tuple[str, ...] | None:
-        """The topics to describe; None for all."""
+        """The topics to describe; None for all topics."""
         return None
 
     def select(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:

@@ -1,7 +1,7 @@
 """Latency histograms with logarithmic buckets of whole microseconds, and their percentiles.
 
-Each value up to 127 has its own bucket; above that there are 64 buckets per doubling. A bucket is
-represented by its middle, so that the error of a percentile is at most 1/128 (0.79 %).
+Each value up to 127 has its own bucket; larger values have 64 buckets per doubling. A bucket is
+represented by its middle, so that the relative error of a percentile is at most 1/128 (0.79 %).
 Counts are integers, so that histograms can be added in any order with the same result.
 """
 

@@ -1,10 +1,10 @@
-"""The trio loop of a Spark Python process, in a thread of its own, and the clients kept open in it.
+"""The trio loop of a Spark Python process, in its own thread, and the clients that it keeps open.
 
-Spark calls plain functions, and a generator cannot be suspended inside ``trio.run``. So the loop
-has its own thread, which lives as long as the process; clients and their connections are reused
-from one Spark task to the next (the connector: InternalKafkaConsumerPool).
+Spark calls plain functions, and a generator cannot be suspended inside ``trio.run``. The loop
+therefore has its own thread, which runs until the process exits. Successive Spark tasks share the
+clients and their connections (the connector: InternalKafkaConsumerPool).
 
-Importing this module starts nothing: Spark forks its workers, and threads do not survive a fork.
+Importing this module starts no thread: Spark forks its workers, and threads do not survive a fork.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _host_lock: Final = threading.Lock()
 
 
 def host() -> LoopHost:
-    """Return the loop of this process, starting it if needed, also after a fork."""
+    """Return the loop of this process, starting it if needed, including after a fork."""
     global _host  # noqa: PLW0603 -- one per process
     with _host_lock:
         if _host is None or not _host.is_alive:
@@ -41,7 +41,7 @@ def host() -> LoopHost:
 
 
 class LoopHost:
-    """A trio loop in a daemon thread; :func:`host` returns the one of this process."""
+    """A trio loop in a daemon thread; :func:`host` returns the loop of this process."""
 
     def __init__(self) -> None:
         self._started = threading.Event()
@@ -52,7 +52,7 @@ class LoopHost:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the loop is running; False in a process forked from the one that started it."""
+        """Whether the loop is running; False in a fork of the process that started the loop."""
         return self._thread.is_alive()
 
     def _run(self) -> None:
@@ -83,7 +83,7 @@ class LoopHost:
         return trio.from_thread.run(afn, *args, trio_token=self._token)
 
     def close(self) -> None:
-        """Close all resources and end the loop; :func:`host` then starts a new one."""
+        """Close all resources and end the loop; :func:`host` then starts a new loop."""
         if self.is_alive:
             self._token.run_sync_soon(self._nursery.cancel_scope.cancel)
         self._thread.join()
@@ -106,8 +106,8 @@ class LoopHost:
         """Lease the shared resource with this key, such as a client, opening it if needed.
 
         Args:
-            key: identifies the resource; must cover everything that affects how it is opened.
-            opens: opens the resource. It is closed after ``IDLE_SECONDS`` without a lease.
+            key: the identity of the resource; it must include everything that affects the opening.
+            opens: opens the resource, which is closed after ``IDLE_SECONDS`` without a lease.
 
         Raises:
             Exception: any error raised by ``opens``.
@@ -128,7 +128,7 @@ class LoopHost:
             resource.changed.unpark_all()
 
     def drop(self, key: Hashable) -> None:
-        """Close a resource when its current leases end; the next lease opens a new one."""
+        """Close a resource when its current leases end; the next lease opens a new resource."""
         resource = self._resources.pop(key, None)
         if resource is not None:
             resource.is_dropped = True
@@ -171,7 +171,7 @@ class _Resource(Generic[T]):
         self.changed = trio.lowlevel.ParkingLot()
 
     async def until_unused(self) -> None:
-        """Wait until there are no leases, and the resource was dropped or its idle time is over."""
+        """Wait until the resource has no leases and was dropped or has exceeded its idle time."""
         await trio.lowlevel.checkpoint()
         while self.users or not self.is_dropped:
             seconds = float("inf") if self.users else IDLE_SECONDS

@@ -24,7 +24,7 @@ from ..options._client_options import BOOTSTRAP_SERVERS
 from ..options._options import SourceOptions
 from ._loop_host import host
 
-#: Defaults that differ from a consumer's: a task reads one partition only, as fast as possible.
+#: Defaults that differ from a consumer's: a task reads only one partition, as fast as possible.
 DEFAULTS: Final = MappingProxyType(
     {
         "max.partition.fetch.bytes": str(4 * 1024 * 1024),
@@ -34,13 +34,13 @@ DEFAULTS: Final = MappingProxyType(
 )
 
 #: How long UNKNOWN_TOPIC_OR_PARTITION is retried: the partitions existed when the query was
-#: planned, so the broker's metadata may only be outdated.
+#: planned, so the broker's metadata may merely be stale.
 UNKNOWN_TOPIC_SECONDS: Final = 1.0
 
 
 @attrs.frozen
 class SourceClient:
-    """A network client, an admin client on the same connections, and the consumer's settings.
+    """A network client, an admin client on the same connections, and a consumer's settings.
 
     Attributes:
         network: sends requests; polled by a background task.

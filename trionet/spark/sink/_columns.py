@@ -1,8 +1,8 @@
 """Converts the Arrow batches of a sink into columns for the producer. Imports pyarrow and numpy.
 
-Nothing is done row by row: each column is converted to a list in one call, or in one per topic and
-partition. Keys are also hashed here, all at once: if the producer has to find the partition of each
-record, writing takes several times as long.
+The conversion never works row by row: each column is converted to a list in a single call, or in
+one call per topic and partition. A column of keys is also hashed in a single call: writing takes
+several times as long if the producer must find the partition of each record.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 Batch: TypeAlias = Any
 Column: TypeAlias = Any
 
-#: Rows per partition from which they are grouped by the partition of their key: handing one group
-#: to the producer costs as much as some twenty records.
+#: The minimum number of rows per partition for grouping rows by the partition of their key: passing
+#: a group to the producer costs as much as about twenty records.
 ROWS_OF_PARTITION_MIN: Final = 32
 
 HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
@@ -42,11 +42,11 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class SinkColumnsError(TrionetError):
-    """The sink cannot write the DataFrame, for example because a column is missing."""
+    """Raised when the sink cannot write a DataFrame, for example because a column is missing."""
 
 
 class NullTopicError(TrionetError):
-    """A row has no topic, and the option is not set (the connector: KAFKA_NULL_TOPIC_IN_DATA)."""
+    """Raised when a row has no topic (the connector: KAFKA_NULL_TOPIC_IN_DATA)."""
 
     condition: ClassVar[str] = "KAFKA_NULL_TOPIC_IN_DATA"
 
@@ -80,7 +80,7 @@ def check_columns(types: Mapping[str, str], topic: str | None) -> None:
     """Check the columns of a DataFrame before any of its rows is written.
 
     Args:
-        types: the columns, each with its type as Spark's simple string.
+        types: the type of each column, as Spark's simple string.
         topic: the value of the option ``topic``.
 
     Raises:
@@ -104,7 +104,7 @@ def check_columns(types: Mapping[str, str], topic: str | None) -> None:
 def rows_of(
     batch: Batch, topic: str | None, key_partitions: Callable[[str], int]
 ) -> Iterator[Rows]:
-    """Group the rows of a batch by topic and partition, keeping the order within a partition.
+    """Yield the rows of a batch by topic and partition, in order within each partition.
 
     Args:
         batch: a batch from Spark, with checked columns.
@@ -156,7 +156,7 @@ def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers |
     """Yield each partition of a topic with the indices of its rows; None stands for all rows.
 
     A row without a partition may be written to any partition. A batch that has rows with and
-    without a partition is split into runs in the order of the rows: otherwise a row could overtake
+    without a partition is therefore split into runs in row order. Otherwise, a row could overtake
     another row of the same partition.
     """
     if column is None or column.null_count == len(column):
@@ -182,10 +182,10 @@ def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers |
 def _by_key(
     topic: str, columns: Mapping[str, Column], key_partitions: Callable[[str], int]
 ) -> Iterator[Rows]:
-    """Group rows by the partition of their key.
+    """Yield the rows by the partition of their key.
 
-    If some rows have no key, or there are few rows per partition, the producer chooses the
-    partitions instead: rows without a key may go to the partition of any other row.
+    If some rows have no key, or if each partition has few rows, the producer chooses the
+    partitions, because a row without a key may share its partition with any other row.
     """
     keys = columns["key"]
     # Looking up the number of partitions costs as much as some hundred rows: not worth it for a
@@ -241,7 +241,7 @@ def _bytes(column: Column) -> list[bytes | None]:
 
 
 def _headers(column: Column) -> list[Headers]:
-    """Return the headers of each row; an empty list if they are null."""
+    """Return the headers of each row; an empty list for null headers."""
     structs = column.flatten()  # without the elements under nulls
     names, contents = structs.flatten()
     if names.null_count:

@@ -1,6 +1,6 @@
-"""Finds the partitions of a column of keys: murmur2 of all keys at once. Imports pyarrow and numpy.
+"""Computes the partitions of a column of keys, with vectorized murmur2. Imports pyarrow and numpy.
 
-The result is the same as that of :mod:`trionet.client.producer.batching._partitioner` for each key.
+For each key, the result is the same as in :mod:`trionet.client.producer.batching._partitioner`.
 Each step mixes in the next four bytes of all keys that are long enough.
 """
 
@@ -22,7 +22,7 @@ _MULTIPLIER: Final = np.uint32(0x5BD1E995)
 _SEED: Final = np.uint32(0x9747B28C)
 _WORD_BYTES: Final = 4
 
-#: Longer keys are hashed one by one: a single long key would cost a step per word for the column.
+#: Longer keys are hashed one by one: each word of the longest key costs a step for all keys.
 _LENGTH_MAX: Final = 1024
 
 

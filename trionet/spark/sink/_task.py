@@ -35,7 +35,7 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType({"batch.size": str(128 * 1
 
 @attrs.frozen
 class Span:
-    """The records written to one partition; records of other producers may lie in between.
+    """The records written to one partition, possibly interleaved with other producers' records.
 
     Attributes:
         first: the lowest offset; -1 with ``acks=0``, which returns no offsets.
@@ -69,7 +69,7 @@ class SharedProducer:
 
 
 class SinkTask:
-    """Writes the rows of one task; used by a single thread other than the loop's.
+    """A writer of the rows of one task; used by a single thread other than the loop's.
 
     Args:
         options: the options of the sink.
@@ -118,7 +118,7 @@ class SinkTask:
         return host().call(self._count_partitions, topic)
 
     def _settle(self) -> None:
-        """Account for the oldest batches, as far as their results are known."""
+        """Account for the oldest batches whose results are known."""
         while self._pending and self._pending[0].is_done:
             deliveries = self._pending.popleft()
             if failures := deliveries.failures():

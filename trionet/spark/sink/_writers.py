@@ -1,7 +1,7 @@
 """The writers that Spark calls for batches and streams. Imports pyspark.
 
-They write rows at least once: Spark reruns failed tasks and micro-batches, and the records that
-those have already written stay in the topic.
+Rows are written at least once: Spark reruns failed tasks and micro-batches, and the records already
+written remain in the topic.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TaskWritten(WriterCommitMessage):
 def batch_writer(
     options: Mapping[str, str], schema: StructType, *, overwrite: bool
 ) -> DataSourceArrowWriter:
-    """Create the writer of a DataFrame.
+    """Create the writer for a DataFrame.
 
     Args:
         options: the options from Spark.
@@ -61,7 +61,7 @@ def batch_writer(
 
 
 def stream_writer(options: Mapping[str, str], schema: StructType) -> DataSourceStreamArrowWriter:
-    """Create the writer of a stream; it appends in every output mode.
+    """Create the writer for a stream; it appends in every output mode.
 
     Args:
         options: the options from Spark.
@@ -104,7 +104,7 @@ def write_task(options: SinkOptions, batches: Iterator[Batch]) -> TaskWritten:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a DataFrame to topics; see :func:`batch_writer`."""
+    """A writer of a DataFrame to topics; see :func:`batch_writer`."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
@@ -118,12 +118,12 @@ class BatchWriter(DataSourceArrowWriter):
         logger.info("%s", _summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log the records that cannot be undone; called in the driver when a task has failed."""
+        """Log the written records, which remain; called in the driver when a task has failed."""
         logger.warning("aborted; %s by other tasks remain in the topics", _summary(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes the micro-batches of a stream to topics; see :func:`stream_writer`."""
+    """A writer of the micro-batches of a stream to topics; see :func:`stream_writer`."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
@@ -145,7 +145,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         messages: Sequence[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """Log the records that cannot be undone; called in the driver when a task has failed."""
+        """Log the written records, which remain; called in the driver when a task has failed."""
         logger.warning(
             "batch %d aborted; %s by other tasks remain in the topics, and will be written again",
             batchId,

@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 LetsPass: TypeAlias = Callable[[Bytes, int, BatchHeader], bool]
 
-#: Rows per Arrow batch at most; beyond a few thousand, larger batches are not faster.
+#: The maximum number of rows per Arrow batch; beyond a few thousand, larger batches are not faster.
 BATCH_ROWS_MAX: Final = 10_000
-#: Bytes of keys and values per Arrow batch, approximately, at most.
+#: The approximate maximum size of the keys and values in an Arrow batch, in bytes.
 BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
-#: Record batches are decoded together up to this uncompressed size.
+#: Record batches are decoded together, up to this uncompressed size in bytes.
 DECODED_BYTES: Final = 16 * 1024 * 1024
 
 #: TimestampType.NO_TIMESTAMP_TYPE, for messages of format 0, which have no timestamp.
@@ -77,7 +77,7 @@ def schema(include_headers: bool) -> Any:
 
 
 class ColumnDecoder:
-    """Decodes the fetched records of one partition.
+    """A decoder of the fetched records of one partition.
 
     Args:
         name: the partition of the records.
@@ -190,7 +190,7 @@ class ColumnDecoder:
     def _of_message(
         self, message: bytes, header: MessageHeader, fetched: FetchedRecords
     ) -> Iterator[list[Any]]:
-        """Decode a message from a broker before Kafka 0.11, or the message set compressed in it."""
+        """Decode a message from a broker before Kafka 0.11, or its compressed message set."""
         rows, _ = decode_message_set(message)
         rows = [each for each in rows if fetched.start <= each[0] < fetched.until]
         if not rows:
@@ -257,7 +257,7 @@ def _selected(columns: NumpyColumns, kept: Numbers) -> NumpyColumns:
 
 
 def _microseconds(milliseconds: Numbers) -> Any:
-    """Convert record timestamps to Spark's unit.
+    """Convert record timestamps to microseconds, Spark's unit.
 
     Raises:
         WireFormatError: a timestamp is out of Spark's range.

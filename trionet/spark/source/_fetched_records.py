@@ -17,9 +17,9 @@ class FetchedRecords:
     """The undecoded records of a fetch response, and the offsets to read from them.
 
     Attributes:
-        records: batches, or the messages of old brokers; the last one may be truncated.
+        records: batches, or the messages of old brokers; the last item may be truncated.
         start: the first offset to read.
-        until: the offset after the last one to read.
+        until: the offset after the last offset to read.
         aborted: the aborted transactions in the records, with ``isolation.level=read_committed``.
     """
 
@@ -30,9 +30,9 @@ class FetchedRecords:
 
 
 def runs(records: Bytes) -> Iterator[list[int] | tuple[int, MessageHeader]]:
-    """Yield a list of positions for each run of adjacent complete batches, and each single message.
+    """Yield the positions of each run of adjacent complete batches, and of each single message.
 
-    Iteration ends at a malformed batch or message: the next fetch starts with it.
+    Iteration ends before a malformed batch or message: the next fetch starts there.
 
     Raises:
         WireFormatError: the first batch or message is malformed.
@@ -60,7 +60,7 @@ def _all_runs(view: memoryview) -> Iterator[list[int] | tuple[int, MessageHeader
 
 
 def bounds(records: Bytes) -> tuple[int, int]:
-    """Return the first offset of the complete batches, and the offset after their last one.
+    """Return the first offset of the complete batches, and the offset after their last offset.
 
     The first offset of a compressed message set is unknown without decompression; its last offset
     is used instead.

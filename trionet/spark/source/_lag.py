@@ -13,7 +13,7 @@ from ..offsets._partition_offsets import Offsets, from_json, from_plain
 
 @attrs.frozen
 class SourceLag:
-    """The lag of one source of a query: the number of offsets between its position and the ends.
+    """The lag of one source of a query: the number of offsets that the source has not read.
 
     Attributes:
         description: the source's description in the progress.
@@ -56,12 +56,12 @@ class Progress(Protocol):
 def lag(progress: Progress | Mapping[str, object] | str | None) -> list[SourceLag]:
     """Return the lag of each source of a query that reads topics.
 
-    Other sources are omitted, and so are sources that have not reported offsets yet.
+    Other sources, and sources that have not reported offsets yet, are omitted.
 
     Args:
         progress: ``query.lastProgress``, one of ``query.recentProgress``, the ``progress`` of a
-            listener's event, or one of these as a mapping or as JSON. For ``None``, the value
-            before the first batch, the list is empty.
+            listener's event, or one of these as a mapping or as JSON. ``None``, the value
+            before the first batch, yields an empty list.
 
     Raises:
         TypeError: the argument is not the progress of a query.

@@ -18,13 +18,13 @@ logger = logging.getLogger("trionet.spark")
 
 
 class LagListener(StreamingQueryListener):
-    """Logs the lag of each source after each micro-batch, to the logger ``trionet.spark``.
+    """A listener that logs the lag of each source after each micro-batch, to ``trionet.spark``.
 
     Add it with ``spark.streams.addListener(LagListener())``.
 
     Args:
-        warn_offsets: the lag in offsets from which a source is logged at level WARNING instead of
-            INFO; ``None``: always INFO.
+        warn_offsets: the lag, in offsets, at which the level of a source's log line changes from
+            INFO to WARNING; None for always INFO.
     """
 
     def __init__(self, warn_offsets: int | None = None) -> None:

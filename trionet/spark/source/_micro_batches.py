@@ -1,12 +1,12 @@
 """Plans the micro-batches of one run of a query: their start and end offsets, and their ranges.
 
 (The connector: KafkaMicroBatchStream.) Spark's checkpoint records the end of each micro-batch, but
-not the start of the first. The connector therefore writes the initial offsets to a file of its own
-in the checkpoint, but a Python source does not know the path of the checkpoint. Instead the first
-micro-batch of a new query is empty: it ends at the start of the query, which the checkpoint then
-records. Recomputing the start after a failure is not an alternative: "latest" would have advanced,
-and the records in between would be lost. This can be removed when Spark passes the checkpoint's
-path to Python sources.
+not the start of the first. The connector therefore writes the initial offsets to its own file in
+the checkpoint, but a Python source does not know the path of the checkpoint. Instead, the first
+micro-batch of a new query is empty: it ends at the start of the query, and the checkpoint records
+this end. Recomputing the start after a failure is not an alternative: "latest" would have advanced,
+and the records in between would be lost. The empty micro-batch can be removed when Spark passes the
+path of the checkpoint to Python sources.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ._offset_reader import OffsetReader
 
 logger = logging.getLogger("trionet.spark")
 
-#: Spark asks for the latest offsets some fifty times a second; the cluster is queried less often.
+#: Spark requests the latest offsets about fifty times a second; the cluster is queried less often.
 LATEST_INTERVAL_SECONDS: Final = 0.05
 
-#: A first micro-batch of ours was empty. The connector's was not, and its start is only in a file
-#: of the checkpoint, which a Python source cannot find.
+#: The first micro-batch of this source is empty. The connector's first micro-batch is not, and only
+#: a file in the checkpoint, which a Python source cannot find, records the start.
 _START_UNKNOWN: Final = (
     "the first micro-batch of this query is repeated as an empty one, since startingOffsets is"
     " latest; if the query was started by Spark's Kafka connector, stop it and set startingOffsets"
@@ -41,7 +41,7 @@ _START_UNKNOWN: Final = (
 
 
 class MicroBatches:
-    """Plans the micro-batches of one run of a query.
+    """A planner of the micro-batches of one run of a query.
 
     Args:
         options: the options of the source.
@@ -68,7 +68,7 @@ class MicroBatches:
 
     @property
     def ends(self) -> Offsets | None:
-        """The ends of the partitions when the cluster was last queried; None before."""
+        """The ends of the partitions when they were last queried; None before the first query."""
         return self._ends
 
     async def fix_end(self) -> None:
@@ -100,12 +100,12 @@ class MicroBatches:
         return self._initial
 
     async def end(self, start: Offsets, is_only: bool) -> Offsets:
-        """Return the end offsets of the next micro-batch: ``start`` if there is nothing to read.
+        """Return the end offsets of the next micro-batch, or ``start`` for an empty micro-batch.
 
         Args:
             start: the start offsets of the micro-batch.
-            is_only: whether it is the only micro-batch of its run (``Trigger.Once``), which no
-                option limits.
+            is_only: whether the micro-batch is the only one of its run (``Trigger.Once``); it then
+                has no size limits.
 
         Raises:
             TrionetError: the cluster could not be queried.

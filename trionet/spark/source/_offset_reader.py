@@ -1,6 +1,7 @@
 """Queries partitions and offsets for the plan of a query (the connector: KafkaOffsetReaderAdmin).
 
-The queries return the partitions of topics, their first and last offsets, and offsets by timestamp.
+The queries return the partitions of topics, and their start offsets, end offsets and offsets by
+timestamp.
 They require only the permission to describe the topics.
 """
 
@@ -43,10 +44,10 @@ NO_MATCH: Final = -1
 
 @attrs.define
 class OffsetReader:
-    """Lists partitions and their offsets, with retries.
+    """A reader of partitions and their offsets, with retries.
 
-    The methods run in the trio loop: ``host().call(reader.partitions)``. An object can be pickled,
-    because the client with its connections belongs to the host.
+    The methods run in the trio loop: ``host().call(reader.partitions)``. A reader can be pickled,
+    because the client and its connections belong to the host.
 
     Attributes:
         options: the options of the source.
@@ -58,7 +59,7 @@ class OffsetReader:
     topic_ids: dict[str, bytes] = attrs.field(factory=dict)
 
     async def partitions(self) -> list[TopicPartition]:
-        """Return the current partitions of the query, sorted, except for internal topics.
+        """Return the current partitions of the query, sorted, excluding internal topics.
 
         Raises:
             ApiError: a subscribed topic does not exist, or the client may not describe the topic.
@@ -105,10 +106,10 @@ class OffsetReader:
         return found
 
     async def for_times(self, times: Mapping[TopicPartition, int]) -> Offsets:
-        """Return the first offset at or after each timestamp, or -1 if there is none.
+        """Return the first offset at or after each timestamp; -1 if no record is that recent.
 
         Args:
-            times: milliseconds since 1970, by partition.
+            times: the timestamps, in ms since the epoch, by partition.
 
         Raises:
             TrionetError: see :meth:`partitions`.
@@ -116,7 +117,7 @@ class OffsetReader:
         return await self._listed({each: max(time, 0) for each, time in times.items()})
 
     async def resolved(self, offsets: Mapping[TopicPartition, int]) -> Offsets:
-        """Replace -2 and -1 by the current earliest and latest offsets.
+        """Return the offsets, with -2 and -1 replaced by the current earliest and latest offsets.
 
         Raises:
             TrionetError: see :meth:`partitions`.
@@ -134,7 +135,7 @@ class OffsetReader:
     async def limit(
         self, limit: OffsetLimit, partitions: Collection[TopicPartition], *, is_start: bool
     ) -> Offsets:
-        """Return the start or end of a query as offsets: -2 and -1 stay, timestamps are resolved.
+        """Return the start or end of a query as offsets, resolving timestamps but not -2 and -1.
 
         Args:
             limit: the start or end specified by the user.
@@ -212,7 +213,7 @@ class OffsetReader:
 
 
 def _is_gone(error: TrionetError) -> bool:
-    """Whether the partition does not exist; the admin client has already retried for a while."""
+    """Return whether the partition does not exist; the admin client has already retried."""
     return (
         isinstance(error, ApiError) and error.error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION
     )
@@ -227,7 +228,7 @@ def _may_pass(error: ApiError | CallTimedOutError | DisconnectedError) -> bool:
 async def batch_ranges(options: SourceOptions, reader: OffsetReader) -> list[OffsetRange]:
     """Return the range of offsets that each task of a batch reads.
 
-    Earliest and latest stay unresolved where possible: the task resolves them when it reads its
+    Earliest and latest remain unresolved if possible: the task resolves them when it reads its
     range, so that a table that is read again includes new records.
 
     Args:

@@ -3,16 +3,16 @@
 (The connector: KafkaDataConsumer.) A task must read its range completely or report missing records.
 Two situations look alike: offsets without a record because of compaction or transaction markers,
 which is normal, and records that retention has deleted. The log start offset distinguishes them: a
-gap is a loss only if the log starts after the offset that was requested. Hence Fetch v5 (KIP-107)
-is the minimum.
+gap is a loss only if the log starts after the requested offset. The minimum version is therefore
+Fetch v5 (KIP-107).
 
 The responses are passed on undecoded, to be decoded by column. A Consumer could also fetch them,
-but it resets positions by itself and does not expose the log start offset of a response, from which
-losses are detected here. If it ever exposes undecoded responses with their log start offset, most
-of this module is redundant.
+but it resets positions automatically and does not expose the log start offsets from which losses
+are detected. If it exposed undecoded responses and log start offsets, most of this module would be
+redundant.
 
-A deleted and recreated topic has the same name but other records; it is recognized by its topic id
-(KIP-516), which the plan of the query contains.
+A recreated topic has the same name but different records. It is detected by its topic id (KIP-516),
+which the plan of the query contains.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ FIRST_FETCH_BYTES: Final = 1024 * 1024
 #: Requested in addition to the estimated size of the rest of the range.
 SPARE_BYTES: Final = 64 * 1024
 
-#: Metadata updates before a different topic id is believed: a broker's may be older than the plan.
+#: The metadata updates before a new topic id is accepted: old metadata may predate the plan.
 ID_REFRESHES: Final = 3
 
 # The leader has changed, or has not finished its election: the same request works soon.
@@ -77,11 +77,11 @@ _NOT_YET: Final = frozenset({error_codes.UNKNOWN_LEADER_EPOCH, error_codes.OFFSE
 
 
 class PollTimeoutError(TrionetError, TimeoutError):
-    """Records that are known to exist did not arrive within ``kafkaConsumer.pollTimeoutMs``."""
+    """Raised when existing records did not arrive within ``kafkaConsumer.pollTimeoutMs``."""
 
 
 class RangeFetcher:
-    """Fetches one range, retrying until its records arrive or the poll timeout expires.
+    """A fetcher of one range, which retries until records arrive or the poll timeout expires.
 
     Args:
         client: sends the requests.
@@ -122,7 +122,7 @@ class RangeFetcher:
                 await send.send(fetched)
 
     async def _resolve(self) -> int:
-        """Resolve the start and the end of the range; return the start."""
+        """Resolve the start and the end of the range. Returns the start."""
         start = self._range.start
         ends = {self._name: start}
         await trio.lowlevel.checkpoint()
@@ -137,7 +137,7 @@ class RangeFetcher:
         return start
 
     async def _next(self, position: int) -> tuple[FetchedRecords | None, int]:
-        """Fetch once, with retries; return the records, if any, and the next position."""
+        """Fetch once, with retries. Returns the records, if any, and the next position."""
         with trio.move_on_after(self._options.poll_timeout_seconds):
             while True:
                 response = await self._fetch(position)
@@ -161,7 +161,7 @@ class RangeFetcher:
         ) from self._last_error
 
     def _accept(self, response: PartitionData, position: int) -> tuple[FetchedRecords | None, int]:
-        """Check the first and last offset of the records in a response against the position."""
+        """Check the offsets of a response's records. Returns the records and the next position."""
         records = response.records
         assert isinstance(records, memoryview)
         self._failures = 0
@@ -197,7 +197,7 @@ class RangeFetcher:
     # One request.
 
     async def _fetch(self, position: int) -> PartitionData | None:
-        """Send a Fetch request; return the response, or None to retry after a backoff."""
+        """Send a Fetch request. Returns the response, or None to retry after a back-off."""
         topic = await self._topic()
         node = self._node()
         if topic is None or node is None:
@@ -260,7 +260,7 @@ class RangeFetcher:
         )
 
     def _bytes_max(self, position: int) -> int:
-        """Limit a fetch to the estimated size of the rest of the range."""
+        """Return the size limit of a fetch, from the estimated size of the rest of the range."""
         limit = self._client.settings.fetch.partition_bytes_max
         if self._bytes_per_offset is None:
             return min(limit, FIRST_FETCH_BYTES)
@@ -268,7 +268,7 @@ class RangeFetcher:
         return min(limit, rest + SPARE_BYTES)
 
     def _on_error(self, error_code: int) -> None:
-        """Prepare a retry after an error; the caller waits.
+        """Prepare a retry after an error; the caller backs off.
 
         Raises:
             ApiError: the error is not retriable.
@@ -299,7 +299,7 @@ class RangeFetcher:
     # The topic.
 
     async def _topic(self) -> TopicMetadata | None:
-        """Wait for the topic's metadata; None if the partition is deleted or its id differs."""
+        """Return the topic's metadata; None if the partition is deleted or the topic id differs."""
         metadata = self._client.network.metadata
         known = metadata.topics or frozenset()
         await trio.lowlevel.checkpoint()
@@ -340,7 +340,7 @@ class RangeFetcher:
     # Data loss.
 
     async def _next_available(self, position: int) -> int:
-        """Return the next available offset from ``position`` on, or the end of the range.
+        """Return the first available offset at or after ``position``, or the end of the range.
 
         Offsets in between are reported as lost. (The connector:
         InternalKafkaConsumer.getEarliestAvailableOffsetBetween.)
@@ -374,7 +374,7 @@ class RangeFetcher:
         metadata.set_topics((metadata.topics or frozenset()) - {self._name.topic})
 
     def _report(self, error: DataLossError) -> None:
-        """Raise a data loss, or log it if ``failOnDataLoss`` is not set."""
+        """Raise a data loss error, or log the error if ``failOnDataLoss`` is not set."""
         if self._options.fail_on_data_loss:
             raise error
         logger.warning("%s", error)

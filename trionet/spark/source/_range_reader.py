@@ -17,17 +17,16 @@ from ._arrow_decoder import ColumnDecoder
 from ._fetched_records import FetchedRecords
 from ._range_fetcher import RangeFetcher
 
-#: How many responses may wait to be decoded while the next one is being fetched.
+#: The maximum number of responses that wait to be decoded while the next response is fetched.
 PREFETCHED_MAX: Final = 1
 
 
 def read_partition(options: SourceOptions, partition: InputPartition) -> Iterator[Any]:
-    """Read the records of a range, as Arrow batches.
+    """Return an iterator over the records of a range, as Arrow batches.
 
     Args:
         options: the options of the source.
-        partition: contains the range as its value. If the plan has no ranges, the value is None
-            and there are no records.
+        partition: the partition, whose value is the range; None for a plan without ranges.
     """
     if partition.value is None:
         return iter(())
@@ -45,7 +44,7 @@ def read_range(
 
     Args:
         options: the options of the source.
-        offset_range: the range to read; -2 and -1 are resolved now.
+        offset_range: the range to read; -2 and -1 are resolved when the fetch starts.
         is_retry: whether the task has failed before; it then gets a new client, as in the
             connector.
 

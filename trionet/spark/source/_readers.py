@@ -1,8 +1,8 @@
 """The readers that Spark calls, for batch and streaming queries. Imports pyspark.
 
-They are pickled for the tasks. Modules needed only by the driver for planning, or only by a task
-for reading (pyarrow, numpy), are imported where they are used: Spark starts a separate process for
-each of the two.
+The readers are pickled for the tasks. Modules needed only by the driver for planning, or only by a
+task for reading (pyarrow, numpy), are imported where they are used: Spark starts one process for
+planning and others for reading.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class BatchReader(DataSourceReader):
-    """Plans a batch in the driver; a pickled copy reads it in the tasks.
+    """A reader that plans a batch in the driver; pickled copies read the batch in the tasks.
 
     Spark plans once per ``load()``. Each task resolves earliest and latest again, so that a table
-    that is read a second time includes the records that have arrived since.
+    that is read again includes the records that arrived in the meantime.
 
     Args:
         options: the options of the source.
@@ -57,7 +57,7 @@ class BatchReader(DataSourceReader):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches in the driver; a pickled copy reads them in the tasks.
+    """A reader that plans micro-batches in the driver; pickled copies read them in the tasks.
 
     Args:
         options: the options of the source.
@@ -68,7 +68,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _run(self) -> MicroBatches:
-        """The plan of this run; created only in the driver, since it cannot be pickled."""
+        """The planner of this run; created only in the driver, because it cannot be pickled."""
         from ._micro_batches import MicroBatches
         from ._offset_reader import OffsetReader
 
@@ -79,10 +79,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         host().call(self._run.fix_end)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the read limit, which is only shown in the plan.
+        """Return the read limit, which Spark only shows in the plan.
 
         The limit is never ``ReadAllAvailable``, by which :meth:`latestOffset` recognizes
-        ``Trigger.Once``. No class of Spark combines minimum, maximum and delay; the options apply
+        ``Trigger.Once``. No class of Spark combines minimum, maximum and delay. The options apply
         in any case.
         """
         if self._options.max_offsets_per_trigger is not None:
@@ -119,7 +119,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_partition(self._options, partition)
 
     def commit(self, end: PlainOffsets) -> None:
-        """Do nothing: Spark keeps the offsets; none are committed to the cluster."""
+        """Do nothing: Spark stores the offsets, so none are committed to the cluster."""
 
     def stop(self) -> None:
         """Do nothing: Spark ends the process, which closes all connections."""

@@ -1,1 +1,1 @@
-"""Brokers under test: in the test's own trio loop or in a thread, plain or with TLS and SASL."""
+"""Brokers under test, in the test's own trio loop or in a thread, with or without TLS and SASL."""

@@ -16,9 +16,9 @@ from ._controls import Controls
 
 
 class BrokerControl(Controls):
-    """Inspects and controls a broker from a trio program; created by :func:`control`.
+    """A handle to inspect and control a broker from a trio program; created by :func:`control`.
 
-    Every coroutine is a checkpoint. Coroutines have no timeout: use ``trio.fail_after``.
+    Every coroutine is a checkpoint. To limit a wait, use ``trio.fail_after``.
 
     Attributes:
         broker: the broker under test.
@@ -36,7 +36,7 @@ class BrokerControl(Controls):
         Args:
             name: the name of the topic.
             partitions: the number of partitions; None for ``num.partitions``.
-            configs: topic configs, with underscores for dots.
+            configs: topic configs, with underscores instead of dots.
 
         Raises:
             ApiError: the topic exists, or an argument is invalid.
@@ -56,12 +56,13 @@ class BrokerControl(Controls):
 
         Args:
             topic: the name of the topic.
-            records: each a value, a tuple of a key and a value, or a dict of ``partition``,
-                ``key``, ``value``, ``headers``, ``timestamp``. Keys choose the partition as in
-                Kafka's own producer; records without a key are distributed round-robin.
+            records: the records; each is a value, a tuple of a key and a value, or a dict with
+                any of ``partition``, ``key``, ``value``, ``headers`` and ``timestamp``. The key
+                determines the partition, as in Kafka's own producer; records without a key are
+                distributed round-robin.
 
         Returns:
-            The appended records, in the order of partitions and offsets.
+            The appended records, ordered by partition and offset.
 
         Raises:
             ApiError: the broker rejected a batch; earlier batches were appended.
@@ -71,7 +72,7 @@ class BrokerControl(Controls):
         return await operations.seed(self._internals, topic, records)
 
     async def load(self, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
-        """Append the records of a JSON Lines file to their topics; see :meth:`seed`.
+        """Append the records in a JSON Lines file to their topics; see :meth:`seed`.
 
         Raises:
             OSError: the file cannot be read.
@@ -80,7 +81,7 @@ class BrokerControl(Controls):
         return await operations.load(self._internals, path)
 
     async def apply_retention(self) -> None:
-        """Delete old records now, instead of after ``log.retention.check.interval.ms``."""
+        """Apply retention now, without waiting for ``log.retention.check.interval.ms``."""
         await operations.apply_retention(self._internals)
 
     async def wait_for_records(
@@ -89,12 +90,12 @@ class BrokerControl(Controls):
         """Wait until a topic has at least ``count`` records. Returns the records.
 
         Args:
-            topic: the name of the topic, which need not exist yet.
+            topic: the topic name; the topic need not exist yet.
             count: the minimum number of records, including those of open and aborted transactions.
-            partition: the only partition whose records count; None for all.
+            partition: the partition whose records are counted; None for all partitions.
 
         Raises:
-            LookupError: the topic has no such partition.
+            LookupError: the topic exists, but the partition does not.
 
         Cancellation: changes nothing.
         """
@@ -120,11 +121,11 @@ class BrokerControl(Controls):
     async def wait_for_group(
         self, id: str, state: str = "Stable", *, members: int | None = None
     ) -> GroupView:
-        """Wait until a group has a state and a number of members. Returns the group.
+        """Wait until a group has the given state and number of members. Returns the group.
 
         Args:
-            id: the id of the group, which need not exist yet.
-            state: Kafka's name for the state.
+            id: the group id; the group need not exist yet.
+            state: the state, by Kafka's name.
             members: the exact number of members; None for any number.
 
         Cancellation: changes nothing.
@@ -134,13 +135,13 @@ class BrokerControl(Controls):
     async def wait_for_offset(
         self, group: str, topic: str, offset: int, *, partition: int = 0
     ) -> GroupView:
-        """Wait until a group has committed an offset, or a later offset. Returns the group.
+        """Wait until a group's committed offset is at least ``offset``. Returns the group.
 
         Args:
-            group: the id of the group, which need not exist yet.
+            group: the group id; the group need not exist yet.
             topic: the name of the topic.
-            offset: the minimum offset.
-            partition: the number of the partition.
+            offset: the minimum committed offset.
+            partition: the partition number.
 
         Cancellation: changes nothing.
         """
@@ -150,11 +151,11 @@ class BrokerControl(Controls):
 
 
 def control(broker: Broker) -> BrokerControl:
-    """Control a broker opened with :func:`trionet.open_broker`.
+    """Take control of a broker opened with :func:`trionet.open_broker`.
 
-    Its requests are recorded from this call on, and faults can be injected.
+    After this call, the broker's requests are recorded and faults can be injected.
 
     Raises:
-        LocalProtocolError: the broker is already under control; call this once per broker.
+        LocalProtocolError: the broker is already under control; call this function once per broker.
     """
     return BrokerControl(broker)

@@ -1,4 +1,4 @@
-"""Builds the settings with which clients of several libraries connect to a broker."""
+"""Builds the connection settings for the clients of several libraries."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class ClientSecurity:
 
 
 def client_config(client: str, bootstrap_servers: str, security: ClientSecurity) -> dict[str, Any]:
-    """Return the settings with which a client connects.
+    """Return the connection settings for a client library.
 
     Raises:
-        ValueError: the client is not one of :data:`CLIENTS`.
+        ValueError: the library is not one of :data:`CLIENTS`.
     """
     if client not in CLIENTS:
         raise ValueError(f"unknown client {client!r}; allowed: {', '.join(CLIENTS)}")

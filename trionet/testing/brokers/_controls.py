@@ -1,8 +1,8 @@
-"""The operations on a broker that tests of every kind share.
+"""The broker operations that trio tests and blocking tests share.
 
-:class:`Controls` has the methods that do not wait. Methods that wait have the same names in trio
-programs, where they are coroutines (:class:`~trionet.testing.BrokerControl`), and in others, where
-they block (:class:`~trionet.testing.ThreadedBroker`).
+:class:`Controls` has the methods that do not wait. The methods that wait have the same names in
+both kinds of tests: they are coroutines in :class:`~trionet.testing.BrokerControl` and blocking
+methods in :class:`~trionet.testing.ThreadedBroker`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ LOG_LINES_MAX = 200
 
 @attrs.frozen
 class ConnectionView:
-    """An open connection of a broker.
+    """A snapshot of an open connection to a broker.
 
     Attributes:
-        id: the connection id, as in faults and requests.
+        id: the connection id, as in :class:`~trionet.testing.SeenRequest` and in faults.
         node: the ``node.id`` of the broker.
         peer: the address and port of the client.
         software: the name and version of the client's software.
         principal: the authenticated principal, such as ``User:ANONYMOUS``.
-        requests: the number of requests that the client has sent.
+        requests: the number of requests received.
     """
 
     id: str
@@ -50,7 +50,7 @@ class ConnectionView:
 
 
 class Controls:
-    """Inspects and controls a running broker under test.
+    """The base class for inspecting and controlling a running broker under test.
 
     Args:
         broker: the broker; its requests are intercepted from now on.
@@ -69,15 +69,15 @@ class Controls:
     # The broker's contents.
 
     def topics(self) -> dict[str, int]:
-        """Return the number of partitions of each topic."""
+        """Return the number of partitions of each topic, by topic name."""
         topics = self._internals.cluster.topics
         return self._in_loop(lambda: {topic.name: topic.partitions for topic in topics})
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
-        """Return the records of a topic, or of one partition, that a consumer can read now.
+        """Return the records that a consumer can read from a topic or from one of its partitions.
 
-        The records are in the order of partitions and offsets, and include those of open and
-        aborted transactions.
+        The records are ordered by partition and offset. Records of open and aborted transactions
+        are included.
 
         Raises:
             LookupError: the topic or partition does not exist.
@@ -85,7 +85,7 @@ class Controls:
         return self._in_loop(lambda: self._records(topic, partition))
 
     def values(self, topic: str, partition: int | None = None) -> list[bytes | None]:
-        """Return the values of the records; see :meth:`records`."""
+        """Return the values of a topic's records; see :meth:`records`."""
         return [record.value for record in self.records(topic, partition)]
 
     def _records(self, topic: str, partition: int | None) -> list[Record]:
@@ -135,9 +135,9 @@ class Controls:
         connection: str | None = None,
         node: int | None = None,
     ) -> list[SeenRequest]:
-        """Return the requests received, the oldest first.
+        """Return the received requests, oldest first.
 
-        The last 10,000 requests are kept, with at most 64 MiB in total.
+        Only the latest requests are kept: at most 10,000, with at most 64 MiB in total.
 
         Args:
             apis: one API or several, by name or number; None for all.
@@ -161,16 +161,17 @@ class Controls:
         return [request for request in self._interception.seen if which.matches(request)]
 
     def forget_requests(self) -> None:
-        """Discard the requests recorded so far."""
+        """Discard all recorded requests."""
         self._in_loop(self._interception.seen.clear)
 
     def log(self, *, since_ms: int = 0) -> str:
-        """Return the last requests with their outcomes, and the broker's log, as lines of text.
+        """Return the latest requests with their outcomes as lines of text.
 
-        The log is also available after the broker has stopped.
+        A :class:`~trionet.testing.ThreadedBroker` includes the lines of the broker's log. The
+        result remains available after the broker has stopped.
 
         Args:
-            since_ms: the time of the first line to include, in ms since the epoch.
+            since_ms: the earliest time to include, in ms since the epoch.
         """
         # A time in ms that was divided by 1000 and multiplied again may be a little smaller.
         lines = [line for line in self._log_lines() if round(line[0] * 1000, 3) >= since_ms]
@@ -185,7 +186,11 @@ class Controls:
     # Immediate operations.
 
     def expire_members(self, group: str, member_ids: Iterable[str] | None = None) -> None:
-        """Expire some or all members of a group, as if their session timeout had expired.
+        """Expire members of a group, as if their session timeouts had elapsed.
+
+        Args:
+            group: the group id.
+            member_ids: the ids of the members to expire; None for all members.
 
         Raises:
             LookupError: the group does not exist.

@@ -1,7 +1,7 @@
-"""Secures brokers for tests with TLS and SASL, with certificates generated at run time.
+"""Configures TLS and SASL for brokers under test, with certificates generated at run time.
 
-All brokers of a process share one certificate authority and one certificate for ``localhost`` and
-127.0.0.1. Neither private keys nor passwords are stored.
+All brokers of a process share one certificate authority and one certificate, for ``localhost`` and
+127.0.0.1. The package contains no private key.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Security:
 
 
 def security_of(*, tls: bool, sasl: str | None) -> Security:
-    """Return the security of a broker whose only listener has TLS, SASL or both, or neither.
+    """Return the security of a broker with one listener, with or without TLS and SASL.
 
     Raises:
-        ConfigError: the mechanism is not allowed, or the package for certificates is not installed.
+        ConfigError: the mechanism is unknown, or the package ``trustme`` is not installed.
     """
     if sasl is not None and sasl not in MECHANISMS:
         raise ConfigError(f"invalid sasl={sasl!r}; allowed: {', '.join(MECHANISMS)}")
@@ -81,7 +81,7 @@ def security_of(*, tls: bool, sasl: str | None) -> Security:
 
 
 async def add_users(inside: BrokerInternals, client: ClientSecurity) -> None:
-    """Create the user's SCRAM credentials; for PLAIN, the settings contain the password."""
+    """Store the user's SCRAM credentials; for PLAIN, the settings contain the password."""
     await trio.lowlevel.checkpoint()
     if client.sasl_mechanism in HASHES:
         credentials = inside.cluster.scram_credentials

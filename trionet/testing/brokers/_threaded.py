@@ -1,13 +1,13 @@
 """A broker in its own thread, for programs that block.
 
 The problem: a synchronous client blocks the thread of the test, so a broker in the same thread
-could never respond. And a test must be able to inspect the broker, wait for it and inject faults
+could never respond. Also, a test must be able to inspect the broker, wait for it and inject faults
 from any thread, although nothing in the broker is thread-safe.
 
-The choice: ``trio.run`` in a thread, and every access as a function that the broker's loop calls
-(``TrioToken.run_sync_soon``), whose result comes back in a ``concurrent.futures.Future``. A wait
-for a result also ends when the loop ends, so that a crash of the broker cannot hang the test. Calls
-made in the broker's own thread, from ``when=`` functions, run directly.
+The choice: the broker runs in a thread, under ``trio.run``. Each access is a function that the
+broker's loop calls (``TrioToken.run_sync_soon``); a ``concurrent.futures.Future`` returns its
+result. A wait for a result also ends when the loop ends, so that a crash of the broker cannot hang
+the test. A function that is already in the broker's thread, such as ``when=``, is called directly.
 
 Rejected: a broker in a subprocess (its state and its errors would have to be serialized, and
 starting it takes a hundred times as long) and ``trio.from_thread`` (it needs a thread started by
@@ -55,7 +55,7 @@ ENDED = (
 
 @attrs.frozen
 class _Loop:
-    """The broker's loop, as seen from other threads."""
+    """A handle to the broker's loop for other threads."""
 
     token: trio.lowlevel.TrioToken
     nursery: trio.Nursery
@@ -80,7 +80,7 @@ class _Loop:
         if threading.get_ident() == self.thread:
             raise LocalProtocolError(
                 "this call waits for the broker, so it cannot be made in the broker's own thread,"
-                " from when= or from a function that makes a response"
+                " from when= or from a function that creates a response"
             )
         future: Future[T] = Future()
 
@@ -112,14 +112,14 @@ class _Loop:
 class ThreadedBroker(Controls):
     """A running broker, usable from any thread; created by :func:`broker`.
 
-    The methods are those of :class:`~trionet.testing.BrokerControl`, but block. Methods that wait
-    have a timeout and raise ``TimeoutError``. The class has more than 25 methods because each
-    operation of a broker needs one that crosses threads.
+    It has the methods of :class:`~trionet.testing.BrokerControl`, as blocking methods. Methods that
+    wait have a timeout and raise ``TimeoutError``. The class has more than 25 methods because each
+    broker operation needs a method that crosses threads.
 
     Attributes:
         bootstrap_servers: the address for clients, such as ``"127.0.0.1:50123"``.
         cluster_id: the cluster id that clients see.
-        security: the trust anchor and credentials for clients, with TLS or SASL.
+        security: the trust anchor and credentials that clients need.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class ThreadedBroker(Controls):
         return self._call(lambda: self._broker.running_nodes)
 
     def leader(self, topic: str, partition: int) -> int:
-        """Return the id of the node that leads a partition; -1 while there is no leader.
+        """Return the id of the node that leads a partition; -1 while the partition has no leader.
 
         Raises:
             ValueError: the partition does not exist.
@@ -158,7 +158,7 @@ class ThreadedBroker(Controls):
         return self._call(lambda: self._broker.leader(topic, partition))
 
     def coordinator(self, group: str) -> int:
-        """Return the id of the node that coordinates a consumer group; -1 while there is none."""
+        """Return the id of a group's coordinator; -1 while the group has no coordinator."""
         return self._call(lambda: self._broker.coordinator(group))
 
     def move_leader(self, topic: str, partition: int, node: int) -> None:
@@ -194,23 +194,23 @@ class ThreadedBroker(Controls):
 
         Raises:
             ValueError: the node does not exist.
-            OSError: another process uses a port in the meantime.
+            OSError: another process is using one of the ports.
         """
         self._loop.run(self._broker.start, node)
 
     def client_config(self, client: str) -> dict[str, Any]:
-        """Return the settings with which a client connects.
+        """Return the connection settings for a client library.
 
         Args:
             client: the library: ``confluent-kafka``, ``kafka-python`` or ``aiokafka``.
 
         Raises:
-            ValueError: the client is unknown.
+            ValueError: the library is unknown.
         """
         return client_config(client, self.bootstrap_servers, self.security)
 
     def create_topic(self, name: str, partitions: int | None = None, **configs: object) -> None:
-        """Create a topic; ``configs`` are topic configs, with underscores for dots.
+        """Create a topic. ``configs`` are topic configs, with underscores instead of dots.
 
         Raises:
             ApiError: the topic exists, or an argument is invalid.
@@ -230,8 +230,8 @@ class ThreadedBroker(Controls):
 
         Args:
             topic: the name of the topic.
-            records: each a value, a tuple of a key and a value, or a dict of ``partition``,
-                ``key``, ``value``, ``headers``, ``timestamp``.
+            records: the records; each is a value, a tuple of a key and a value, or a dict with
+                any of ``partition``, ``key``, ``value``, ``headers`` and ``timestamp``.
 
         Raises:
             ApiError: the broker rejected a batch; earlier batches were appended.
@@ -241,7 +241,7 @@ class ThreadedBroker(Controls):
         return self._loop.run(operations.seed, self._internals, topic, list(records))
 
     def load(self, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
-        """Append the records of a JSON Lines file to their topics. Returns the records by topic.
+        """Append the records in a JSON Lines file to their topics. Returns the records by topic.
 
         Raises:
             OSError: the file cannot be read.
@@ -250,7 +250,7 @@ class ThreadedBroker(Controls):
         return self._loop.run(operations.load, self._internals, path)
 
     def apply_retention(self) -> None:
-        """Delete old records now, instead of after ``log.retention.check.interval.ms``."""
+        """Apply retention now, without waiting for ``log.retention.check.interval.ms``."""
         self._loop.run(operations.apply_retention, self._internals)
 
     def wait_for_records(
@@ -264,14 +264,14 @@ class ThreadedBroker(Controls):
         """Wait until a topic has at least ``count`` records. Returns the records.
 
         Args:
-            topic: the name of the topic, which need not exist yet.
+            topic: the topic name; the topic need not exist yet.
             count: the minimum number of records, including those of open and aborted transactions.
-            partition: the only partition whose records count; None for all.
+            partition: the partition whose records are counted; None for all partitions.
             seconds: the timeout, in seconds.
 
         Raises:
             TimeoutError: the timeout expired; the message describes the current state.
-            LookupError: the topic has no such partition.
+            LookupError: the topic exists, but the partition does not.
         """
         return self._wait(self._enough_records(topic, count, partition), seconds)
 
@@ -305,11 +305,11 @@ class ThreadedBroker(Controls):
         members: int | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> GroupView:
-        """Wait until a group has a state and a number of members. Returns the group.
+        """Wait until a group has the given state and number of members. Returns the group.
 
         Args:
-            id: the id of the group, which need not exist yet.
-            state: Kafka's name for the state.
+            id: the group id; the group need not exist yet.
+            state: the state, by Kafka's name.
             members: the exact number of members; None for any number.
             seconds: the timeout, in seconds.
 
@@ -327,13 +327,13 @@ class ThreadedBroker(Controls):
         partition: int = 0,
         seconds: float = WAIT_SECONDS,
     ) -> GroupView:
-        """Wait until a group has committed an offset, or a later offset. Returns the group.
+        """Wait until a group's committed offset is at least ``offset``. Returns the group.
 
         Args:
-            group: the id of the group, which need not exist yet.
+            group: the group id; the group need not exist yet.
             topic: the name of the topic.
-            offset: the minimum offset.
-            partition: the number of the partition.
+            offset: the minimum committed offset.
+            partition: the partition number.
             seconds: the timeout, in seconds.
 
         Raises:
@@ -372,18 +372,19 @@ def broker(
 ) -> Iterator[ThreadedBroker]:
     """Run a broker in a thread for the duration of the block.
 
-    By default the broker is in memory, on a free port of 127.0.0.1. It can be used in synchronous,
-    asyncio and trio programs; nothing remains after the block.
+    By default, the broker stores its data in memory and listens on a free port of 127.0.0.1.
+    Synchronous, asyncio and trio programs can use the broker. Nothing remains after the block.
 
     Args:
         settings: Kafka's broker settings, by their dotted keys.
-        brokers: the number of nodes to run, over the same data.
-        topics: the topics to create at the start: names, or a dict of names with a number of
-            partitions, or with a dict of ``partitions`` and topic configs.
+        brokers: the number of nodes, which share the same data.
+        topics: the topics to create at the start: a list of names, or a dict that maps each name
+            to a number of partitions or to a dict of ``partitions`` and topic configs.
         tls: whether the listener uses TLS, with a generated certificate.
         sasl: the mechanism with which clients must authenticate: ``PLAIN``, ``SCRAM-SHA-256`` or
             ``SCRAM-SHA-512``.
-        keywords: settings with underscores, such as ``num_partitions=3``; they take precedence.
+        keywords: settings with underscores instead of dots, such as ``num_partitions=3``;
+            they take precedence.
 
     Raises:
         ConfigError: a setting is unknown or its value is not allowed.
@@ -460,7 +461,7 @@ def broker(
 
 @contextmanager
 def _errors_reported(threaded: ThreadedBroker) -> Iterator[None]:
-    """At the end of the block, raise the errors of the test's functions in the broker."""
+    """Raise, at the end of the block, the errors that the test's functions raised in the broker."""
     try:
         yield
     except BaseException as error:  # boundary: raised again, with a note on a fault's error
@@ -478,7 +479,7 @@ async def _prepare(running: Broker, topics: NewTopics, security: Security) -> No
 
 @contextmanager
 def _logged() -> Iterator[LogRing]:
-    """Collect the log records of this thread, to which only its broker logs."""
+    """Collect the log records of the current thread, in which only the broker logs."""
     ring, root = LogRing(logging.NOTSET), logging.getLogger("trionet")
     thread = threading.get_ident()
     ring.addFilter(lambda record: record.thread == thread)

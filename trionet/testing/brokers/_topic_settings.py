@@ -1,19 +1,19 @@
-"""Parses the topics with which a broker under test starts."""
+"""Parses the topics that a broker under test creates at its start."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 Topics = Mapping[str, int | Mapping[str, object] | None] | Iterable[str]
-"""Names; or a dict of names with a number of partitions, or with a dict of ``partitions`` and topic
-configs, with underscores for dots."""
+"""Names; or a dict that maps each name to a number of partitions or to a dict of ``partitions`` and
+topic configs, with underscores instead of dots."""
 
 NewTopics = dict[str, tuple[int | None, dict[str, object]]]
 """The number of partitions and the topic configs of each topic, by name."""
 
 
 def parse_topics(topics: Topics | None) -> NewTopics:
-    """Parse the argument ``topics`` of a test.
+    """Parse the argument ``topics`` of :func:`trionet.testing.broker`.
 
     Raises:
         TypeError: ``topics`` is invalid.

@@ -1,4 +1,4 @@
-"""Flips a bit of records in transit, in Produce requests and Fetch responses. Pure."""
+"""Flips a bit of the records in Produce requests and Fetch responses. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _DATA_AT: Final = 12
 
 
 def with_flipped_bit(records: bytes) -> bytes:
-    """Flip the last bit of the first batch or message, which the checksum covers.
+    """Return the records with the last bit of the first batch or message flipped.
 
-    Data too short to contain the start of a batch is returned unchanged.
+    The checksum covers this bit. Data too short for a batch is returned unchanged.
     """
     if len(records) <= _DATA_AT:
         return records
@@ -30,7 +30,7 @@ def with_flipped_bit(records: bytes) -> bytes:
 
 
 def corrupted_request(request: ProduceRequest, which: Which, name_of: TopicName) -> ProduceRequest:
-    """Copy a request, and flip a bit of the records of each matching partition."""
+    """Return a copy of a request with a bit of each matching partition's records flipped."""
     changed = copy.copy(request)
     changed.topic_data = [copy.copy(topic) for topic in request.topic_data]
     for topic in changed.topic_data:

@@ -1,4 +1,4 @@
-"""An intercepted request with its response, on which faults operate."""
+"""An intercepted request and its response, to which faults are applied."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ..internals._broker_internals import NodeInternals
 from ..requests._seen_requests import SeenRequest
 
 Then = Callable[[Any], None]
-"""Receives the response of the API, or the way in which the call ends without a response."""
+"""A callback for a handler's response: a message, or one of :data:`RESPONSES`."""
 
 
 class Exchange:
-    """An intercepted call.
+    """An intercepted call of an API.
 
     Args:
         node: the broker that received the request.
@@ -47,11 +47,11 @@ class Exchange:
         return self.seen.message
 
     async def execute(self, then: Then | None = None, message: Message | None = None) -> None:
-        """Handle the request normally, or handle ``message`` instead.
+        """Call the API's handler with the request, or with ``message`` in its place.
 
         Args:
-            then: called with the response; by default the response is sent.
-            message: another request of the same API; None for the intercepted request.
+            then: called with the response; by default, the response is sent.
+            message: another request for the same API; None for the intercepted request.
         """
 
         def take(response: Any) -> None:
@@ -64,7 +64,7 @@ class Exchange:
             take(response)
 
     def respond(self, response: Any) -> None:
-        """Send a response: a message, or the way in which the call ends without a response."""
+        """End the call with a response: a message, or one of :data:`RESPONSES`."""
         if isinstance(response, RESPONSES):
             if not isinstance(response, CloseConnection):
                 self.seen.errors = ()
@@ -80,7 +80,7 @@ class Exchange:
         self.seen.errors = tuple(error_codes.name_of(code) for code in errors_in(response))
 
     def frame_of(self, response: Message | bytes) -> bytes:
-        """Encode a response as a frame; bytes are used as the body."""
+        """Encode a response as a frame; if the response is bytes, they are the body."""
         codec = self.call.codec
         chunks: list[Chunk] = [encode_response_header(codec, self.call.correlation_id)]
         if isinstance(response, bytes):
@@ -90,7 +90,7 @@ class Exchange:
         return b"".join(map(bytes_of, frame(chunks)))
 
     def start(self, work: Callable[[], Any]) -> None:
-        """Continue the call in a task of the broker's nursery."""
+        """Run ``work`` in a task of the broker's nursery; an error fails the call."""
         self.node.state.nursery.start_soon(self._guarded, work, name=f"fault on {self.seen.api}")
 
     async def _guarded(self, work: Callable[[], Any]) -> None:
@@ -112,7 +112,7 @@ def bytes_of(chunk: Chunk) -> bytes:
 
 
 class DelayedExchange:
-    """A call delayed in the broker's purgatory until its deadline, completion or the broker's stop.
+    """A call in the broker's purgatory, until its deadline, its completion or the broker's stop.
 
     See :class:`trionet.broker.model._purgatory.DelayedOperation`.
     """
@@ -125,7 +125,7 @@ class DelayedExchange:
     def add(
         cls, exchange: Exchange, key: object, proceed: Callable[[], None], seconds: float
     ) -> None:
-        """Delay a call for ``seconds``, or until ``key`` is completed, then call ``proceed``."""
+        """Delay a call for ``seconds`` or until ``key`` is completed, then call ``proceed``."""
         exchange.node.state.purgatory.add(
             cls(exchange, proceed), [key], trio.current_time() + seconds
         )

@@ -1,7 +1,7 @@
-"""The actions of faults on the requests that they match.
+"""The actions that faults apply to matching requests.
 
 Each action ends an :class:`Exchange`, immediately or later from a task of the broker. Actions do
-not wait: the handler that runs an action is free again when the action returns.
+not wait, so the request handler that runs an action is soon free again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ._exchange import DelayedExchange, Exchange
 from ._response_errors import ErrorResponses, is_top_level, merge, response_class, rest_of
 
 Body = Message | bytes | Callable[[SeenRequest], Message | bytes]
-"""A response: a message, the bytes after its header, or a function that makes either."""
+"""A response: a message, the bytes after the header, or a function that creates either."""
 
 _CLOSE_WITH_RESET = struct.pack("ii", 1, 0)  # SO_LINGER, for zero seconds
 # How often to check whether the start of a frame was sent.
@@ -44,16 +44,16 @@ RECORD_APIS = (api_keys.PRODUCE, api_keys.FETCH)
 
 
 class Action(Protocol):
-    """The action of a fault on a request."""
+    """The action of a fault."""
 
     async def act(self, exchange: Exchange, which: Which) -> None:
-        """End an exchange that matches ``which``."""
+        """Apply the action to an exchange that matches ``which``."""
         ...
 
 
 @attrs.frozen
 class Fail:
-    """Respond with an error, either after handling the request or without handling it."""
+    """An action that responds with an error, after handling the request or without handling it."""
 
     code: int
     text: str | None
@@ -107,7 +107,7 @@ class Fail:
         return message
 
     def _instead_of_nothing(self) -> CloseConnection:
-        """Signal an error to a producer that expects no response (acks=0), as Kafka does."""
+        """Return the close that signals an error to a producer with acks=0, as in Kafka."""
         return CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}")
 
 
@@ -116,7 +116,7 @@ def _has_no_response(message: Message) -> bool:
 
 
 def _without_wait(message: Message) -> Message:
-    """Return the request without a wait for data, since the error is already known."""
+    """Return the request, with no wait for data in a Fetch: the error is already known."""
     if not isinstance(message, FetchRequest):
         return message
     changed = copy.copy(message)
@@ -125,7 +125,7 @@ def _without_wait(message: Message) -> Message:
 
 
 def _omitted_partitions(exchange: Exchange, which: Which, response: FetchResponse) -> FetchRequest:
-    """Return the matching partitions of a session that an incremental response omits (KIP-227)."""
+    """Return a request for the matching session partitions that a response omits (KIP-227)."""
     session = exchange.node.state.fetch_sessions.get(response.session_id)
     included = {
         (each, partition.partition_index)
@@ -148,7 +148,7 @@ def _omitted_partitions(exchange: Exchange, which: Which, response: FetchRespons
 
 @attrs.frozen
 class Respond:
-    """Respond with a body of the test, without handling the request."""
+    """An action that responds with a body given by the test, without handling the request."""
 
     body: Body
 
@@ -170,7 +170,7 @@ class Respond:
 
 
 def check_body(body: object, keys: Collection[int]) -> None:
-    """Check that a body can be a response of some APIs.
+    """Check that a body can be a response of the APIs in ``keys``.
 
     Raises:
         TypeError: the body is neither a response nor bytes.
@@ -179,7 +179,7 @@ def check_body(body: object, keys: Collection[int]) -> None:
     if not isinstance(body, (Message, bytes)):
         raise TypeError(
             f"invalid response {body!r}; expected a response of trionet.protocol.messages, bytes,"
-            " or a function that makes either from the request"
+            " or a function that creates either from the request"
         )
     if isinstance(body, Message) and {type(body)} != {response_class(key) for key in keys}:
         names = ", ".join(sorted(map(api_keys.name_of, keys))) or "every API"
@@ -188,7 +188,7 @@ def check_body(body: object, keys: Collection[int]) -> None:
 
 @attrs.frozen
 class Continue:
-    """Continue with the remaining faults, then handle the request normally."""
+    """An action that applies the remaining faults, then handles the request normally."""
 
     def __str__(self) -> str:
         return "continue"
@@ -199,7 +199,7 @@ class Continue:
 
 @attrs.frozen
 class Swallow:
-    """Never respond, and stop reading from the connection, like a broker that hangs."""
+    """An action that never responds and stops reading from the connection, like a hung broker."""
 
     executed: bool
 
@@ -224,7 +224,7 @@ class Swallow:
 
 @attrs.frozen
 class Close:
-    """Close the connection instead of responding."""
+    """An action that closes the connection instead of responding."""
 
     executed: bool
     reset: bool
@@ -247,7 +247,7 @@ class Close:
 
 
 def close_with_reset(channel: Channel) -> None:
-    """Set a connection to be closed with a reset (RST), even if there are no unread bytes."""
+    """Make the close of a connection send a reset (RST), even without unread bytes."""
     if not channel.is_open:
         return
     option = socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_WITH_RESET
@@ -261,7 +261,7 @@ def close_with_reset(channel: Channel) -> None:
 
 @attrs.frozen
 class Cut:
-    """Send the first part of the response's frame, then close the connection."""
+    """An action that sends the first part of the response's frame, then closes the connection."""
 
     at: int | float
 
@@ -302,7 +302,7 @@ class Cut:
 
 @attrs.frozen
 class Corrupt:
-    """Flip a bit of the records of a Produce request or a Fetch response."""
+    """An action that flips a bit of the records in a Produce request or a Fetch response."""
 
     def __str__(self) -> str:
         return "flip a bit of the records"
@@ -324,7 +324,7 @@ class Corrupt:
 
 @attrs.frozen
 class Throttle:
-    """Respond with a throttle time, and optionally mute the connection for as long (KIP-219)."""
+    """An action that sets the throttle time, and optionally mutes the connection (KIP-219)."""
 
     throttle_ms: int
     mute: bool

@@ -1,4 +1,4 @@
-"""Applies a fault to requests: checks whether it matches, and runs its action."""
+"""Applies a fault to requests: checks whether the fault matches, and runs its action."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ FOREVER: Final = math.inf
 
 @attrs.define(eq=False)
 class FaultRule:
-    """Applies a fault to requests.
+    """A fault, with the action and timing that apply to matching requests.
 
     Attributes:
         fault: the fault that tests see.
-        action: the action on a request.
+        action: the action to run for a matching request.
         skip: the number of matching requests still to skip.
-        delay: the delay of each request before the action, in seconds.
+        delay: the delay of each matching request before the action, in seconds.
     """
 
     fault: Fault

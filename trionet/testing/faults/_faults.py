@@ -1,18 +1,18 @@
-"""Fault injection: makes a broker fail in a chosen way, at chosen requests.
+"""Fault injection: makes a broker fail in a chosen way, for chosen requests.
 
 The problem: tests of clients need a broker that fails in a chosen way at a chosen request, while
-everything else is served by the real broker, and tests may be synchronous (the broker is in another
-thread) or trio programs (it shares the loop).
+everything else is served by the real broker. Tests may be synchronous (the broker is in another
+thread) or trio programs (the broker shares their loop).
 
-The choice: faults are added by plain calls that never wait; each returns a :class:`Fault` with the
-requests that it was applied to. They are applied where requests enter the APIs
-(:mod:`.interception`), so a fault sees a decoded request and may still have it handled. A request
-gets the first fault, in the order in which they were added, that matches it and is not over; two
-faults for the same requests are therefore a sequence. A fault that only delays or holds a request
-passes it on to later faults. Changes are made in the broker's loop, so no fault is half visible.
+The choice: faults are added by plain calls that never wait; each returns a :class:`Fault` that
+lists the requests to which it was applied. Faults are applied where requests enter the APIs
+(:mod:`._interception`), so a fault sees a decoded request and may still have it handled. Of the
+matching faults that are not over, the one added first is applied, so two faults for the same
+requests are applied in sequence. A fault that only delays or holds a request passes it on to later
+faults. Faults are added and removed in the broker's loop, so no request sees a partial change.
 
-Faults apply to requests. The exchanges before them on a connection are out of reach: TLS, SASL, and
-ApiVersions before SASL.
+Faults apply only to requests. They cannot affect the exchanges that precede requests on a
+connection: the TLS handshake, SASL, and ApiVersions before SASL.
 
 Rejected: a proxy between client and broker (it would have to decode everything again, and could
 not delay operations inside the broker) and scripted fake brokers (tests would check the script).
@@ -86,7 +86,8 @@ class FaultOptions(TypedDict, total=False):
         connection: only requests on the connection with this id.
         node: only requests to the broker with this ``node.id``.
         when: only requests for which this function returns true; called in the broker's thread.
-        times: the number of requests, 1 by default; None for all until the fault is removed.
+        times: the number of requests to apply the fault to, 1 by default; None for all requests
+            until the fault is removed.
         skip: the number of matching requests to skip first.
         delay: the delay of each request before the fault, in seconds; other connections are not
             delayed.
@@ -105,7 +106,7 @@ class FaultOptions(TypedDict, total=False):
 
 
 class Faults:
-    """Injects faults into the brokers of a test.
+    """A fault injector for the brokers of a test.
 
     Args:
         interception: applies the faults to requests.
@@ -130,17 +131,17 @@ class Faults:
         executed: bool = False,
         **options: Unpack[FaultOptions],
     ) -> Fault:
-        """Respond with an error, in every field in which the API carries it.
+        """Respond with an error, in every field in which the API reports errors.
 
         Args:
             apis: one API or several, by name or number; None for all.
             error: Kafka's name or code for the error.
             message: the error message, if the API has a field for it.
-            executed: whether to handle the request nevertheless, as if only the response failed.
+            executed: whether to handle the request first, as if only the response failed.
             options: see :class:`FaultOptions`.
 
         Raises:
-            ValueError: the API or the error does not exist, or the API does not carry errors.
+            ValueError: the API or the error does not exist, or the API reports no errors.
         """
         return self._add(apis, Fail(error_code(error), message, executed), options)
 
@@ -159,7 +160,7 @@ class Faults:
         return self._add(apis, Respond(body), options)
 
     def answer(self, apis: Apis, body: Body, **options: Unpack[FaultOptions]) -> Fault:
-        """Respond with ``body``; deprecated name of :meth:`respond`."""
+        """Deprecated alias of :meth:`respond`."""
         return self.respond(apis, body, **options)
 
     def delay(self, apis: Apis, seconds: float, **options: Unpack[FaultOptions]) -> Fault:
@@ -190,7 +191,7 @@ class Faults:
     def swallow(
         self, apis: Apis = None, *, executed: bool = False, **options: Unpack[FaultOptions]
     ) -> Fault:
-        """Never respond, and stop reading from the connection, like a broker that hangs.
+        """Never respond, and stop reading from the connection, like a hung broker.
 
         Args:
             apis: see :meth:`fail`.
@@ -212,7 +213,7 @@ class Faults:
         Args:
             apis: see :meth:`fail`.
             executed: whether to handle the request first.
-            reset: whether to close with a reset (RST) instead of in order (FIN).
+            reset: whether to close with a reset (RST) instead of an orderly close (FIN).
             options: see :class:`FaultOptions`.
         """
         return self._add(apis, Close(executed, reset), options)
@@ -236,11 +237,11 @@ class Faults:
         return self._add(apis, Cut(at), options)
 
     def corrupt(self, apis: Apis = None, **options: Unpack[FaultOptions]) -> Fault:
-        """Flip a bit of records in transit, as faulty memory or a faulty cable does.
+        """Flip a bit of records in transit, as faulty memory or a faulty cable would.
 
-        The bit is in the first batch of each partition, where the checksum covers it: the broker
-        rejects the records of a Produce request with CORRUPT_MESSAGE, and a consumer receives the
-        corrupt records of a Fetch response.
+        The bit is in the first batch of each partition, in the part that the checksum covers. The
+        broker rejects the records of a Produce request with CORRUPT_MESSAGE; a consumer receives
+        the corrupt records of a Fetch response.
 
         Args:
             apis: Produce, Fetch, or None for both.
@@ -256,12 +257,12 @@ class Faults:
     ) -> Fault:
         """Respond that the client exceeded a quota and must wait (``throttle_time_ms``).
 
-        Old versions of some APIs do not have this field, so their clients do not notice the fault.
+        Old versions of some APIs lack this field, so the client does not see the throttle time.
 
         Args:
             apis: see :meth:`fail`.
             throttle_ms: the reported throttle time.
-            mute: whether to mute the connection for as long, as Kafka does (KIP-219).
+            mute: whether to mute the connection for that time, as Kafka does (KIP-219).
             options: see :class:`FaultOptions`.
 
         Raises:
@@ -286,10 +287,10 @@ class Faults:
     ) -> Fault:
         """Make the group coordinator unavailable, as if it had moved to another node.
 
-        All requests to the coordinator fail with ``error``, including requests that are waiting.
+        All requests to the coordinator fail with ``error``, including pending requests.
 
         Args:
-            group: the only group to make unavailable; None for all.
+            group: the group whose coordinator is unavailable; None for all groups.
             error: the error; ``COORDINATOR_LOAD_IN_PROGRESS`` simulates a starting coordinator.
             seconds: the duration in seconds; None until the fault is removed.
         """
@@ -376,7 +377,7 @@ class Faults:
         return self._in_loop(reset)
 
     def clear(self) -> None:
-        """Remove all faults. Does nothing once the broker has stopped.
+        """Remove all faults, unless the broker has stopped.
 
         Raises:
             Exception: an error raised by a function of the test; see :attr:`Fault.error`.
@@ -392,7 +393,7 @@ class Faults:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Remove, at the end of the block, the faults that were added in it.
+        """Remove the faults that were added in the block when the block ends.
 
         Raises:
             Exception: see :meth:`clear`.
@@ -414,12 +415,12 @@ class Faults:
         self.raise_errors()
 
     def raise_errors(self) -> None:
-        """Raise the errors raised by functions of the test (:attr:`Fault.error`), each once."""
+        """Raise the first unreported error of the test's functions (:attr:`Fault.error`)."""
         for rule in self._rules:
             rule.fault.raise_error()
 
     def explain(self, error: BaseException) -> None:
-        """Add notes to an error of the test about earlier errors in its functions."""
+        """Add notes to a test's error about earlier errors in the test's functions."""
         for rule in self._rules:
             rule.fault.explain(error)
 
@@ -523,7 +524,7 @@ class Faults:
         return read_again
 
     def _channels(self, which: Which) -> list[tuple[Processor, Channel]]:
-        """Return the open connections that match, each with its processor."""
+        """Return the matching open connections, each with its processor."""
         return [
             (processor, channel)
             for node in self._internals.nodes

@@ -19,7 +19,7 @@ CLIENTS_SWEPT_AT: Final = 1000
 
 
 class Interception:
-    """Stands between the requests of a broker and its APIs.
+    """An interceptor between a broker's requests and its APIs.
 
     Args:
         internals: the broker, whose requests are intercepted from now on.

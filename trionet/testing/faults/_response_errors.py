@@ -1,8 +1,8 @@
-"""Puts error codes into responses, in the fields in which each API carries them.
+"""Sets error codes in responses, in the fields in which each API reports errors.
 
 (Kafka: AbstractRequest.getErrorResponse.) A response mirrors its request: it has an item for each
-topic, partition, group or resource requested, and the item holds the code. The fields are found
-from the message classes, so an API needs no code here.
+requested topic, partition, group or resource, and the item holds the code. The fields are derived
+from the message classes, so no API needs code of its own.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ def response_class(api_key: int) -> type[Message]:
 
 
 def is_top_level(api_key: int, code: int) -> bool:
-    """Whether an error is only allowed at the top level of the response."""
+    """Return whether an error is allowed only at the top level of the API's responses."""
     return code in _TOP_LEVEL_ERRORS.get(api_key, ())
 
 
 class ErrorResponses:
-    """Builds and modifies responses with one error.
+    """A builder of responses that report one error, which can also mark existing responses.
 
     Args:
         codec: the codec of the requests.
@@ -126,7 +126,7 @@ class ErrorResponses:
         return response
 
     def mark(self, response: Message) -> None:
-        """Put the error into an existing response."""
+        """Set the error in an existing response."""
         fields = error_fields(type(response))
         if self._is_by_item(fields.lists):
             for name in fields.lists:
@@ -137,7 +137,7 @@ class ErrorResponses:
 
     @property
     def _is_by_item_only(self) -> bool:
-        """Whether an error code at the top level would hide the other codes from clients."""
+        """Whether an error code at the top level would hide the errors of items from clients."""
         key = self._codec.api_key
         return key in _TOP_LEVEL_ERRORS and not is_top_level(key, self._code)
 
@@ -145,7 +145,7 @@ class ErrorResponses:
         return bool(lists) and not is_top_level(self._codec.api_key, self._code)
 
     def _item(self, requested: object, cls: type[Message]) -> Message | None:
-        """Build the response item for a requested item; None if it does not get the error."""
+        """Build the response item for a requested item; None if the item does not get the error."""
         topic = topic_of(requested, self._name_of)
         item = cls()
         _copy_keys(requested, item)
@@ -226,7 +226,7 @@ def _copy_keys(requested: object, item: Message) -> None:
 
 
 def merge(response: Message, rejected: Message) -> None:
-    """Add the items of a rejection to the response to the rest of the request."""
+    """Add the items of a rejection to the response for the rest of the request."""
     for name in error_fields(type(response)).lists:
         items = getattr(response, name)
         by_key = {_key(each): each for each in items}
@@ -244,7 +244,7 @@ def _key(item: Message) -> tuple[Any, ...]:
 
 
 def rest_of(request: Message, hits: Hits, name_of: TopicName) -> Message | None:
-    """Copy a request without the items that get an error; None if nothing is left."""
+    """Return a copy of a request without the items that get an error; None if no item remains."""
     rest = copy.copy(request)
     is_something_left = False
     for name in TOPIC_LISTS:

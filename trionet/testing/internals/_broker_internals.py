@@ -1,4 +1,4 @@
-"""Accesses the internals of a running broker; the only such access in tests."""
+"""Provides :mod:`trionet.testing` with access to the internals of a running broker."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 
 class InLoop(Protocol):
-    """Calls a function in the broker's loop, and returns its result or raises its error."""
+    """A callable that runs a function in the broker's loop and returns the function's result."""
 
     def __call__(self, function: Callable[[], T], /) -> T: ...
 
 
 def call_directly(function: Callable[[], T], /) -> T:
-    """Call a function directly: the :class:`InLoop` for callers that run in the broker's loop."""
+    """Call a function directly: the :class:`InLoop` for callers in the broker's loop."""
     return function()
 
 
@@ -36,7 +36,7 @@ class NodeInternals:
         id: the ``node.id`` of the node.
         state: the state on which the APIs of the node operate.
         apis: dispatches the requests to the node.
-        changes: where tasks that wait for a change in the broker are parked.
+        changes: the parking lot for tasks that wait for a change in the broker.
     """
 
     def __init__(self, node: Node, changes: trio.lowlevel.ParkingLot) -> None:
@@ -58,7 +58,7 @@ class NodeInternals:
                 yield processor, channel
 
     def topic_name(self, id: bytes) -> str | None:
-        """Return the name of the topic with an id; None if there is no such topic."""
+        """Return the name of the topic with this id; None if no topic has the id."""
         topic = self.state.topics.by_id(id)
         return topic.name if topic is not None else None
 
@@ -76,7 +76,7 @@ class BrokerInternals:
         self.changes.unpark_all()
 
     def groups_of(self, group: str) -> GroupCoordinator | None:
-        """Return the coordinator that has a group; None if the group does not exist."""
+        """Return the coordinator of a group; None if the group does not exist."""
         return next((each for each in self.coordinators() if group in each.groups), None)
 
     def coordinators(self) -> list[GroupCoordinator]:

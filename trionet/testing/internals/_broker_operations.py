@@ -1,4 +1,4 @@
-"""Long operations that a test starts in the broker's loop: topics, records, retention, waits."""
+"""The async operations of tests on a broker: topics, records, retention and waits."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def seed(inside: BrokerInternals, topic: str, records: Iterable[Seed]) -> 
 
 
 async def load(inside: BrokerInternals, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
-    """Append the records of a file to their topics. Returns the appended records by topic."""
+    """Append the records in a file to their topics. Returns the appended records by topic."""
     if inside.cluster.network.is_virtual:  # threads are not part of virtual time
         await trio.lowlevel.checkpoint()
         by_topic = read_records(path)
@@ -111,6 +111,6 @@ async def _store(inside: BrokerInternals, name: str, records: list[NewRecord]) -
 
 
 async def apply_retention(inside: BrokerInternals) -> None:
-    """Apply retention now: delete old records, as the broker does periodically."""
+    """Apply retention now, as the broker does periodically."""
     await trio.lowlevel.checkpoint()
     await apply_retention_of(inside.cluster)

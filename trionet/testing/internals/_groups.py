@@ -35,13 +35,13 @@ class GroupMember:
 
 @attrs.frozen
 class GroupView:
-    """A consumer group at one moment.
+    """A snapshot of a consumer group.
 
     Attributes:
         id: the group id.
         state: Kafka's name for the state; ``Dead`` if the group does not exist.
-        generation: the generation, increased by each rebalance; 0 before the first.
-        protocol: the assignor chosen for the group; None if there is none.
+        generation: the generation, which each rebalance increases; 0 before the first rebalance.
+        protocol: the selected assignor; None if no assignor is selected.
         members: the members of the group.
         offsets: the committed offsets by topic and partition.
     """
@@ -55,7 +55,7 @@ class GroupView:
 
 
 def group_view(inside: BrokerInternals, id: str) -> GroupView:
-    """Return the current state of a group."""
+    """Return a snapshot of a group."""
     groups = inside.groups_of(id)
     if groups is None:
         return GroupView(id)

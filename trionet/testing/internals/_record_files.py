@@ -23,7 +23,7 @@ _KCAT_EXTRA = ("offset", "tstype", "broker", "key_schema_id", "value_schema_id")
 
 
 def read_records(path: str | os.PathLike[str]) -> dict[str, list[NewRecord]]:
-    """Read the records of a file, by topic.
+    """Return the records in a file, by topic.
 
     Raises:
         OSError: the file cannot be read.

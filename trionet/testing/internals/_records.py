@@ -1,4 +1,4 @@
-"""Converts records from and to plain values: the records of a topic, and records to append."""
+"""Converts between records and plain values, to read topics and to append to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIELDS = ("partition", "key", "value", "headers", "timestamp")
 
 
 class Record(NamedTuple):
-    """One record of a topic; equal to a tuple of the same values.
+    """A record of a topic; equal to a tuple of the same values.
 
     Attributes:
         partition: the partition of the record.
@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 class NewRecord(NamedTuple):
-    """A record to append; the partition and timestamp may be None to be chosen."""
+    """A record to append; a partition or timestamp that is None is chosen when appending."""
 
     key: bytes | None
     value: bytes | None
@@ -55,12 +55,12 @@ class NewRecord(NamedTuple):
 
 
 Seed = Text | tuple[Text, Text] | Mapping[str, object] | Record
-"""A record as specified by a test: a value; a key and a value; or a dict of any of ``partition``,
+"""A record given by a test: a value; a key and a value; or a dict with any of ``partition``,
 ``key``, ``value``, ``headers`` and ``timestamp``."""
 
 
 def new_record(seed: Seed) -> NewRecord:
-    """Convert a record specified by a test.
+    """Convert a record given by a test to a :class:`NewRecord`.
 
     Raises:
         TypeError: the value is not a record, or a field has the wrong type.
@@ -120,8 +120,8 @@ def _headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
 def assign_partitions(records: Iterable[NewRecord], partitions: int) -> dict[int, list[NewRecord]]:
     """Assign records to partitions.
 
-    Keys choose the partition as in Kafka's own producer; records without a key are distributed
-    round-robin.
+    A record's key determines its partition, as in Kafka's own producer. Records without a key are
+    distributed round-robin.
 
     Raises:
         ValueError: the partition of a record does not exist.
@@ -143,7 +143,7 @@ def assign_partitions(records: Iterable[NewRecord], partitions: int) -> dict[int
 
 
 def murmur2(data: bytes) -> int:
-    """Return the unsigned hash by which Kafka's producer chooses the partition of a key.
+    """Return the unsigned hash with which Kafka's producer maps a key to a partition.
 
     (MurmurHash2 by Austin Appleby, in the public domain; Kafka: Utils.murmur2.)
     """
@@ -161,7 +161,7 @@ def murmur2(data: bytes) -> int:
 
 
 async def append(log: Log, records: list[NewRecord], now_ms: int) -> list[Record]:
-    """Append records to a partition, with its topic's codec. Returns the records. A checkpoint.
+    """Append records to a partition, compressed with the topic's codec. Returns the records.
 
     Raises:
         ApiError: a batch was rejected; earlier batches were appended.
@@ -205,7 +205,7 @@ def _batches(records: list[NewRecord]) -> Iterable[list[NewRecord]]:
 
 
 def records_in(log: Log) -> list[Record]:
-    """Return the records below the high watermark, including open and aborted transactions."""
+    """Return the records below the high watermark, whether or not their transaction committed."""
     found = []
     offset = log.start_offset
     while offset < log.high_watermark:

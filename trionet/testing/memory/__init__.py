@@ -1,1 +1,1 @@
-"""An in-memory network with its own clock, and runs on it in virtual time."""
+"""An in-memory network with its own clock, on which programs run in virtual time."""

@@ -19,7 +19,7 @@ class ListeningMemorySocket:
     """A listening socket; created by :meth:`~trionet.testing.MemoryNetwork.listen`.
 
     Attributes:
-        changed: set and replaced when a connection is queued or the socket is closed.
+        changed: an event, set and replaced when a connection is queued or the socket is closed.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class ListeningMemorySocket:
 
     @property
     def next_arrival(self) -> float:
-        """The time at which the next connection can be accepted; infinite if there is none."""
+        """The time at which the next connection can be accepted; infinity if none is queued."""
         return self._pending[0][0] if self._pending else math.inf
 
     def add(self, sock: MemorySocket, at: float) -> None:
-        """Queue a connection, which can be accepted from time ``at`` on."""
+        """Queue a connection to be accepted at time ``at``, never before earlier connections."""
         if self._pending:
             at = max(at, self._pending[-1][0])
         self._pending.append((at, sock))

@@ -14,8 +14,8 @@ class NetworkFaults:
     """Random faults of an in-memory network; may be changed at any time.
 
     Attributes:
-        delay_seconds: the minimum and maximum delay of data. The data that one end of a connection
-            sends still arrives in order.
+        delay_seconds: the minimum and maximum delay of data. Each direction of a connection still
+            delivers its data in order.
         short_share: the fraction of reads and writes that are partial, from 0 to 1.
         reset_share: the fraction of writes after which the connection is reset, from 0 to 1.
     """
@@ -30,7 +30,7 @@ class NetworkEvent:
     """An event on the network, for a trace.
 
     Attributes:
-        at: the time of the event, in seconds of the loop's clock.
+        at: the time of the event by the loop's clock, in seconds.
         what: the kind of event: ``connect``, ``accept``, ``refuse``, ``send``, ``receive``,
             ``end``, ``reset``, ``break``, ``vanish`` or ``close``.
         local: the address of the socket, such as ``127.0.0.1:9092``.
@@ -46,7 +46,7 @@ class NetworkEvent:
 
 
 class Medium:
-    """Decides when data arrives and what goes wrong, and reports events.
+    """The source of delays and random faults; it also reports events.
 
     Args:
         seed: the seed of the random faults.
@@ -76,7 +76,7 @@ class Medium:
         return trio.current_time() + self.delay()
 
     def short(self, count: int) -> int:
-        """Return how many of ``count`` bytes a read or write transfers."""
+        """Return how many of ``count`` bytes a read or write may transfer."""
         share = self.faults.short_share
         if share and count > 1 and self._rng.random() < share:
             return self._rng.randint(1, count)

@@ -3,11 +3,11 @@
 The problem: tests of timeouts, partitions and lost connections take seconds and are flaky on real
 sockets, and a failure that depends on timing cannot be reproduced.
 
-The choice: sockets that are Python objects in one loop, behind the interface that the system's
-network has (:mod:`trionet.net.network`), so that broker and client run unchanged. No thread and no
-system socket takes part; it runs under trio's ``MockClock``, where waits cost nothing. All
-randomness comes from generators with one seed, separate for ids, task order and faults, so that a
-change in one does not shift the others. Delays, short reads, resets and partitions are parameters.
+The choice: sockets are Python objects in one loop. They have the interface of the system's network
+(:mod:`trionet.net.network`), so brokers and clients run unchanged. The network needs no threads and
+no system sockets, and runs under trio's ``MockClock``, where waits take no real time. One seed
+determines all random numbers; ids, task order and faults have separate generators, so that a change
+in one does not affect the others. Delays, short reads, resets and partitions are configurable.
 
 Rejected: a proxy over loopback sockets (real time, and the kernel decides the order) and mocks of
 streams (they would not exercise readiness and partial writes). Reconsider for TLS, which is not
@@ -49,13 +49,13 @@ _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not bound
 
 
 class MemoryNetwork:
-    """Hosts and the connections between them, in place of the system's network.
+    """An in-memory network of hosts and connections, used in place of the system's network.
 
     Pass the network to :func:`trionet.open_broker` or :func:`trionet.serve`, and connect to their
     listeners with :meth:`open_stream`. Every IP address is a host of the network.
 
     Args:
-        seed: the seed of all ids, faults and the order of tasks.
+        seed: the seed for ids, faults and the order of tasks.
         faults: random faults; none by default.
         epoch_ms: the time of day when the loop's clock is at 0, in milliseconds since the epoch.
         trace: called with every event; None to report no events.
@@ -139,7 +139,7 @@ class MemoryNetwork:
     def separate(self, hosts: Iterable[str], others: Iterable[str]) -> None:
         """Partition the network between two sets of hosts, until :meth:`heal`.
 
-        Data in transit and data sent during the partition arrives afterwards; connects wait.
+        Data in transit and data sent during the partition arrive after it; connects wait.
         """
         self._separated.append((frozenset(hosts), frozenset(others)))
         for sock in self._sockets.values():
@@ -158,7 +158,7 @@ class MemoryNetwork:
             self._connect(sock, address)
 
     def break_off(self, sock: MemorySocket) -> None:
-        """Reset a connection in the middle, so that both ends see a reset."""
+        """Reset a connection from within the network, so that both ends receive a reset."""
         sock.break_connection()
 
     def kill_host(self, host: str, *, is_silent: bool = False) -> None:
@@ -166,7 +166,7 @@ class MemoryNetwork:
 
         Args:
             host: the address of the host.
-            is_silent: whether peers notice only when they send, as after a power failure.
+            is_silent: whether peers detect this only when they send, as after a power failure.
         """
         for listening in [each for at, each in self._listening.items() if at[0] == host]:
             listening.close()
@@ -234,7 +234,7 @@ class MemoryNetwork:
         tls_context: ssl.SSLContext | None = None,
         server_name: str | None = None,  # noqa: ARG002 - for TLS only
     ) -> MemoryTransport:
-        """Wrap a socket for a channel.
+        """Return a channel's transport over an in-memory socket.
 
         Raises:
             ValueError: a TLS context is given; this network does not support TLS.
@@ -247,7 +247,7 @@ class MemoryNetwork:
         """Resolve localhost or a numeric address.
 
         Raises:
-            OSError: the host is any other name.
+            OSError: the host is another name.
         """
         await trio.lowlevel.checkpoint()
         host = _LOOPBACK_NAMES.get(host, host)
@@ -264,7 +264,7 @@ class MemoryNetwork:
     def open_socket(
         self, address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
     ) -> MemorySocket:
-        """Open a socket that is not yet connected."""
+        """Create a socket that is not connected."""
         sock = self._new_socket(_LOOPBACK[":" in address[0]], None)
         if send_buffer_bytes != -1:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)

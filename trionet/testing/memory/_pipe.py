@@ -1,4 +1,4 @@
-"""One direction of an in-memory connection: data in transit, and data arrived but not yet read."""
+"""One direction of an in-memory connection: its data in transit and its unread data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 
 class Mark(Enum):
-    """A control signal between bytes."""
+    """A control signal in a stream of bytes."""
 
     MADE = auto()
     """The connection was accepted (TCP: SYN and ACK)."""
@@ -22,7 +22,7 @@ Piece = bytes | Mark
 
 
 class Pipe:
-    """A queue of chunks in transit with arrival times, and of arrived data.
+    """A queue of chunks in transit, with their arrival times, and a buffer of arrived data.
 
     Chunks never overtake each other. Data arrives only when callers pass the current time to
     :meth:`advance`.
@@ -68,7 +68,7 @@ class Pipe:
 
     @property
     def next_arrival(self) -> float:
-        """The time at which the next chunk arrives; infinite if none is in transit."""
+        """The time at which the next chunk arrives; infinity if none is in transit."""
         return self._on_way[0][0] if self._on_way else math.inf
 
     def advance(self, now: float) -> None:

@@ -12,7 +12,7 @@ from ._socket import MemorySocket, os_error
 
 
 class MemoryReadiness:
-    """A level-triggered readiness backend; only sockets that may be ready are examined.
+    """A level-triggered readiness backend, which examines only sockets that may be ready.
 
     Args:
         sockets: the open sockets of the network, by number.
@@ -82,7 +82,7 @@ class MemoryReadiness:
         return self._sockets[fd].ready() & (self._interest[fd] | HANGUP)
 
     def _touch(self, sock: MemorySocket) -> None:
-        """Mark a registered socket, whose state may have changed, for examination."""
+        """Mark a registered socket for examination, because its state may have changed."""
         fd = sock.number
         if not sock.is_open:
             self._forget(fd)  # as epoll does with closed descriptors

@@ -6,15 +6,15 @@ hide exactly the errors that tests look for.
 
 The choice: a socket has the methods of ``socket.socket`` that trionet uses, and raises the same
 errors as on Linux. Each direction is a :class:`.Pipe` owned by the receiver, with arrival times;
-state changes (accepted, end, reset) travel through it like bytes, so that delays also apply to
-them. State is updated from the loop's current time when a method is called, so that no task runs
-per socket. Buffers are bounded by SO_SNDBUF and SO_RCVBUF, so that a peer that does not read blocks
+state changes (accepted, end, reset) travel through the pipe like bytes, so that they are delayed,
+too. Each method call first updates the state to the loop's current time, so that sockets need no
+tasks. Buffers are bounded by SO_SNDBUF and SO_RCVBUF, so that a peer that does not read blocks
 the sender. Closing with unread bytes, or sending to a closed socket, resets the connection, as in
 the kernel.
 
 Rejected: a task per connection that moves bytes (tasks cost a pass of the scheduler and reorder
 events) and ``socket.socketpair`` (real time). Reconsider if out-of-band data or shutdown for
-reading are ever needed: both are unsupported.
+reading is needed: both are unsupported.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class MemorySocket:
         number: the number that serves as the file descriptor; never reused.
         is_open: whether the socket is open.
         incoming: the data sent by the peer.
-        watchers: the functions to call when the state of the socket may have changed, or data is
-            in transit.
+        watchers: the callbacks for when the socket's state may have changed, or data is in
+            transit.
     """
 
     def __init__(
@@ -145,12 +145,12 @@ class MemorySocket:
 
     @property
     def host(self) -> str:
-        """The host of the local address."""
+        """The host in the local address."""
         return self.address[0]
 
     @property
     def peer(self) -> MemorySocket | None:
-        """The other end of the connection; None before there is one."""
+        """The socket at the other end of the connection; None before the connection is made."""
         return self._peer
 
     # Connecting.
@@ -164,7 +164,7 @@ class MemorySocket:
         return errno.EINPROGRESS
 
     def pair_with(self, peer: MemorySocket) -> None:
-        """Set the other end of the connection."""
+        """Set the socket at the other end of the connection."""
         self._peer = peer
         self._remote = peer.address
 
@@ -179,7 +179,7 @@ class MemorySocket:
         self.notify()
 
     def _look(self) -> None:
-        """Update the state from the data and signals that have arrived by now."""
+        """Update the state from the data and signals that have arrived."""
         incoming = self.incoming
         incoming.advance(trio.current_time())
         if incoming.is_made:
@@ -306,7 +306,7 @@ class MemorySocket:
         self.close()
 
     def vanish(self) -> None:
-        """Close silently, as after a power failure; the peer notices when it sends."""
+        """Close silently, as after a power failure; the peer gets a reset when it sends."""
         if self.is_open:
             self.is_open = False
             self._on_close(self)
@@ -316,7 +316,7 @@ class MemorySocket:
             self.watchers.clear()
 
     def break_connection(self) -> None:
-        """Reset the connection in the middle, so that both ends see a reset."""
+        """Reset the connection from within the network, so that both ends receive a reset."""
         self.note("break")
         self._receive_reset()
         if self._peer is not None and self._peer.is_open:
@@ -353,7 +353,7 @@ class MemorySocket:
 
     @property
     def has_unread(self) -> bool:
-        """Whether there are arrived bytes that have not been read."""
+        """Whether arrived bytes are waiting to be read."""
         self._look()
         return self.incoming.has_arrived
 
@@ -392,7 +392,7 @@ class MemorySocket:
 
 
 def os_error(number: int) -> OSError:
-    """Create the error that the kernel would raise; BlockingIOError for EAGAIN."""
+    """Return the ``OSError`` for an errno: a ``BlockingIOError`` for EAGAIN."""
     return OSError(number, os.strerror(number))
 
 

@@ -1,4 +1,4 @@
-"""A connection of an in-memory network as a trio stream, for test peers."""
+"""A trio stream over an in-memory connection, for test peers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def wait_ready(sock: MemorySocket, interest: int) -> None:
 
 
 class MemoryStream(trio.abc.HalfCloseableStream):
-    """The counterpart of the stream that :func:`trio.open_tcp_stream` returns.
+    """A :class:`trio.abc.HalfCloseableStream` over an in-memory socket.
 
     Created by :meth:`~trionet.testing.MemoryNetwork.open_stream`.
 
@@ -107,7 +107,7 @@ class MemoryStream(trio.abc.HalfCloseableStream):
 
 
 class _Conflict:
-    """Raises BusyResourceError for a second task in the block, like trio's ConflictDetector."""
+    """A guard that lets only one task into its block, like trio's ConflictDetector."""
 
     def __init__(self, message: str) -> None:
         self._message = message

@@ -13,7 +13,7 @@ _FILE_COPY_BYTES = 64 * 1024
 
 
 class MemoryTransport:
-    """Reads from and writes to an in-memory socket, including file ranges."""
+    """A channel's transport over an in-memory socket, which can also send file ranges."""
 
     def __init__(self, sock: MemorySocket) -> None:
         self._socket = sock

@@ -1,4 +1,4 @@
-"""Runs code in virtual time: waits cost nothing, and a seed determines the order of events."""
+"""Runs code in virtual time: waits take no real time, and a seed determines the order of events."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def run_virtual(
 ) -> T:
     """Run an async function as :func:`trio.run` does, in virtual time, on an in-memory network.
 
-    When all tasks wait, the clock jumps to the next deadline. The order of tasks, ids and faults
-    depend only on the seed, so that a run is repeatable.
+    When all tasks wait, the clock jumps to the next deadline. The ids, the faults and the order of
+    tasks depend only on the seed, so that a run is repeatable.
 
     Args:
         async_fn: the function; called with the network and ``args``.
-        args: the further arguments of ``async_fn``.
+        args: further arguments for ``async_fn``.
         seed: the seed for everything that would otherwise be random.
         faults: random faults of the network.
         epoch_ms: the time of day at the start, in milliseconds since the epoch.
@@ -63,7 +63,7 @@ def virtual(
     """Provide an in-memory network and a deterministic order of tasks, for a run in virtual time.
 
     The run must use trio's ``MockClock``, for example through pytest-trio's ``autojump_clock``. The
-    order of tasks is global to the process: two runs in two threads are not repeatable.
+    order of tasks is global to the process, so simultaneous runs in two threads are not repeatable.
 
     Args:
         seed: see :func:`run_virtual`.
@@ -88,8 +88,8 @@ def virtual(
 def _seeded_schedule(seed: int) -> Iterator[None]:
     """Let a seed determine the order of tasks in each pass of trio's scheduler.
 
-    Trio shuffles the tasks, and has a switch for tests that makes the shuffle repeatable;
-    pytest-trio and hypothesis set it in the same way.
+    Trio shuffles the tasks, and has a switch for tests that makes the shuffle repeatable.
+    pytest-trio and hypothesis also set this switch.
     """
     scheduler: Any = sys.modules["trio._core._run"]
     dice: random.Random = scheduler._r  # noqa: SLF001

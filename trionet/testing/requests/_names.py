@@ -1,7 +1,7 @@
 """Resolves the names of APIs and errors in tests: Kafka's names or numbers.
 
-An unknown name raises an error that suggests the nearest name: with a fault that never applies, a
-test would pass without testing anything.
+An unknown name raises an error that suggests the nearest name. Otherwise, a fault with a misspelled
+name would never apply, and the test would pass without testing anything.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The requests that a broker received, and the faults that were applied to them.
 
-Both classes are public and refer to each other (:attr:`SeenRequest.fault`, :attr:`Fault.requests`),
-so they share a module; the actions of faults are in :mod:`trionet.testing.faults`.
+The public classes refer to each other (:attr:`SeenRequest.fault`, :attr:`Fault.requests`), so they
+share a module. The actions of faults are in :mod:`trionet.testing.faults`.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class SeenRequest:
 
     @property
     def fault(self) -> Fault | None:
-        """The last fault that was applied to the request; None if there was none."""
+        """The last fault that was applied to the request; None if no fault was applied."""
         return self.faults[-1] if self.faults else None
 
     @property
     def api_key(self) -> int:
-        """Kafka's number for the API."""
+        """The API key."""
         return KEYS[self.api]
 
     def as_line(self) -> str:
@@ -89,7 +89,7 @@ class SeenRequest:
 
 
 def seen(node: NodeInternals, message: Message, call: Call) -> SeenRequest:
-    """Convert a call to the record that tests see."""
+    """Return the :class:`SeenRequest` for a call."""
     about = list(topic_partitions(message, node.topic_name))
     if call.codec.name == "Fetch":
         about += _session_partitions(node, message)
@@ -117,7 +117,7 @@ def _session_partitions(node: NodeInternals, message: Message) -> Iterator[tuple
 
 
 class SeenRequests:
-    """The requests that the brokers of a test received, in the order of their arrival.
+    """The requests that the brokers of a test received, in order of arrival.
 
     Attributes:
         forgotten: the number of old requests dropped because of the limits.
@@ -150,7 +150,7 @@ class SeenRequests:
         self._bytes = 0
 
     def since(self, total: int) -> list[SeenRequest]:
-        """Return the requests kept after the first ``total`` requests, the oldest first."""
+        """Return the kept requests that followed the first ``total`` requests, oldest first."""
         count = min(self.total - total, len(self._requests))
         return [request for request, _ in islice(reversed(self._requests), count)][::-1]
 
@@ -161,10 +161,10 @@ class SeenRequests:
 
 @attrs.frozen(kw_only=True)
 class Which:
-    """Selects the requests that satisfy all given conditions.
+    """A filter that selects the requests that satisfy all given conditions.
 
     Attributes:
-        api_keys: the keys of the APIs; empty for any.
+        api_keys: the API keys; empty for any API.
         topic: the topic that the request must be about; None for any, as for all conditions.
         partition: the partition of the topic.
         group: the consumer group that the request must be about.
@@ -188,7 +188,7 @@ class Which:
             raise ValueError(f"partition={self.partition} requires a topic")
 
     def matches(self, request: SeenRequest) -> bool:
-        """Whether a request satisfies all conditions."""
+        """Return whether a request satisfies all conditions."""
         return (
             (not self.api_keys or request.api_key in self.api_keys)
             and self.client_id in (None, request.client_id)
@@ -204,7 +204,7 @@ class Which:
         )
 
     def hits(self, topic: str, partition: int | None) -> bool:
-        """Whether a topic, or one of its partitions, satisfies the conditions."""
+        """Return whether a topic, or one of its partitions, satisfies the conditions."""
         return self.topic in (None, topic) and (
             self.partition is None or partition is None or self.partition == partition
         )
@@ -224,7 +224,7 @@ class Which:
 class Fault:
     """A fault added by :class:`~trionet.testing.Faults`.
 
-    Usable from any thread, and as a context manager that removes the fault at the end.
+    A fault can be used from any thread, and as a context manager that removes the fault on exit.
 
     Attributes:
         which: selects the requests that the fault matches.
@@ -250,7 +250,7 @@ class Fault:
 
     @property
     def is_over(self) -> bool:
-        """Whether the fault matches no more requests: removed, failed, expired or used up."""
+        """Whether the fault was removed, has failed or expired, or is used up."""
         return (
             self.is_removed
             or self.error is not None
@@ -265,13 +265,13 @@ class Fault:
 
     @property
     def requests(self) -> list[SeenRequest]:
-        """The requests to which the fault was applied, as far as they are kept."""
+        """The kept requests to which the fault was applied."""
         return [request for request in self._seen if self in request.faults]
 
     def remove(self) -> None:
-        """Match no more requests, and continue the requests that are held or delayed.
+        """Remove the fault, and continue the requests that it holds or delays.
 
-        Does nothing once the broker has stopped.
+        After the broker has stopped, only the error is raised.
 
         Raises:
             Exception: :attr:`error`, unless it was already raised.
@@ -281,7 +281,7 @@ class Fault:
         self.raise_error()
 
     def raise_error(self) -> None:
-        """Raise :attr:`error`, if there is one that was not yet reported."""
+        """Raise :attr:`error`, unless it is None or was already reported."""
         if self.error is not None and not self._is_reported:
             self._is_reported = True
             raise self.error

@@ -1,7 +1,7 @@
 """Finds the topics, partitions and groups in requests and responses.
 
-Kafka's messages contain them in similar forms: a list of items with a ``name``, ``topic`` or
-``topic_id``, each with a list of partition numbers or of items with a number.
+Kafka's messages use similar forms: a list of items, each with a ``name``, ``topic`` or
+``topic_id``, and with a list of partition numbers or of items with a partition number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _GROUP = 0
 
 
 def partition_of(item: object) -> int | None:
-    """Return the partition number of an item; None if it has none."""
+    """Return the partition number of an item; None if the item has no partition number."""
     if isinstance(item, int):
         return item
     for name in _INDEXES:
@@ -51,7 +51,7 @@ def partition_of(item: object) -> int | None:
 
 
 def topic_of(item: object, name_of: TopicName) -> str | None:
-    """Return the topic of an item; None if it has none, or an unknown id."""
+    """Return the topic of an item; None if the item has no topic or an unknown topic id."""
     if isinstance(item, str):
         return item
     topic_id = getattr(item, "topic_id", NO_UUID)
@@ -64,7 +64,7 @@ def topic_of(item: object, name_of: TopicName) -> str | None:
 
 
 def partitions_in(item: object) -> list[Any] | None:
-    """Return the partitions of a topic's item; None if it has no list of partitions."""
+    """Return the partitions in a topic's item; None if the item has no list of partitions."""
     for name in PARTITIONS:
         found = getattr(item, name, None)
         if isinstance(found, list):
@@ -73,7 +73,7 @@ def partitions_in(item: object) -> list[Any] | None:
 
 
 def topic_partitions(message: Message, name_of: TopicName) -> Iterator[tuple[str, int | None]]:
-    """Yield all topics and partitions in a message; None for a topic without partitions."""
+    """Yield each topic and partition in a message; the partition is None if none is listed."""
     for name in message.__slots__:
         found = getattr(message, name)
         if not isinstance(found, list):
@@ -91,7 +91,7 @@ def topic_partitions(message: Message, name_of: TopicName) -> Iterator[tuple[str
 
 
 def is_about_all(message: Message, version: int) -> bool:
-    """Whether a request is about all topics: null, or an empty list in Metadata v0."""
+    """Return whether a request is about all topics: null, or an empty list in Metadata v0."""
     if isinstance(message, MetadataRequest) and version == 0:
         return not message.topics
     groups = getattr(message, "groups", None) or ()

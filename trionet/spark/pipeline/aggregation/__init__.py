@@ -1,1 +1,1 @@
-"""Aggregates log records into partial sums that can be added up."""
+"""Aggregates log records into partial sums that can be merged."""

@@ -27,16 +27,16 @@ from ._partials import (
 )
 
 MINUTE_US: Final = 60_000_000
-#: A task with more rows of sums than this merges them, and emits them if merging does not help;
-#: this bounds its memory.
+#: A task with more rows of sums than this merges the rows, and emits them if merging does not help.
+#: This bounds the memory of a task.
 ROWS_MAX: Final = 50_000
-#: Larger figures of a connection are capped to this, so that sums fit into 64 bits: 9 years in
-#: microseconds, 281 TB.
+#: Larger numbers of a connection are capped at this value, so that sums fit into 64 bits: 9 years
+#: in microseconds, or 281 TB.
 CONNECTION_NUMBER_MAX: Final = 1 << 48
 
 
 def folded(batches: Iterable[Any]) -> Iterator[Any]:
-    """Fold the records of one task into merged rows of sums.
+    """Yield the records of one task, folded into merged rows of sums.
 
     Args:
         batches: Arrow batches with the columns ``value``, ``partition`` and ``read_at``.

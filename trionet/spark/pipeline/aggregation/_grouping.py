@@ -69,7 +69,7 @@ def _reduced(of_two: np.ufunc, numbers: Numbers, groups: Groups) -> Numbers:
 
 
 def _codes(columns: Sequence[Any]) -> NDArray[Any]:
-    """Return a code for each row, such that equal rows have equal codes."""
+    """Return a code for each row; equal rows have equal codes."""
     combined: Numbers | None = None
     size = 1
     for column in columns:

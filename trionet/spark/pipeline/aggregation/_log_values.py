@@ -1,4 +1,4 @@
-"""Decodes the values of a request log; unusable values are counted and do not end the job."""
+"""Decodes the values of a request log; unusable values are counted and do not fail the job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trionet.protocol.request_log_columns import decode_columns
 
 _SECOND_US: Final = 1_000_000
 #: Records further in the future come from a broker with a wrong clock. They would advance the
-#: watermark and close all minutes before, so they are only counted.
+#: watermark and close all earlier minutes, so they are only counted.
 AHEAD_SECONDS_MAX: Final = 3600
 
 
@@ -29,7 +29,7 @@ class LogValues:
         connections: the records of closed connections, with the columns
             ``request_log_columns.CONNECTIONS``.
         malformed: the number of values that are not records of a request log.
-        newer: the number of values of an unknown, newer version.
+        newer: the number of values of unknown, newer versions of the format.
         ahead: the number of records too far in the future.
     """
 
@@ -80,7 +80,7 @@ def _is_valid(value: bytes) -> bool:
 
 
 def _in_time(records: Any, column: str, read_at_us: int) -> tuple[Any, int]:
-    """Return the valid records that are not too far in the future, and the number that are."""
+    """Return the valid records before the time limit, and the number of records beyond it."""
     time = microseconds(records, column)
     sample: NDArray[np.uint32] = records["sample_ppm"].to_numpy()
     possible = (time >= 0) & (sample > 0) & (sample <= SAMPLE_ALL)

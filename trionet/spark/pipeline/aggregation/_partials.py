@@ -1,6 +1,6 @@
-"""Partial aggregates: rows of sums, maxima and histograms that can be added up.
+"""Partial aggregates: rows of sums, maxima and histograms that can be merged.
 
-Log records are folded into such rows, and the results of a minute are computed from them. A row has
+Log records are folded into rows, and the results of a minute are computed from the rows. A row has
 a kind, a key, sums, maxima and, for requests, histograms. Rows of the same kind and key can be
 merged in any order and grouping, so it makes no difference which task or micro-batch read a record.
 """
@@ -21,7 +21,7 @@ REQUESTS: Final = 0
 ERRORS: Final = 1
 TALKERS: Final = 2
 CLOSES: Final = 3
-#: What was read of a partition; its window is -1.
+#: The counts of the records read from a partition; the window is -1.
 INTAKE: Final = 4
 
 #: The phases of a request, named as in :mod:`trionet.protocol.request_log`.
@@ -35,8 +35,8 @@ PHASES: Final = (
     "total",
 )
 
-#: The sums of each kind. The first counts log records; the second, the number of requests that they
-#: stand for with sampling, is computed when a minute is closed.
+#: The sums of each kind. The first sum counts log records. The second sum, the number of requests
+#: that the records represent with sampling, is computed when a minute is closed.
 SUMS: Final[Mapping[int, Sequence[str]]] = {
     REQUESTS: (
         *("records", "requests", "request_bytes", "response_bytes", "errors", "throttled"),
@@ -138,7 +138,7 @@ def cell_numbers(of_row: Numbers, cells: Numbers) -> Numbers:
 
 
 def counted(cells: Numbers, counts: Numbers | None = None) -> tuple[Numbers, Numbers]:
-    """Return the distinct cells, ascending, and the sum of the counts of each (1 by default)."""
+    """Return the distinct cells, ascending, and the total count of each (by default, 1 each)."""
     if counts is None:
         found, times = np.unique(cells, return_counts=True)
         return found, times.astype(np.int64)
@@ -147,7 +147,7 @@ def counted(cells: Numbers, counts: Numbers | None = None) -> tuple[Numbers, Num
 
 
 def merged(batches: Iterable[Any]) -> list[Any]:
-    """Merge the rows with the same kind and key; returns one record batch per kind."""
+    """Merge the rows with the same kind and key. Returns one record batch per kind."""
     # The schema of the first batch is used, not SCHEMA: Spark names list elements differently.
     filled = [each for each in batches if each.num_rows]
     if not filled:
@@ -195,7 +195,7 @@ def unfolded(batch: Any) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def matrix(lists: Any, width: int) -> Numbers:
-    """Convert lists of equal length to the lines of a matrix."""
+    """Convert lists of equal length to a matrix with one line per list."""
     flat: Numbers = lists.flatten().to_numpy()
     return flat.reshape(len(lists), width)
 

@@ -2,10 +2,10 @@
 
 Each micro-batch determines the latest time that it has read from each partition of the topic. The
 watermark is the minimum of these times, minus the delay, and never decreases. A partition without
-records in a micro-batch had been read to its end, and does not hold the watermark back. So when one
-partition is read faster than another, for example while catching up, no minute is closed for which
-the other still has records. Spark's own watermark, which is based on the latest record of all
-partitions, would close it.
+records in a micro-batch has been read completely, and does not hold back the watermark. So when the
+job reads one partition faster than another, for example while catching up, no minute is closed for
+which the slower partition still has records. Spark's own watermark, which is based on the latest
+record of all partitions, would close this minute.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import attrs
 
 from ._fold import MINUTE_US
 
-#: The minutes before a minute that its values are compared to.
+#: The number of preceding minutes with which the values of a minute are compared.
 TRAILING_MINUTES: Final = 60
 
 
@@ -27,12 +27,12 @@ class Intake:
     """Counts of the records read.
 
     Attributes:
-        requests_read: request records, including late records.
-        connections_read: records of closed connections, including late records.
-        late: records of both kinds whose minute was already closed.
-        malformed: values that are not records of a request log.
-        newer: records of an unknown, newer version.
-        ahead: records too far in the future.
+        requests_read: the number of request records, including late records.
+        connections_read: the number of records of closed connections, including late records.
+        late: the number of records of both kinds whose minute was already closed.
+        malformed: the number of values that are not records of a request log.
+        newer: the number of records of an unknown, newer version.
+        ahead: the number of records too far in the future.
     """
 
     requests_read: int = 0
@@ -65,7 +65,7 @@ class JobState:
         open_records: the number of log records in the rows of open minutes.
         trailing: the last closed minutes with requests, ascending, each with the micro-batch that
             closed it.
-        intake: the records read since minutes were last closed.
+        intake: the counts of the records read since minutes were last closed.
     """
 
     batch: int = -1

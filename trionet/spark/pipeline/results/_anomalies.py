@@ -1,10 +1,10 @@
-"""Detects anomalies: values of a minute that are far from the median of the hour before it.
+"""Detects anomalies: values of a minute that are far from the median of the preceding hour.
 
 A value is an anomaly if it is at least ``SCORE_MIN`` spreads from the median. The spread is the
 median absolute deviation, scaled to match a standard deviation. It has lower bounds, a tenth of the
 median and a constant per measure: otherwise the first change of a nearly constant value would be an
-anomaly. A client that stops sending counts as 0 requests, so it is detected. A series is not judged
-before there are ``MINUTES_MIN`` minutes of data.
+anomaly. A minute without requests counts as 0 requests, so a client that stops sending is detected.
+A minute is judged only if the preceding hour has at least ``MINUTES_MIN`` minutes of data.
 
 The mean and the standard deviation would be unsuitable: an outlier earlier in the hour would
 inflate them and hide the next outlier.
@@ -26,7 +26,7 @@ from ..aggregation._watermarks import TRAILING_MINUTES
 
 #: A value this many spreads from the median is an anomaly.
 SCORE_MIN: Final = 5.0
-#: The number of minutes of the preceding hour that must have data.
+#: The minimum number of minutes with data in the preceding hour.
 MINUTES_MIN: Final = 10
 #: The minimum spread, as a fraction of the median.
 SPREAD_MIN: Final = 0.1
@@ -64,10 +64,10 @@ Doubles = NDArray[np.float64]
 
 @attrs.frozen
 class AnomalyDetector:
-    """Finds the anomalies of some minutes; each task calls it with its series.
+    """A detector of the anomalies in some minutes; each task passes its series.
 
     Attributes:
-        windows: the minutes with records, ascending: the minutes to judge, and the hour before.
+        windows: the minutes with records, ascending, starting an hour before ``first``.
         first: the first minute to judge.
     """
 
@@ -75,7 +75,7 @@ class AnomalyDetector:
     first: int
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the anomalies of the series of one task.
+        """Yield the anomalies in the series of one task.
 
         Args:
             batches: Arrow batches with the columns of ``READ`` and all rows of each series.

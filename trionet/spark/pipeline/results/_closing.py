@@ -1,10 +1,9 @@
 """Closes minutes: computes their results, and writes them to the tables and to the topic.
 
-A minute is closed by the micro-batch in which the watermark passes its end. Its results are
-computed from the rows of sums of all micro-batches that had records of that minute. They could be
-updated with every micro-batch instead, as Spark's output mode ``update`` does, but then each result
-would be written many times, and Parquet files cannot be changed in place; so complete results are
-written once.
+A minute is closed by the micro-batch in which the watermark passes the end of the minute. The
+results are computed from the rows of sums of all micro-batches that had records of that minute, and
+are written only once. Updating the results with every micro-batch, as Spark's output mode
+``update`` does, would write each result many times, and Parquet files cannot be changed in place.
 
 A killed job may leave files of unfinished writes; :meth:`WindowCloser.steps` deletes them first.
 """
@@ -48,8 +47,8 @@ from ._tables import (
 
 _KEYS: Final = [name for name, _ in partials.KEYS if name != "sample_ppm"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: The folder to which Spark's tasks write until their job is committed. The commit moves everything
-#: that it finds there, including the files of a job that was killed earlier.
+#: The folder to which Spark's tasks write until their job is committed. The commit moves all files
+#: in this folder, including the files of a job that was killed earlier.
 _UNCOMMITTED: Final = "_temporary"
 _TIME_OF_WINDOW: Final = "timestamp_seconds(window * 60) as window"
 
@@ -70,11 +69,11 @@ class Outputs:
 
 
 class WindowCloser:
-    """Closes the minutes that end in one micro-batch.
+    """A writer of the results of the minutes that one micro-batch closes.
 
     Args:
         spark: the Spark session.
-        outputs: where to write the results.
+        outputs: the destinations of the results.
         folders: the folders with the rows of sums of these minutes.
         before: the state after the previous micro-batch.
         after: the state after this micro-batch, without the changes made by :meth:`state`.
@@ -143,7 +142,7 @@ class WindowCloser:
     def _trailing(self) -> list[tuple[int, int]]:
         """Return the minutes with requests, each with the micro-batch that closed it.
 
-        The result includes the minutes of the preceding hour and those closed now.
+        The result includes the minutes of the preceding hour and the minutes closed now.
         """
         own = [(each["window"], self._after.batch) for each in self._totals if each["records"]]
         return [*self._before.trailing, *own]

@@ -48,7 +48,7 @@ COLUMNS: Final = (
 
 
 def estimate(batches: Iterable[Any]) -> Iterator[Any]:
-    """Compute the results from the rows of one task.
+    """Yield the results, computed from the rows of one task.
 
     Args:
         batches: Arrow batches with the columns of :mod:`._partials`. Rows that differ only in their
@@ -61,7 +61,7 @@ def estimate(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _estimated(batch: Any, kind: int) -> Any:
-    """Scale sampled rows up to all requests; only the first sum keeps counting log records."""
+    """Scale sampled rows up to all requests, except for the first sum, which counts log records."""
     ppm = batch["sample_ppm"].to_numpy().astype(np.int64)
     sums = matrix(batch["sums"], len(SUMS[kind])).copy()
     sums[:, 1] = sums[:, 0]
@@ -85,9 +85,9 @@ def _estimated(batch: Any, kind: int) -> Any:
 def _scaled_cells(histogram: Numbers, counts: Numbers, ppm: Numbers) -> Numbers:
     """Scale the counts of histogram cells by scaling the cumulative counts.
 
-    If the counts were scaled one by one, equal counts would all be rounded in the same direction:
-    with a sampling rate of 0.7 every count of 1 would stay 1, and most cells of slow requests have
-    a count of 1.
+    If each count were scaled separately, equal counts would all be rounded in the same direction.
+    With a sampling rate of 0.7, every count of 1 would remain 1, and most cells of slow requests
+    have a count of 1.
     """
     until = np.cumsum(counts)
     _, first, of_cell = np.unique(histogram, return_index=True, return_inverse=True)
@@ -119,7 +119,7 @@ def _result(batch: Any, kind: int) -> Any:
 
 
 def _percentiles(batch: Any, maxima: Numbers) -> Numbers:
-    """Return the percentiles of each row, phase after phase."""
+    """Return the percentiles of each row, phase by phase."""
     length = batch.num_rows
     of_row, cells, counts = unfolded(batch)
     every = np.arange(length)[:, None] * CELL_NUMBERS + np.arange(len(PHASES)) * BUCKETS_MAX
@@ -148,5 +148,5 @@ def error_name(error_code: int) -> str:
 
 
 def end_name(end: int) -> str:
-    """Return the name for the way in which a request ended, or ``end N``."""
+    """Return the name of the way in which a request ended, or ``end N``."""
     return _ENDS.get(end, f"end {end}")

@@ -13,14 +13,14 @@ from ..aggregation._watermarks import JobState
 
 #: The file in the results folder with the id of the checkpoint that owns it.
 _OWNER: Final = "_results_of"
-#: The file in the checkpoint with its id.
+#: The file in the checkpoint with the id of the checkpoint.
 _ID: Final = "trionet/id"
 _OPEN: Final = "trionet/open"
 _STATES: Final = "trionet/remembered"
 
 
 class Storage:
-    """Reads and writes small files through Hadoop's file systems, with Spark's configuration.
+    """Access to small files on Hadoop's file systems, with Spark's configuration.
 
     Args:
         spark: the Spark session.
@@ -32,7 +32,7 @@ class Storage:
         self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
 
     def names(self, folder: str) -> list[str]:
-        """List the names in a folder, sorted; empty if the folder does not exist."""
+        """Return the sorted names in a folder; an empty list if the folder does not exist."""
         system, path = self._at(folder)
         if not system.exists(path):
             return []
@@ -69,11 +69,11 @@ class Storage:
 
 
 class StateStore:
-    """Stores the state of the job beside its checkpoint, including the rows of open minutes.
+    """A store for the state of the job, including the rows of open minutes, beside the checkpoint.
 
-    A micro-batch is repeated until Spark has recorded its completion. So its input is not deleted
-    before the next micro-batch, and its output has its number in the name, replacing the output of
-    earlier attempts.
+    A micro-batch is repeated until Spark has recorded its completion. Therefore, the input is not
+    deleted before the next micro-batch. The output is stored under the number of the micro-batch,
+    and so replaces the output of earlier attempts.
 
     Args:
         storage: the file system.
@@ -85,7 +85,7 @@ class StateStore:
         self._checkpoint = checkpoint.rstrip("/")
 
     def claim(self, folder: str) -> None:
-        """Claim a results folder for this checkpoint, or verify that it is already claimed.
+        """Claim a results folder for this checkpoint, or verify the earlier claim.
 
         With a different checkpoint, all records would be read again and counted twice.
 
@@ -112,7 +112,7 @@ class StateStore:
         return f"{self._checkpoint}/{_OPEN}/batch={batch}"
 
     def load_before(self, batch: int) -> JobState:
-        """Load the state after the previous micro-batch; the initial state if there is none."""
+        """Return the state after the previous micro-batch, or the initial state."""
         known = [number for number in self._numbers() if number < batch]
         if not known:
             return JobState()

@@ -13,7 +13,7 @@ import attrs
 from ..aggregation._partials import CLOSES, ERRORS, MAXIMA, PHASES, REQUESTS, SUMS, TALKERS
 from ._estimates import PER_MILLE
 
-#: Talkers per minute and measure.
+#: The number of talkers per minute and measure.
 TALKERS_MAX: Final = 10
 #: The measures by which talkers are ranked, and their columns.
 TALK: Final[Mapping[str, str]] = {"requests": "requests", "bytes": "bytes", "time": "time_us"}
@@ -185,7 +185,7 @@ def ranked(measure: str) -> tuple[str, str, str]:
     )
 
 
-#: SQL conditions for the kinds of rows that the totals are computed from.
+#: SQL conditions for the kinds of rows from which the totals are computed.
 _IS: Final = {kind: f"kind = {kind}" for kind in (REQUESTS, CLOSES)}
 
 
@@ -204,7 +204,7 @@ WINDOW_TOTALS: Final[Mapping[str, str]] = {
     "series": f"count(*) filter (where {_IS[REQUESTS]})",
 }
 
-#: What the micro-batches have read; not in the topic, since it does not belong to one window.
+#: The counts of records read; not in the topic, since a row has no single window.
 INTAKE_TABLE: Final = Table(
     "intake",
     (),

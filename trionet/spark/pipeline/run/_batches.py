@@ -1,9 +1,9 @@
 """Processes each micro-batch in steps that can be repeated.
 
 Spark repeats a micro-batch, with the same records and the same number, until its checkpoint has
-recorded its completion; the process may be killed between any two steps. Each result must still be
-written exactly once. Spark's own file sink guarantees this with a log of the files written, but
-supports only a single output table; here each micro-batch writes eight tables, a topic and the
+recorded the completion. The process may be killed between any two steps, but each result must be
+written exactly once. Spark's own file sink guarantees this with a log of the files written, but it
+supports only a single output table. Here, each micro-batch writes eight tables, a topic and the
 state of the job. So each step is idempotent instead:
 
 * Its input is only the records of the micro-batch, its number, and the state saved before it.
@@ -38,7 +38,7 @@ class BatchResult:
     Attributes:
         batch: the number of the micro-batch.
         intake: the counts of the records read.
-        windows: the minutes closed, with the number of requests of each.
+        windows: the number of requests of each minute closed.
         closed_before: the first minute that is still open.
     """
 
@@ -49,10 +49,10 @@ class BatchResult:
 
 
 class BatchProcessor:
-    """Processes micro-batches: the function for ``foreachBatch``.
+    """A processor of micro-batches: the function for ``foreachBatch``.
 
     Args:
-        outputs: where to write the results.
+        outputs: the destinations of the results.
         delay_us: how long a minute stays open for late records.
 
     Attributes:
@@ -125,9 +125,9 @@ def _usable(intake: Intake) -> int:
 
 
 def _read(spark: SparkSession, folder: str, before: JobState) -> tuple[Intake, dict[int, int], int]:
-    """Return the intake of a micro-batch, the latest time of each partition, and its last minute.
+    """Return the intake of a micro-batch, the latest time per partition, and the last minute.
 
-    The last minute is -1 if there are no records. Records of minutes already closed count as late.
+    The last minute is -1 if there are no records. Records of closed minutes count as late.
     """
     is_intake, is_record = f"kind = {INTAKE}", f"kind in ({REQUESTS}, {CLOSES})"
     sums = [

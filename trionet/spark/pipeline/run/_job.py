@@ -43,13 +43,13 @@ _SPARK: Final = {
 
 
 class Stop:
-    """Records a request to stop, made with Ctrl-C or SIGTERM."""
+    """A request to stop, made with Ctrl-C or SIGTERM."""
 
     def __init__(self) -> None:
         self.is_requested = False
 
     def listen(self) -> None:
-        """Install the signal handlers. Call again after starting Spark, which installs its own."""
+        """Install the signal handlers. Call this again after starting Spark."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._request)
 
@@ -59,7 +59,7 @@ class Stop:
 
 @attrs.frozen
 class BatchDone:
-    """Reported when Spark's checkpoint has recorded the completion of a micro-batch.
+    """The event that Spark's checkpoint has recorded the completion of a micro-batch.
 
     Attributes:
         result: the result of the micro-batch.
@@ -72,7 +72,7 @@ class BatchDone:
 
 @attrs.frozen
 class JobDone:
-    """Reported at the end of a job.
+    """The event at the end of a job.
 
     Attributes:
         intake: the counts of the records read in this run.
@@ -91,11 +91,11 @@ Event = BatchDone | JobDone | str
 
 
 class JobError(TrionetError):
-    """The streaming query has failed."""
+    """Raised when the streaming query fails."""
 
 
 def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
-    """Run a job until a request to stop, or with ``available_now`` until it has read everything.
+    """Run a job until a request to stop; with ``available_now``, until all records are read.
 
     Args:
         settings: the settings of the job.
@@ -154,7 +154,7 @@ def start(spark: SparkSession, settings: JobSettings, batches: BatchProcessor) -
 
 
 class _Reporter:
-    """Reports micro-batches once Spark's checkpoint has recorded their completion."""
+    """A reporter of micro-batches whose completion Spark's checkpoint has recorded."""
 
     def __init__(self, batches: BatchProcessor, report: Callable[[Event], None]) -> None:
         self._batches = batches
@@ -188,7 +188,7 @@ def last_completed(progress: StreamingQueryProgress) -> int:
 
 
 def reason(error: PySparkException) -> str:
-    """Extract the cause of a failed query, in one line, from Spark's plan and Python traceback."""
+    """Return the cause of a failed query in one line, without Spark's plan and Python traceback."""
     lines = [line.strip() for line in str(error).splitlines()]
     ours = [line for line in lines if line.startswith("trionet.") and ": " in line]
     if ours:

@@ -1,7 +1,7 @@
 """Opens a Spark session for the duration of a command, and explains its failures.
 
-Imports pyspark only when a session is opened: :func:`check_master` is called earlier, so that an
-invalid master is reported immediately.
+The module imports pyspark only when a session is opened: :func:`check_master` is called earlier, so
+that an invalid master is reported immediately.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 
 
 class SparkError(TrionetError):
-    """Spark could not be started, or has failed."""
+    """Raised when Spark cannot be started, or fails."""
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterato
 
 
 def _end_of_jvm(seconds: float) -> str | None:
-    """Describe how the JVM started by this process ended; None if it is running or does not exist.
+    """Describe how this process's JVM ended; None if the JVM is running or does not exist.
 
     The original error only states that the connection to the JVM was refused or closed.
 
@@ -132,7 +132,7 @@ def _session(name: str, master: str, settings: Mapping[str, str]) -> SparkSessio
 
 
 def reason(error: Exception) -> str:
-    """Extract the reason for a failure of Spark, in one line: the message of Java's root cause."""
+    """Return the reason for a failure of Spark in one line: the message of Java's root cause."""
     cause: Any = getattr(error, "java_exception", None)
     while cause is not None and cause.getCause() is not None:
         cause = cause.getCause()

@@ -10,7 +10,7 @@ import attrs
 from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
 from trionet.errors import ConfigError
 
-#: Records per task at most; more are divided among several tasks.
+#: The maximum number of records per task; more records are divided among several tasks.
 RECORDS_PER_TASK_MAX: Final = 1_000_000
 
 #: Characters that Hadoop interprets as a pattern in paths to read, but not in paths to write.

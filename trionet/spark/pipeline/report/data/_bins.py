@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-#: Bins per chart at most.
+#: The maximum number of bins per chart.
 BINS_MAX: Final = 120
 
 MINUTE: Final = 60
@@ -44,14 +44,14 @@ class Bins:
         return self.time(self.count)
 
     def time(self, index: int) -> datetime:
-        """Return the start of a bin."""
+        """Return the start time of a bin."""
         return self.start + timedelta(seconds=self.seconds * index)
 
     def place(self, time: datetime) -> float:
-        """Return the position of a time, in bins from the start."""
+        """Return the position of a time, as a number of bins from the start."""
         return (time - self.start).total_seconds() / self.seconds
 
     def covered(self, end: datetime) -> Sequence[float]:
-        """Return the number of seconds of each bin before ``end``, which is in the last bin."""
+        """Return how many seconds of each bin precede ``end``, a time in the last bin."""
         ends = (min(end, self.time(index + 1)) for index in range(self.count))
         return [(each - self.time(index)).total_seconds() for index, each in enumerate(ends)]

@@ -18,7 +18,7 @@ SHARES: Final = {"p50": 500, "p95": 950, "p99": 990, "p99.9": 999}
 
 @attrs.frozen
 class Filters:
-    """Selects the requests to include; an empty filter includes all."""
+    """The filters for the requests to include; an empty filter includes all requests."""
 
     apis: Mapping[int, str] = attrs.field(factory=dict)
     clients: Sequence[str] = ()
@@ -30,7 +30,7 @@ class Filters:
 
 @attrs.frozen(kw_only=True)
 class Traffic:
-    """Totals of requests; estimates if the log was sampled.
+    """The totals of requests, which are estimates if the log was sampled.
 
     Attributes:
         records: the number of log records.
@@ -83,7 +83,7 @@ Percentiles = Mapping[str, float | None]
 
 @attrs.frozen
 class Api:
-    """An API: its traffic, and the percentiles of each phase."""
+    """The traffic of an API, and the percentiles of each phase."""
 
     name: str
     traffic: Traffic
@@ -104,7 +104,7 @@ class Talker:
 
 @attrs.frozen
 class Error:
-    """Requests of an API with an error response, or without a response."""
+    """The requests of an API with a given error response, or without a response."""
 
     api: str
     end: str
@@ -114,7 +114,7 @@ class Error:
 
 @attrs.frozen
 class Close:
-    """Connections of a listener closed for one reason."""
+    """The connections of a listener that were closed for one reason."""
 
     listener: str
     reason: str
@@ -140,7 +140,7 @@ class Quota:
 
 @attrs.frozen
 class Anomaly:
-    """A value that deviates from the hour before its minute."""
+    """A value that deviates from the values of the preceding hour."""
 
     window: datetime
     api: str
@@ -154,7 +154,7 @@ class Anomaly:
 
 @attrs.frozen
 class Intake:
-    """Counts of the log records that are not included in any minute, by cause."""
+    """The counts of the log records that are not included in any minute, by cause."""
 
     late: int = 0
     malformed: int = 0

@@ -39,7 +39,7 @@ _EMPTY: Final = np.empty(0, np.int64)
 
 @attrs.frozen(eq=False)
 class Cells:
-    """The histogram cells of all bins and APIs, as columns, each with its number of requests."""
+    """The histogram cells of all bins and APIs, as columns, with the requests per cell."""
 
     bin: NDArray[np.int64]
     api_key: NDArray[np.int64]
@@ -69,7 +69,7 @@ class Cells:
 
 
 def report(results: QueryResults, folder: str, requested: TimeRange, filters: Filters) -> Report:
-    """Build a report from the results of its queries."""
+    """Build a report from the query results."""
     cells = Cells.of(results.cells)
     traffic = overall(results.traffic)
     return Report(
@@ -95,7 +95,7 @@ def report(results: QueryResults, folder: str, requested: TimeRange, filters: Fi
 
 
 def overall(rows: Iterable[Row]) -> Traffic:
-    """Sum up the traffic of all bins and APIs."""
+    """Return the total traffic of all bins and APIs."""
     return reduce(add, map(_traffic, rows), Traffic())
 
 
@@ -197,12 +197,12 @@ def _error(row: Row) -> Error:
 
 
 def error_name(error: Error) -> str:
-    """Return the name of the error code, or how the connection ended without a response."""
+    """Return the name of the error code, or the way in which the connection ended."""
     return error.error if error.end in ("answered", "unanswered") else f"connection {error.end}"
 
 
 def _by_bin(bins: Bins, rows: Iterable[tuple[str, Row]]) -> Mapping[str, Sequence[float]]:
-    """Sum up the requests of each name per bin, the most frequent name first."""
+    """Return the number of requests per bin for each name, the most frequent name first."""
     found: dict[str, list[float]] = {}
     for name, row in rows:
         found.setdefault(name, [0.0] * bins.count)[row["bin"]] += row["requests"]

@@ -18,7 +18,7 @@ from ...aggregation._partials import PHASES
 from ...histogram import BUCKETS_MAX, middle, percentile
 from ._figures import SHARES, Heat, Percentiles
 
-#: Rows of a heatmap per doubling of the duration.
+#: The number of rows in a heatmap per doubling of the duration.
 _BANDS: Final = 4
 
 

@@ -19,7 +19,7 @@ from ._figures import Filters
 from ._query_results import EPOCH, MICROSECOND, Extent, Row
 from ._reading import Results
 
-#: Anomalies at most; a chart cannot show more.
+#: The maximum number of anomalies; a chart cannot show more.
 ANOMALIES_MAX: Final = 1000
 
 _KEYS: Final = ("api_key", "api", "client_id", "listener")
@@ -34,7 +34,7 @@ _COUNTS: Final = (
 
 
 def extent_of(results: Results) -> Extent | None:
-    """Return the extent of the minutes with results; None without results."""
+    """Return the extent of the minutes with results; None if there are no results."""
     windows = results.table("windows", ("records",))
     if windows is None:
         return None
@@ -166,7 +166,7 @@ class Queries:
         return {name: row[name] or 0 for name in counts}
 
     def _rows(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> DataFrame | None:
-        """Select the rows of a table that pass the filters on its key columns."""
+        """Return the rows of a table that pass the filters on the table's key columns."""
         found = self._results.table(table, list(dict.fromkeys((*keys, *columns))))
         filters = {
             "api_key": list(self._filters.apis),

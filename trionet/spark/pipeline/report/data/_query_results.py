@@ -1,4 +1,4 @@
-"""The results of the queries for a report. Pure: building a report from them needs no Spark."""
+"""The results of a report's queries. Pure: building the report does not need Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 @attrs.frozen
 class Extent:
-    """The time range and the number of the minutes with results."""
+    """The time range and the number of minutes with results."""
 
     start: datetime
     end: datetime
@@ -27,7 +27,7 @@ class Extent:
 
 @attrs.frozen(kw_only=True)
 class QueryResults:
-    """The results of all queries.
+    """The results of all queries for a report.
 
     Attributes:
         extent: the extent of the minutes with results.

@@ -1,7 +1,7 @@
 """Opens the tables of a results folder in Spark, limited to a time range.
 
-Imports pyspark only when a table is opened: :func:`check_folder` is called before Spark is started,
-so that a wrong folder is reported immediately.
+The module imports pyspark only when a table is opened: :func:`check_folder` is called before Spark
+starts, so that a wrong folder is reported immediately.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: The table that every results folder has.
 WINDOWS: Final = "windows"
-#: Days listed explicitly in a path pattern at most; beyond, Spark lists the whole table.
+#: The maximum number of days in a path pattern; for more days, Spark lists the whole table.
 _DAYS_LISTED_MAX: Final = 400
 
 
@@ -116,7 +116,7 @@ class Results:
             raise
 
     def _days(self) -> str:
-        """Return a Hadoop path pattern for the days of the range; empty if there are too many."""
+        """Return a Hadoop path pattern for the days of the range; empty for too many days."""
         if self._requested.start is None:
             return ""
         first = self._requested.start.date()

@@ -1,4 +1,4 @@
-"""Makes a report from a results folder: queries the results with Spark, and builds the report."""
+"""Creates a report on a results folder: queries the results with Spark, and builds the report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_report(
     top: int,
     now: datetime,
 ) -> Report:
-    """Make a report of the results in a folder.
+    """Create a report on the results in a folder.
 
     Args:
         session: the Spark session that runs the queries.

@@ -1,6 +1,6 @@
 """The time range of a report: parses and formats times. Pure.
 
-Times without a time zone are in UTC, as the results are.
+Times without a time zone are in UTC, like the results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORMS: Final = (
 
 @attrs.frozen
 class TimeRange:
-    """The times from ``start``, inclusive, to ``end``, exclusive; None is unbounded."""
+    """The times from ``start``, inclusive, to ``end``, exclusive; None means unbounded."""
 
     start: datetime | None = None
     end: datetime | None = None
@@ -40,8 +40,8 @@ def time_range(start: str | None, end: str | None, now: datetime) -> TimeRange:
     """Parse a time range.
 
     Args:
-        start: the start; for a day, its beginning.
-        end: the end, exclusive; for a day, its end.
+        start: the start; a day means the beginning of the day.
+        end: the end, exclusive; a day means the end of the day.
         now: the reference for relative times, with a time zone.
 
     Raises:

@@ -31,7 +31,7 @@ class Bar:
 
 
 def stacked_bars(title: str, bars: Sequence[Bar], names: Sequence[str], format_: Format) -> Element:
-    """Draw bars of equal length, divided in proportion to their parts, each with the sum."""
+    """Draw bars of equal length, divided in proportion to their parts and labeled with the sum."""
     drawing = node(
         "svg",
         viewBox=f"0 0 {WIDTH} {_ROW * len(bars)}",

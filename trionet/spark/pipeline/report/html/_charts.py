@@ -1,7 +1,7 @@
 """Draws SVG charts over time: lines, stacked columns and heatmaps. Pure.
 
-The charts need no script: lines and columns have a legend, all elements have a native tooltip, and
-the colours come from the page's style, which has a light and a dark scheme.
+The charts need no script. Lines and columns have a legend, and all elements have a native tooltip.
+The colours come from the page's style, which has a light and a dark scheme.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..text._quantities import rounded
 from ._markup import append, node
 from ._scales import Linear, Logarithmic, Scale, time_ticks
 
-#: Series per chart at most; the page's style has a colour for each.
+#: The maximum number of series per chart; the page's style has a colour for each.
 SERIES_MAX: Final = 8
 
 WIDTH: Final = 900
@@ -32,7 +32,7 @@ _TOP: Final = 16
 _BOTTOM: Final = 28
 _PLOT_WIDTH: Final = WIDTH - _LEFT - _RIGHT
 _PLOT_HEIGHT: Final = HEIGHT - _TOP - _BOTTOM
-#: Shades of a heatmap.
+#: The number of shades in a heatmap.
 _HEAT_STEPS: Final = 9
 
 Format = Callable[[float], str]

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, tostring
 
 Child: TypeAlias = "Element | str"
 
-#: Decimal places in a drawing, whose unit is about a pixel.
+#: The number of decimal places in a drawing; the unit is about a pixel.
 _DIGITS: Final = 1
 
 
@@ -21,7 +21,7 @@ def node(tag: str, *children: Child, **attributes: str | float) -> Element:
     Args:
         tag: the name of the element.
         children: the child elements and texts.
-        attributes: the attributes; a trailing underscore of a name is removed, other underscores
+        attributes: the attributes; a trailing underscore in a name is removed, other underscores
             become dashes.
     """
     element = Element(tag)

@@ -19,9 +19,9 @@ from ._markup import append, node
 from ._markup import page as text_of
 from ._style import STYLE
 
-#: APIs with a bar of their phases, at most.
+#: The maximum number of APIs with a bar of their phases.
 BARS_MAX: Final = 20
-#: Anomalies in the tooltip of a mark, at most.
+#: The maximum number of anomalies in the tooltip of a mark.
 _TOOLTIP_MAX: Final = 5
 _OTHERS: Final = "others"
 
@@ -83,8 +83,8 @@ def _figures(report: Report) -> Iterator[Element]:
         yield stacked_columns("Errors", line.bins, _series(line.errors), count, marks=marks)
     if marks:
         text = (
-            "anomalies: values that deviate from the hour before,"
-            f" {count(report.anomaly_count)} in all"
+            "anomalies: values that deviate from the preceding hour,"
+            f" {count(report.anomaly_count)} in total"
         )
         legend = node("li", node("span", class_="key alarm"), text)
         yield node("ul", legend, class_="legend")
@@ -97,7 +97,7 @@ def _figures(report: Report) -> Iterator[Element]:
 
 
 def _series(values: Mapping[str, Sequence[float]]) -> Sequence[Series]:
-    """Return at most as many series as a chart has colours; the rest is summed up as "others"."""
+    """Return at most as many series as a chart has colours, with the rest summed as "others"."""
     series = list(_first_series(values))
     if rest := list(values)[len(series) :]:
         series.append(
@@ -107,7 +107,7 @@ def _series(values: Mapping[str, Sequence[float]]) -> Sequence[Series]:
 
 
 def _first_series(values: Mapping[str, Sequence[float | None]]) -> Sequence[Series]:
-    """Return at most as many series as a chart has colours, leaving one for "others" if needed."""
+    """Return at most as many series as a chart has colours, less one if "others" is needed."""
     names = list(values)
     names = names if len(names) <= SERIES_MAX else names[: SERIES_MAX - 1]
     return [Series(printable(name), values[name]) for name in names]

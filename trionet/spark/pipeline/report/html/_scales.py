@@ -12,13 +12,13 @@ import attrs
 
 from ..data._bins import DAY, ROUND_TIMES
 
-#: Ticks of an axis at most; round steps may give about half as many.
+#: The maximum number of ticks on an axis; round steps may yield about half as many.
 _TICKS: Final = 6
 _TIME_TICKS: Final = 9
 
 
 class Scale(Protocol):
-    """Maps values to positions on an axis, from 0 to 1."""
+    """A mapping of values to positions on an axis, from 0 to 1."""
 
     def place(self, value: float) -> float: ...
 
@@ -74,7 +74,7 @@ def _round_up(value: float) -> float:
 def time_ticks(start: datetime, end: datetime) -> list[tuple[datetime, str]]:
     """Return the round times in a range, with their labels.
 
-    The first label and labels at midnight include the day, so that the others are unambiguous.
+    The first label and the labels at midnight include the day, so that all labels are unambiguous.
     """
     seconds = (end - start).total_seconds()
     step = next((each for each in ROUND_TIMES if seconds / each <= _TIME_TICKS), ROUND_TIMES[-1])

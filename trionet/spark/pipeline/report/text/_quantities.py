@@ -23,7 +23,7 @@ NOTHING: Final = "-"
 
 
 def count(value: float) -> str:
-    """Format a count: all digits below a million, ``1.23 M`` from there."""
+    """Format a count: with all digits below a million, otherwise like ``1.23 M``."""
     return f"{value:,.0f}" if value < 1_000_000 else _scaled(value, _COUNTS)
 
 

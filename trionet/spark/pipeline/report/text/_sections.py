@@ -16,7 +16,7 @@ from ..data._folding import error_name
 from ..data._time_range import format_time
 from ._quantities import NOTHING, count, duration, rate, rounded, share, size
 
-#: The phases of a request in their order; a quota throttles after the response (KIP-219).
+#: The phases of a request, in order; a quota throttles after the response (KIP-219).
 PARTS: Final = {
     "request_queue": "request queue",
     "local": "local",
@@ -39,7 +39,7 @@ class Section:
 
     Attributes:
         title: the title above the table.
-        headings: the column headings; a heading that ends with ``>`` is of right-aligned numbers.
+        headings: the column headings; a trailing ``>`` marks a column of right-aligned numbers.
         rows: the rows, as sanitized text.
         note: a note below the table.
         placeholder: the text shown if there are no rows.
@@ -262,7 +262,8 @@ def _anomalies(report: Report, top: int) -> Section:
         "Anomalies",
         ("minute", "what", "was>", "expected>", "score>", "API", "client", "listener"),
         [_anomaly(each) for each in report.anomalies[:top]],
-        note="Expected is the median of the hour before. " + _and_more(report.anomaly_count, top),
+        note="The expected value is the median of the preceding hour. "
+        + _and_more(report.anomaly_count, top),
         placeholder="No anomalies.",
     )
 

@@ -1,4 +1,4 @@
-"""Writes a report to a terminal, or as plain text."""
+"""Writes a report as text, in colour on a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._sections import PARTS, Section, overview, sections
 
 #: The width of plain text.
 PLAIN_WIDTH: Final = 140
-#: Cells of a bar.
+#: The number of cells in a bar.
 _BAR: Final = 40
 
 # The color-blind safe palette of Okabe and Ito; the glyphs differ, too, for output without colors.
@@ -32,7 +32,7 @@ def write(report: Report, top: int, file: IO[str]) -> None:
     Args:
         report: the report.
         top: the maximum number of rows per table.
-        file: the output; colored if it is a terminal.
+        file: the output; coloured if it is a terminal.
     """
     console = Console(file=file, highlight=False, markup=False, emoji=False)
     if not file.isatty():
