@@ -123,7 +123,7 @@ def test_nothing_is_left_for_later() -> None:
 def test_compiled_code_loses_no_cause() -> None:
     """`raise … from …` is `raise …` in what mypyc compiles."""
     found = complaints(
-        f"{path}:{node.lineno}: its cause would be lost; use raise_from of _util/_compiling.py"
+        f"{path}:{node.lineno}: its cause would be lost; use raise_from of _util/_raising.py"
         for path in marked_files(ROOT)
         for node in ast.walk(tree_of(ROOT / path))
         if isinstance(node, ast.Raise) and node.cause is not None

@@ -6,14 +6,29 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from trionet._util._raising import again, raise_single_error
-from trionet.errors import ApiError
+from trionet._util._raising import again, raise_from, raise_single_error
+from trionet.errors import ApiError, DisconnectedError
 
 
 def raised(error: Exception) -> Exception:
     with pytest.raises(type(error)) as found:
         raise again(error)
     return found.value
+
+
+@pytest.mark.parametrize("cause", [OSError("disk"), None])
+def test_cause_is_kept_and_nothing_beside_it(cause: Exception | None) -> None:
+    def fail() -> None:
+        try:
+            int("x")
+        except ValueError:
+            raise_from(DisconnectedError("no"), cause)
+
+    with pytest.raises(DisconnectedError) as found:
+        fail()
+
+    assert cause is found.value.__cause__
+    assert found.value.__suppress_context__
 
 
 def test_who_raises_an_error_again_changes_no_others() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet._util._text import counted, printable, quoted
+from trionet._util._text import counted, printable, quoted, single_line
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,7 @@ def test_what_a_terminal_might_obey_or_hide_is_escaped(text: str, shown: str) ->
 
 def test_without_quotes_around_it_quotes_stay_as_they_are() -> None:
     assert 'say "hi"\\n' == printable('say "hi"\n')
+
+
+def test_a_message_is_one_line_and_keeps_what_is_harmless() -> None:
+    assert "it's \\ 注: a\\u001b[2J\\n" == single_line("it's \\ 注: a\x1b[2J\n")

@@ -1,15 +1,22 @@
-"""Raises errors in the form callers expect: again in another task, or without a hidden nursery."""
+"""Raises errors in the form callers expect: with a cause, again, or without a hidden nursery.
+
+Compiled modules use this one, so it stays interpreted, and imports trio only where an error group
+has been caught: ``trionet decode`` runs without trio.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import TypeVar
-
-import trio
+from typing import NoReturn, TypeVar
 
 E = TypeVar("E", bound=Exception)
+
+
+def raise_from(error: Exception, cause: BaseException | None) -> NoReturn:
+    """Raise an error from a cause; ``raise ... from`` loses the cause when mypyc compiles it."""
+    raise error from cause
 
 
 def again(error: E) -> E:
@@ -72,6 +79,8 @@ def raise_single_error() -> Iterator[Caller]:
 
 
 def _single(group: BaseExceptionGroup[BaseException], own: BaseException | None) -> BaseException:
+    import trio
+
     errors = [error for error in _leaves(group) if not isinstance(error, trio.Cancelled)]
     # Not by identity: cancel scopes build the groups that pass through them anew.
     if own is not None and errors == [

@@ -33,6 +33,15 @@ def printable(text: str) -> str:
     return quoted(text)[1:-1].replace('\\"', '"')
 
 
+def single_line(text: str) -> str:
+    """Return the text on one line, escaping characters that a terminal might obey or hide.
+
+    Unlike :func:`printable`, this leaves backslashes as they are, for readability: a peer can send
+    text that looks like an escape, but it cannot forge a line of the log.
+    """
+    return "".join(each if each.isprintable() else printable(each) for each in text)
+
+
 def _escape(character: str) -> str:
     number = ord(character)
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"

@@ -116,7 +116,7 @@ def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
 
 def _print_message(args: argparse.Namespace, chosen: str, text: str) -> None:
     """Print a message, prefixed with the names of the subcommand and its own subcommand."""
-    from .terminal._output import single_line
+    from trionet._util._text import single_line
 
     print(f"{getattr(args, 'prog', f'trionet {chosen}')}: {single_line(text)}", file=sys.stderr)
 

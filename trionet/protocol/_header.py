@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from trionet._util._compiling import raise_from
+from trionet._util._raising import raise_from
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol._codec import ApiVersionCodec
 from trionet.protocol._wire import TAGS_MAX, Chunk, tag_count, tag_head

@@ -10,7 +10,7 @@ from support.sasl import api_versions, handshake, plain, request, token
 from support.tls import certificate, write_pem
 from support.wire import Peer
 from trionet import open_broker
-from trionet.broker.security._authentication_log import log_failed_authentication
+from trionet.broker.run._node import log_failed_authentication
 from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import api_keys
 from trionet.protocol.messages.metadata import MetadataRequest
@@ -85,7 +85,7 @@ def test_what_a_peer_has_written_is_no_line_of_its_own(caplog: pytest.LogCapture
 
     begin = "listener SASL_SSL: authentication of 192.0.2.1:4711 failed: "
     assert [
-        begin + r"a\nINFO listener X: é\x1b[2J",
+        begin + r"a\nINFO listener X: é\u001b[2J",
         begin + "the peer did not finish its TLS handshake or SASL exchange in time",
     ] == caplog.messages
 

@@ -19,7 +19,6 @@ from trionet.cli.terminal._output import (
     Table,
     facts,
     json_text,
-    single_line,
     table_text,
     write,
     write_results,
@@ -151,10 +150,6 @@ def test_nothing_that_a_terminal_obeys_comes_to_one(
     text = out.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "")
     assert text.replace("\n", "").isprintable()
     assert "u202e" in text
-
-
-def test_a_message_is_one_line_and_keeps_what_is_harmless() -> None:
-    assert "it's \\ 注: a\\u001b[2J\\n" == single_line("it's \\ 注: a\x1b[2J\n")
 
 
 @pytest.mark.parametrize(

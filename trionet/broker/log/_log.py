@@ -20,7 +20,7 @@ from typing import Final
 
 import trio
 
-from ..._util._compiling import raise_from
+from ..._util._raising import raise_from
 from ...errors import ApiError
 from ...protocol.error_codes import (
     FENCED_LEADER_EPOCH,

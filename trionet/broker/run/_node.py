@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import trio
 
+from ..._util._text import single_line
 from ...errors import ConfigError
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopMonitor
 from ...net._principal import PrincipalBuilder
+from ...net.wire._close_reason import CloseReason
 from ...net.wire._endpoint import Endpoint, SecurityProtocol
+from ...server._closed_connections import ClosedConnection
 from ...server._socket_server import SocketServer
 from ..api._dispatch import Apis
 from ..config._broker_config import BrokerConfig
 from ..config._dynamic_keys import ADDRESS_LIMITS, store_group
 from ..model._broker_state import BrokerState
-from ..security._authentication_log import log_failed_authentication
 from ..telemetry._request_recorder import RequestRecorder
 from ._file_descriptors import log_connections_max
 from ._reconfiguration import NodeReconfiguration
@@ -37,6 +39,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 logger = logging.getLogger("trionet.broker")
+
+_FAILED_AUTHENTICATION = (
+    CloseReason.AUTHENTICATION_FAILED,
+    CloseReason.AUTHENTICATION_TIMEOUT,
+    CloseReason.ILLEGAL_SASL_STATE,
+)
 
 
 @attrs.frozen
@@ -270,4 +278,16 @@ class Node:
         settings = metrics_settings(state.config)
         return BrokerMetrics(
             state, self.server, monitor, self.apis.counts, self.recorder, settings, log
+        )
+
+
+def log_failed_authentication(connection: ClosedConnection) -> None:
+    """Log a closed connection if it closed because authentication failed (Kafka: Selector)."""
+    if connection.reason in _FAILED_AUTHENTICATION:
+        logger.info(
+            "listener %s: authentication of %s failed: %s",
+            connection.listener,
+            connection.peer,
+            # Parts of the text come from the peer.
+            single_line(connection.detail or connection.reason.value),
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from types import TracebackType
 
-from ..._util._compiling import raise_from
+from ..._util._raising import raise_from
 from ...errors import ApiError
 from ...protocol import error_codes
 from ._database import DatabaseError

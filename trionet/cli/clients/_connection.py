@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from trionet._util._text import single_line
 from trionet.errors import ConfigError
 
 from ..._util._regular_file import read_regular_file
 from ..arguments._config_changes import key_value
-from ..terminal._output import single_line
 
 if TYPE_CHECKING:
     from trionet.client.config._keys import ClientKeys

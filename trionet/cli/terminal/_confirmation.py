@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from trionet._util._text import single_line
 from trionet.errors import ConfigError
-
-from ._output import single_line
 
 
 def add_confirmation_argument(parser: argparse.ArgumentParser) -> None:

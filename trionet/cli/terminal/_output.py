@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
-from trionet._util._text import printable
+from trionet._util._text import printable, single_line
 
 TEXT, JSON, CSV = "text", "json", "csv"
 FORMATS: Final = (TEXT, JSON, CSV)
@@ -154,11 +154,6 @@ def print_errors(arguments: argparse.Namespace, errors: Iterable[object]) -> int
         print_message(arguments, str(error))
         status = 1
     return status
-
-
-def single_line(text: str) -> str:
-    """Return the text on one line, with control and invisible characters escaped."""
-    return "".join(each if each.isprintable() else printable(each) for each in text)
 
 
 def table_text(table: Table, *, is_terminal: bool = False) -> str:

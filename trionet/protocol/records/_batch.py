@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from trionet._util._compiling import raise_from
+from trionet._util._raising import raise_from
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol.records._crc32c import crc32c
 

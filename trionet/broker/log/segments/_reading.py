@@ -11,7 +11,7 @@ from bisect import bisect_right
 from operator import attrgetter
 from typing import NamedTuple, cast
 
-from ...._util._compiling import raise_from
+from ...._util._raising import raise_from
 from ....errors import ApiError
 from ....net.wire._transmission import FileRange
 from ....protocol.error_codes import OFFSET_OUT_OF_RANGE

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...._util._compiling import raise_from
+from ...._util._raising import raise_from
 from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import (
     CORRUPT_MESSAGE,

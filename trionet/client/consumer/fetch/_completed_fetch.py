@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from ...._util._compiling import raise_from
+from ...._util._raising import raise_from
 from ....errors import CorruptRecordError, WireFormatError
 from ....protocol.messages.fetch import AbortedTransaction
 from ....protocol.records._batch import MAGIC, BatchHeader, check_crc, iter_batches

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ...._util._compiling import raise_from
+from ...._util._raising import raise_from
 from ....errors import WireFormatError
 from ....protocol.records import _implementation as implementation
 from ....protocol.records._batch import Bytes

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from ...._util._compiling import raise_from
+from ...._util._raising import raise_from
 from ....protocol.records._batch import Bytes
 from ....protocol.records._types import Headers
 from ._record_checks import check_header_column, check_timestamp, not_bytes
