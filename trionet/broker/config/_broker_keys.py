@@ -1,11 +1,14 @@
 """Kafka 4.3's broker keys that this version applies, and those without effect on a single node.
 
-One line per key: name, type, default, rule. Names, types, defaults and rules are Kafka's, with
-these exceptions: the defaults of ``listeners``, ``node.id``, ``broker.id``, ``process.roles`` and
-``controller.listener.names``, so that a broker needs no configuration at all; the default of
-``sasl.server.max.receive.size``, since no mechanism needs 512 KB and every unauthenticated peer
-may hold as much; and rules that Kafka checks elsewhere, so that settings that cannot work are
-rejected at the start.
+Each row holds the name, type, default and rule of one key. They are the same as in Kafka, with
+three exceptions:
+
+* ``listeners``, ``node.id``, ``broker.id``, ``process.roles`` and ``controller.listener.names``
+  have other defaults, so that a broker needs no configuration.
+* The default of ``sasl.server.max.receive.size`` is lower. No mechanism needs 512 KB, and any
+  unauthenticated peer may use that much memory.
+* Some rules that Kafka checks elsewhere are checked here, so that settings that cannot work are
+  rejected at startup.
 """
 
 from __future__ import annotations
