@@ -430,7 +430,7 @@ class Group:
             self.outbox.extend(member.fail_calls(error_code))
 
     def expire(self, now: float) -> None:
-        """Process the timeouts that are due. The caller calls this method at ``timeouts.wake_at``."""
+        """Process the timeouts that are due. Must be called at ``timeouts.wake_at``."""
         members, timeouts = self.members, self.timeouts
         members.pending = {id: until for id, until in members.pending.items() if until > now}
         before = len(members)

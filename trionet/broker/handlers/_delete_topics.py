@@ -1,4 +1,4 @@
-"""DeleteTopics, versions 0 to 6: by name and, from version 6 on, by topic id (KIP-516)."""
+"""Implements DeleteTopics, versions 0 to 6; version 6 also supports topic ids (KIP-516)."""
 
 from __future__ import annotations
 
