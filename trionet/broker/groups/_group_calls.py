@@ -27,8 +27,8 @@ class Join:
         protocols: the metadata of the supported protocols by name, in order of preference.
         must_know_id: whether a member without an id is assigned one and must rejoin with that id
             (KIP-394).
-        can_skip_assignment: whether the client understands ``skip_assignment``, which tells a
-            leader to compute no assignments (KIP-814).
+        can_skip_assignment: whether the client understands ``skip_assignment``, with which
+            a leader computes no assignments (KIP-814).
     """
 
     member_id: str

@@ -416,7 +416,7 @@ class GroupCoordinator:
         size, most = record_bytes(snapshot_now), self._record_bytes_max()
         if size > most:
             logger.warning(
-                "cannot store the group %r, its members must rejoin: their metadata and"
+                "cannot store group %r, so its members must rejoin: their metadata and"
                 " assignments take %d bytes, more than message.max.bytes=%d",
                 group.id,
                 size,

@@ -322,7 +322,7 @@ class _Produce:
     def _response_or_none(
         self, response: ProduceResponse
     ) -> ProduceResponse | NoOp | CloseConnection:
-        """Return the response; with acks=0, return a no-op, or close the connection on an error."""
+        """Return the response; with acks=0, a no-op or, after an error, CloseConnection."""
         if self._request.acks:
             return response
         for name, failed in _failures(response):
@@ -340,7 +340,9 @@ async def init_producer_id(
 ) -> InitProducerIdResponse:
     """Handle InitProducerId, versions 0 to 5, for idempotent producers (KIP-98).
 
-    Producer ids are unique, even across restarts. Gap: no transactions; a transactional id is rejected.
+    Producer ids are unique, even across restarts.
+
+    Gap: no transactions; a transactional id is rejected.
     """
     if request.transactional_id is not None:
         return InitProducerIdResponse(error_code=error_codes.INVALID_REQUEST, producer_epoch=-1)

@@ -1,6 +1,6 @@
-"""Logs failed authentication (Kafka: Selector, "Failed authentication with ...").
+"""The logging of failed authentication (Kafka: Selector, "Failed authentication with ...").
 
-Not a part of the listeners' security, which a broker without any does not load.
+This is a separate module, so that a broker without TLS and SASL need not load their modules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REASONS = frozenset(
 
 
 def log_failed_authentication(connection: ClosedConnection) -> None:
-    """Log a closed connection, if it closed because authentication failed."""
+    """Log a connection that was closed because its authentication failed; ignore others."""
     if connection.reason in _REASONS:
         logger.info(
             "listener %s: authentication of %s failed: %s",

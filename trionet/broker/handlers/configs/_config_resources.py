@@ -157,7 +157,7 @@ async def _alter(
         if not name:
             raise ApiError(
                 INVALID_REQUEST,
-                "the topic's name is empty; to set defaults of all topics, alter the broker",
+                "the topic name is empty; to set defaults for all topics, alter the broker",
             )
         check_topic_name(name)
         await broker.cluster.alter_topic(name, change(_topic_list), validate_only=validate_only)

@@ -2,9 +2,10 @@
 
 Version 0 is served, because librdkafka infers features from it.
 
-For unsupported coordinator types, clients receive an error that they do not retry. librdkafka
-keeps looking for its transaction coordinator until a timeout, except after an authorization error. The Java client fails on any error that is not retriable. Share group coordinators are only
-requested by brokers; Apache Kafka returns INVALID_REQUEST if it does not serve them.
+For unsupported coordinator types, clients receive an error that they do not retry. When librdkafka
+looks for its transaction coordinator, it retries until a timeout, except after an authorization
+error. The Java client fails on any error that is not retriable. Only brokers look for the
+coordinators of share groups. Apache Kafka returns INVALID_REQUEST if it does not serve them.
 
 Gap: no transactions and no share groups.
 """
