@@ -131,7 +131,7 @@ async def test_a_broker_warns_of_client_certificates_that_are_not_looked_at_as_i
 
     assert [
         (
-            "listener SASL_SSL: ssl.client.auth for all listeners does not apply to those with"
+            "listener SASL_SSL: ssl.client.auth for all listeners does not apply to listeners with"
             " SASL; set listener.name.sasl_ssl.ssl.client.auth"
         ),
         (

@@ -59,7 +59,7 @@ class BrokerConfig:
     """The value of ``node.id``, or else of ``broker.id``."""
 
     listeners: tuple[Endpoint, ...]
-    """The listeners, without those of KRaft controllers."""
+    """The listeners, without KRaft controller listeners."""
 
     log_dir: str | None
     """The single folder of ``log.dirs`` or ``log.dir``; ``None`` if neither is set."""

@@ -29,7 +29,7 @@ from ..model._leadership import NO_LEADER, Leadership
 from ..model._topic_registry import check_topic_name, is_internal
 from ..model._topic_store import Topic
 
-# Sorting half a million names at once would take half a second.
+# Sorting half a million names in one step would take half a second.
 _SORTED_AT_ONCE = 2000
 
 

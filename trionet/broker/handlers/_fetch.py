@@ -481,7 +481,8 @@ def _finished(partial_response: _PartialResponse) -> FetchResponse:
 
 
 def _partition_data(index: int) -> PartitionData:
-    # Fields are assigned: keyword arguments of the constructor take half as long as the read.
+    # Fields are assigned, since the constructor with keyword arguments takes half as long as the
+    # read.
     data = new(PartitionData)
     data.partition_index = index
     data.error_code = 0

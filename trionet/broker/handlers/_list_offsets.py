@@ -46,7 +46,7 @@ _SINCE = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _NEVER = 2**15
-# Before this version, a timestamp is compared with those of files, and the response is a list.
+# Before this version, a timestamp is compared with file times, and the response is a list.
 RECORD_TIMES_SINCE = 1
 
 T = TypeVar("T")

@@ -60,9 +60,10 @@ from ..storage._record_conversion import is_message_set, to_batches
 from ._current_leader import CurrentLeaders, error_code_for, has_current_leader
 
 ALL: Final = -1
-# A request with more partitions is read in steps: one takes ten times as long as most elements.
+# A request with more partitions is read in steps, since a partition takes ten times as long as most
+# other elements.
 QUICK_PARTITIONS: Final = 400
-# Before this version, a field has a message set, or batches all the same: Kafka accepts both.
+# Before this version, a records field contains a message set or batches; Kafka accepts both.
 BATCHES_SINCE: Final = 3
 ZSTD_SINCE: Final = 7
 TOPIC_ID_SINCE: Final = 13

@@ -34,8 +34,8 @@ logger = logging.getLogger("trionet.broker")
 
 # How often certificate files are checked for changes.
 RELOAD_CHECK_SECONDS = 10.0
-# How long the connection of a client that failed to authenticate stays open, so that the client can
-# read the reason. Clients that do close it at once.
+# How long a connection stays open after a failed authentication, so that the client can read the
+# reason. A client that reads the reason closes the connection immediately.
 FAILURE_LINGER_SECONDS = 0.5
 
 TLS_PROTOCOLS = frozenset((SecurityProtocol.SSL, SecurityProtocol.SASL_SSL))
