@@ -27,7 +27,7 @@ T = TypeVar("T")
 # Requests and responses with more elements are decoded and encoded in steps. With fewer elements,
 # this takes less than 5 ms, the longest time for which a task may block the event loop.
 QUICK_ELEMENTS: Final = 1000
-# How long a long call computes before it yields to other tasks.
+# The duration of a step, after which a long call yields to other tasks.
 STEP_SECONDS: Final = 0.001
 
 

@@ -178,7 +178,7 @@ class Apis:
         except WireFormatError as error:
             if len(payload) - position <= route.quick_elements:
                 return CloseConnection(CloseReason.INVALID_REQUEST, str(error))
-            # The request may only be too long to decode in one step.
+            # The request may be valid but too long to decode in one step.
             call = self._begin(route, correlation_id, client_id, request)
             self.long_calls.start(call, partial(self._serve_long, route, call, position))
             return None

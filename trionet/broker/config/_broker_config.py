@@ -191,7 +191,7 @@ def find_key(name: str) -> Row:
 
 
 def is_not_applied(key: str) -> bool:
-    """Whether a key belongs to a feature of Kafka that this version does not have."""
+    """Whether a key belongs to a Kafka feature that this version does not support."""
     return key not in _APPLIED_KEYS and key not in _NO_EFFECT_KEYS
 
 
@@ -291,7 +291,7 @@ def _is_ignored(key: str, controllers: frozenset[str]) -> bool:
 
 
 def _is_of_none(key: str, names: Container[str]) -> bool:
-    """Whether a key is for a listener that is not in ``names``."""
+    """Whether a key is for a listener whose name is not in ``names``."""
     return key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[0] not in names
 
 

@@ -142,8 +142,8 @@ APPLIED: tuple[Row, ...] = (
     ("ssl.truststore.type", STRING, "JKS", None),
 )
 
-# trionet's own keys, where Kafka has none: it reports metrics through JMX, limits the memory of a
-# request only by its frame size, and starts no matter what is missing of its logs.
+# trionet's own keys. Kafka has no such keys: it reports metrics through JMX, limits the memory of a
+# request only by its frame size, and starts even if parts of its logs are missing.
 TRIONET_KEYS: tuple[Row, ...] = (
     ("auto.create.topics.ready.at.once", BOOLEAN, False, None),
     ("file.descriptors.reserve", INT, None, FROM_0),
@@ -258,7 +258,7 @@ NO_EFFECT: tuple[Row, ...] = (
     ("unclean.leader.election.enable", BOOLEAN, False, None),
 )
 
-# Throttles of replica movement, which Kafka has only as settings altered at run time.
+# Throttles of replica movement, which Kafka accepts only at run time.
 DYNAMIC_ONLY: tuple[Row, ...] = tuple(
     (key, LONG, None, FROM_0)
     for key in (

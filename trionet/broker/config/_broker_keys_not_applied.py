@@ -241,7 +241,8 @@ INTERNAL: tuple[Row, ...] = (
     ("unstable.feature.versions.enable", BOOLEAN, False, None),
 )
 
-# Values besides the default that request nothing: they describe a broker without the feature.
+# Values other than the default that are also no-ops, since they describe a broker without the
+# feature.
 NO_OP_VALUES: dict[str, tuple[Value, ...]] = {
     "log.cleaner.enable": (False,),
     "log.cleanup.policy": ((),),

@@ -28,7 +28,7 @@ DYNAMIC_BROKER_LOGGER_CONFIG = 6
 
 _UNKNOWN_TYPE = 0
 
-# Synonyms, of which the first that is set wins (DynamicBrokerConfig).
+# Synonyms; the first synonym that is set is used (DynamicBrokerConfig).
 _BROKER_SYNONYMS = {
     key: group
     for group in (
@@ -38,11 +38,11 @@ _BROKER_SYNONYMS = {
         ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     )
     for key in group
-    # The scheduler's interval is a fallback of the other, but not a synonym.
+    # The scheduler's interval is a fallback for log.flush.interval.ms, but not a synonym.
     if key != "log.flush.scheduler.interval.ms"
 }
 
-# Described only if they are set: Kafka's internal keys, applied or not, and trionet's own.
+# Keys that are described only if they are set: Kafka's internal keys and trionet's own keys.
 _INTERNAL_KEYS = frozenset(
     (
         *(row[0] for row in (*INTERNAL, *TRIONET_KEYS, *DYNAMIC_ONLY)),
@@ -53,7 +53,7 @@ _INTERNAL_KEYS = frozenset(
 
 
 class ConfigSynonym(NamedTuple):
-    """One possible source of a key's value; a password's value is ``None``."""
+    """A setting that may provide a key's value; a password's value is ``None``."""
 
     name: str
     value: str | None
@@ -61,7 +61,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One key of a DescribeConfigs response; ``synonyms`` are ordered by precedence."""
+    """A key in a DescribeConfigs response; ``synonyms`` are in descending precedence."""
 
     name: str
     value: str | None

@@ -39,7 +39,7 @@ Apply: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Reconfigurable(Protocol):
-    """A component whose settings can change while it runs (Kafka: Reconfigurable)."""
+    """A component whose settings can be changed at run time (Kafka: Reconfigurable)."""
 
     @property
     def settings(self) -> DynamicConfig:

@@ -14,7 +14,7 @@ from typing import Final
 from ..._util._regular_file import read_regular_file
 from ...errors import ConfigError
 
-#: Real configuration files have a few kilobytes.
+#: The maximum size of a file. Real configuration files have a few kilobytes.
 PROPERTIES_BYTES_MAX: Final = 1024 * 1024
 
 _BLANK = " \t\f"
@@ -26,7 +26,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     """Read a properties file; see :func:`parse_properties`.
 
     The file may be a pipe, such as a shell's ``<(command)``. It is decoded as UTF-8 or, if it is
-    not valid UTF-8, as ISO 8859-1, which Java always uses.
+    not valid UTF-8, as ISO 8859-1, the encoding that Java uses.
 
     Raises:
         ConfigError: the file cannot be read, or a line is malformed.

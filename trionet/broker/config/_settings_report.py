@@ -1,4 +1,4 @@
-"""Logs which accepted settings have no effect."""
+"""The logging of accepted settings that have no effect."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def report_settings(
 
 
 def _without_effect(config: BrokerConfig, nodes: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the keys that are ignored, and the settings that are not applied."""
+    """Return the keys without effect, and ``key=value`` of each setting that is not applied."""
     if nodes == 1:
         return config.without_effect, config.not_applied
     ignored = [key for key in config.without_effect if key not in EFFECTIVE_WITH_SEVERAL]

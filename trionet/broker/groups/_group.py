@@ -45,13 +45,13 @@ from ._members import Member, Members
 # How long a group waits for a member that was in no generation yet, since its client may have
 # disconnected while its first JoinGroup waited (Kafka: NEW_MEMBER_JOIN_TIMEOUT_MS).
 NEW_MEMBER_SECONDS_MAX: Final = 300.0
-# The minimum interval of checks for returned members while all static members are away.
+# The minimum duration of a join phase that restarts because no static member has rejoined.
 AWAY_SECONDS_MIN: Final = 1.0
 CONSUMER: Final = "consumer"
 """The protocol type of Kafka's consumer protocol."""
 
 _VERSION_BYTES: Final = 2
-# Every version, even a newer one than we know, starts like the first one.
+# All versions, even unknown newer versions, begin with the fields of the first version.
 _decode = MESSAGES[0][0]
 
 
@@ -179,7 +179,7 @@ class Group:
         self.timeouts.extend_session(member, now)
         if self.state is GroupState.STABLE and self.members.choose_protocol() == self.protocol_name:
             skips = was_leader and join.can_skip_assignment
-            # It must not consider itself the leader, or it would assign again (KAFKA-7728).
+            # A member that considers itself the leader would assign again (KAFKA-7728).
             leader_id = old.id if was_leader and not skips else None
             # Sent after storing, because a restarted broker that only knew the old id would fence
             # the new one.

@@ -123,7 +123,7 @@ class GroupCoordinator:
             self._timers.schedule(group.id, group.timeouts.wake_at)
         for group_id, each in offsets.items():
             self._store.offsets.put(group_id, each)
-            # A group that never had members has only its offsets stored.
+            # Only the offsets of a group that never had members are stored.
             if group_id not in self.groups and not self.coordinator_error(group_id):
                 self.groups[group_id] = Group(group_id, self._settings, now)
 

@@ -32,10 +32,10 @@ logger = logging.getLogger("trionet.broker")
 
 R = TypeVar("R")
 
-# The value of the column ``members`` if they are in the table of chunks.
+# The value of the column ``members`` if the members are in the table of chunks.
 _IN_CHUNKS = ""
 
-# attrs.astuple takes as long as storing a row.
+# Faster than attrs.astuple, which takes as long as storing a row.
 _columns = attrgetter(*(field.name for field in attrs.fields(CommittedOffset)))
 
 Statements = Steps

@@ -48,7 +48,7 @@ def java_hash(text: str) -> int:
     value = 0
     for unit in units[:head]:
         value = (31 * value + unit) & 0xFFFFFFFF
-    # A part at a time is ten times as fast: clients may send ids of any length.
+    # Hashing whole parts is ten times as fast; clients may send ids of any length.
     for start in range(head, len(units), _PART):
         part = sum(map(mul, units[start : start + _PART], _WEIGHTS))
         value = (_WEIGHT_OF_PART * value + part) & 0xFFFFFFFF

@@ -78,7 +78,7 @@ def _check(
     topic: Topic | None,
     named: Counter[bytes],
 ) -> None:
-    """Validate one entry of the request (Kafka: ControllerApis.deleteTopics)."""
+    """Reject an invalid entry of the request (Kafka: ControllerApis.deleteTopics)."""
     if not broker.config.flag("delete.topic.enable"):
         raise ApiError(
             error_codes.INVALID_REQUEST

@@ -52,18 +52,18 @@ from ..storage._storage_errors import storage_errors
 from ._current_leader import CurrentLeaders, error_code_for, has_current_leader
 
 READ_COMMITTED: Final = 1
-# Before this version, batches are converted to messages: of format 1, or format 0 up to version 1.
+# Before this version, batches are converted to messages of format 1 (format 0 up to version 1).
 BATCHES_SINCE: Final = 4
 FORMAT_1_SINCE: Final = 2
-# Before this version, the limit of a partition applies to its messages, which are cut there
-# (KIP-74); a batch is always read whole, to be converted.
+# Before this version, messages are truncated at the limit of the partition (KIP-74). Batches are
+# always read completely, since they must be converted.
 WHOLE_MESSAGE_SINCE: Final = 3
 # Older clients cannot read a topic that is compressed with zstd, and get an error (KIP-110).
 ZSTD_SINCE: Final = 10
-# Ranges up to this size are read and sent together with the rest of the response: one system call
-# to read, instead of one more packet and a system call that costs as much as five.
+# Ranges up to this size are read and sent with the rest of the response. This takes a system call
+# but saves a packet and a sendfile call, which takes as long as five other system calls.
 COPIED_BYTES_MAX: Final = 16 * 1024
-# A fetch of more partitions is served in steps: each takes 5 µs or more.
+# A fetch of more partitions is served in steps, since each partition takes 5 µs or more.
 QUICK_PARTITIONS: Final = 400
 # How often a long fetch reads changed partitions again if it still has too few bytes. Then it
 # responds anyway, since a wait would miss the records appended during the last read.
@@ -105,7 +105,7 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
 
 
 class _PartialResponse:
-    """A response under construction."""
+    """A response to which results are still added."""
 
     __slots__ = ("by_topic", "leaders", "response")
 
@@ -302,7 +302,7 @@ class _Fetch:
 
     @property
     def is_long(self) -> bool:
-        """Whether the fetch must be served in steps."""
+        """Whether the fetch has so many partitions that it must be served in steps."""
         return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.needs_lists
 
     def wait(self) -> None:

@@ -40,7 +40,7 @@ NO_OPERATIONS = -(2**31)
 async def handle(
     broker: BrokerState, request: MetadataRequest, call: Call
 ) -> MetadataResponse | None:
-    # In version 0 an empty list requests all topics; later null does.
+    # An empty list requests all topics in version 0. In later versions, null does.
     found: list[Topic | MetadataResponseTopic]
     if request.topics is None or (call.version == 0 and not request.topics):
         found = list(broker.topics)

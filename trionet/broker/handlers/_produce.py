@@ -360,7 +360,7 @@ def _respond(call: Call, response: ProduceResponse | NoOp | CloseConnection) -> 
         call.end(response)
 
 
-# Fields are assigned: keyword arguments of a constructor take longer than a small append.
+# Fields are assigned, since a constructor with keyword arguments takes longer than a small append.
 
 
 def _response(topics: list[TopicProduceResponse]) -> ProduceResponse:

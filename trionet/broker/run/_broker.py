@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.broker")
 
-# Where open_broker differs from Kafka's defaults, for tests: a free port, no delay for further
-# group members to join, and new topics whose partitions are ready in the first response.
+# Defaults of open_broker that differ from Kafka's, for tests: a free port, no wait for further
+# group members, and new topics whose partitions are in the first response.
 _DEFAULTS = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "auto.create.topics.ready.at.once": True,
@@ -65,7 +65,7 @@ _DEFAULTS = {
 }
 # How long a graceful stop waits for pending responses to be sent.
 STOP_GRACE_SECONDS = 5.0
-# The default replication factor with that many nodes or more.
+# The maximum of the default replication factor.
 REPLICATION_FACTOR_MAX = 3
 
 
@@ -179,7 +179,7 @@ class Broker:
 
     @property
     def running_nodes(self) -> list[int]:
-        """The ids of the nodes that are not stopped."""
+        """The ids of the running nodes."""
         return self._cluster.leadership.live
 
     def endpoints_of(self, node: int) -> Sequence[Endpoint]:
@@ -511,7 +511,7 @@ async def _open_cluster(
     report_settings(first, config, nodes=len(configs))
     leadership: Leadership[tuple[str, int]] = Leadership([each.node_id for each in configs])
     topics = await TopicRegistry.load(database, first, leadership, network.rng)
-    # Runs its callbacks when no task is left, and before the logs close.
+    # Runs its callbacks after all tasks have ended, and before the logs close.
     after_tasks = stack.enter_context(ExitStack())
     nursery = await stack.enter_async_context(trio.open_nursery())
     stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
@@ -541,5 +541,5 @@ async def _stop(cluster: Cluster, nodes: Sequence[Node]) -> None:
         async with trio.open_nursery() as nursery:
             for node in nodes:
                 nursery.start_soon(node.server.stop)
-        # Members that have left must not be waited for after the next start.
+        # Otherwise, the next start would wait for members that have left.
         await cluster.group_store.flush()

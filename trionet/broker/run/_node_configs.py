@@ -10,7 +10,7 @@ from ..config._broker_config import BrokerConfig
 BROKERS_MAX = 100
 """The maximum number of nodes; each node has its own listeners, processors and handlers."""
 
-# Keys with addresses, which nodes cannot share: lists of them, and a single one.
+# The keys for lists of addresses and for a single address, which nodes cannot share.
 _LISTS = ("listeners", "advertised.listeners")
 _SINGLE = "metrics.listener"
 

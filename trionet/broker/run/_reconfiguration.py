@@ -63,7 +63,7 @@ class LogReconfiguration:
 
     async def _configure_logs(self) -> None:
         """Update the settings of all logs, since topics inherit the broker's settings."""
-        # Most topics have no settings of their own, so that few configs serve all logs.
+        # Most topics have no own settings, so that all logs share a few configs.
         cluster = self._cluster
         made: dict[tuple[tuple[str, str], ...], LogConfig] = {}
         names = [topic.name for topic in cluster.topics]

@@ -1,6 +1,6 @@
 """The security of a listener: TLS contexts and SASL mechanisms, created from its settings.
 
-See :mod:`..config._listener_settings` for keys that are set for a single listener or mechanism.
+See :class:`.ListenerSettings` for keys that are set for a single listener or mechanism.
 """
 
 from __future__ import annotations

@@ -34,15 +34,15 @@ from ...protocol.messages.sasl_authenticate import SaslAuthenticateRequest, Sasl
 from ...protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from ...server._connection import SOFTWARE_CHARS_MAX
 
-# Minimum interval between re-authentications; an earlier one is not started (KIP-368).
+# The minimum interval between re-authentications; earlier handshakes are rejected (KIP-368).
 REAUTHENTICATION_SECONDS_MIN = 1.0
 # The first version of SaslAuthenticate that returns the session lifetime.
 _FIRST_WITH_SESSIONS = 1
 
-# The requests of the exchange have no arrays, and no tagged fields in Kafka.
+# The requests of an exchange have no arrays and, from Kafka clients, no tagged fields.
 _ELEMENTS_MAX = 1000
 
-# The oldest response version holds 32,767 bytes; a character has at most four.
+# The oldest response version allows 32,767 bytes, and a character has at most four bytes.
 _MESSAGE_CHARS_MAX = 8000
 
 _size = Struct(">i").pack

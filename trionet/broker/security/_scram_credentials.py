@@ -219,7 +219,7 @@ async def add_scram_user(folder: str, user_name: str, password: str) -> None:
     Cancellation: the user is either added completely, or not at all.
     """
     check_user_name(user_name)
-    # A running broker would not notice the new user.
+    # A running broker would not read the new user from the database.
     async with open_stopped(folder) as database:
         credentials = await ScramCredentials.load(database)
         await credentials.set_password(user_name, password)

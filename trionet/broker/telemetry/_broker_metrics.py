@@ -31,7 +31,7 @@ from ._snapshot_sections import fetch_sessions_section, groups_section
 
 logger = logging.getLogger("trionet.broker")
 
-# How often a snapshot is taken without a request, as often as Yammer's meters tick.
+# The interval of snapshots without requests, which is that of Yammer's meters.
 TICK_SECONDS = 5.0
 
 PARTITION_COUNT = gauge("server", "ReplicaManager", "PartitionCount", "Partitions.")

@@ -50,15 +50,15 @@ if TYPE_CHECKING:
     from ...protocol._typed_request_log import RequestWriter
     from ...protocol.records._pure_writer import BatchBuilder
 
-# The size prefix of a frame is not counted as part of it.
+# The size prefix of a frame, which is not included in the frame's size.
 _PREFIX_BYTES: Final = 4
 _UINT32_MAX: Final = (1 << 32) - 1
 _NEVER: Final = 1 << 62
 
 #: The maximum number of rows per batch; appending more would block the event loop for too long.
 BATCH_ROWS_MAX: Final = 2000
-# Maximum size of a row in a batch: a closed connection with the longest strings, plus the overhead
-# of a record.
+# The maximum size of a row in a batch: that of a closed connection with the longest strings, plus
+# the overhead of a record.
 _ROW_BYTES_MAX: Final = CONNECTION_SIZE + TEXT_BYTES_MAX * len(TEXTS + CONNECTION_TEXTS) + 32
 
 
@@ -404,7 +404,7 @@ class RequestRecorder:
         )
 
 
-# Neither min() nor a conditional expression: mypyc would box both numbers for these.
+# Without min() or a conditional expression, for which mypyc would box both numbers.
 def _uint32(number: i64) -> i64:
     """Return the number, but at most the maximum of an unsigned 32-bit integer."""
     if number > _UINT32_MAX:

@@ -36,7 +36,7 @@ from ...model._broker_state import BrokerState
 from ...model._topic_registry import check_topic_name
 from ...storage._storage_errors import storage_errors
 
-# Java's Integer.parseInt accepts a sign and any number of zeros; longer names are no node id.
+# Java's Integer.parseInt accepts a sign and any number of zeros. Longer names are rejected.
 _NODE_ID = re.compile(r"[+-]?[0-9]{1,100}")
 _NAME_SHOWN_MAX = 100
 

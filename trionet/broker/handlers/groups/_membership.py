@@ -23,7 +23,7 @@ MUST_KNOW_ID_VERSION = 4
 # Before this version, "no protocol" is encoded as "" instead of null.
 NULL_PROTOCOL_VERSION = 7
 CAN_SKIP_ASSIGNMENT_VERSION = 9
-# From this version on, the client states the protocol that it expects (KIP-559).
+# From this version on, clients send the protocol that they expect (KIP-559).
 STATES_PROTOCOL_VERSION = 5
 MANY_MEMBERS_VERSION = 3
 # More members leave in several steps, as if by several requests.

@@ -25,7 +25,7 @@ from ...model._topic_store import Topic
 # From this version on, there is a specific error for unknown groups (KIP-848).
 GROUP_NOT_FOUND_VERSION = 9
 TOPIC_ID_VERSION = 10
-# The greatest time in 64 bits.
+# The maximum timestamp of 64 bits.
 _NEVER_MS = 2**63 - 1
 _UNKNOWN = (error_codes.UNKNOWN_TOPIC_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
 
