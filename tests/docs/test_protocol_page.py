@@ -78,7 +78,7 @@ MODULES = [
 )
 def test_the_gaps_of_an_api_are_documented(module: ModuleType) -> None:
     docstring = inspect.getdoc(module) or ""
-    name = docstring.partition(",")[0]
+    name = docstring.removeprefix("Implements ").partition(",")[0]
     gaps = [in_one_line(found) for found in GAPS.findall(docstring)]
 
     told = in_one_line(section(name))

@@ -1,4 +1,4 @@
-"""A Kafka broker in one process: logs, topics, consumer groups, and one handler per API."""
+"""A Kafka broker in one process: its logs, topics, consumer groups and API handlers."""
 
 from __future__ import annotations
 

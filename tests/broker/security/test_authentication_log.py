@@ -131,11 +131,11 @@ async def test_a_broker_warns_of_client_certificates_that_are_not_looked_at_as_i
 
     assert [
         (
-            "listener SASL_SSL: ssl.client.auth for all listeners does not apply to those with"
+            "listener SASL_SSL: ssl.client.auth for all listeners does not apply to listeners with"
             " SASL; set listener.name.sasl_ssl.ssl.client.auth"
         ),
         (
-            "listener SSL: ssl.client.auth is set without a trust store, so certificates from every"
+            "listener SSL: ssl.client.auth is set without a truststore, so certificates from every"
             " authority that this system trusts are accepted"
         ),
     ] == [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]

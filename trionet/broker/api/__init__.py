@@ -1,1 +1,1 @@
-"""From a request frame to its handler and back: dispatch, calls, request counts."""
+"""The path of a request from its frame to its handler: dispatch, calls and request counts."""

@@ -1,4 +1,4 @@
-"""ApiVersions 0 to 4: the served APIs and their version ranges (KIP-35, KIP-511).
+"""Implements ApiVersions 0 to 4: the served APIs and version ranges (KIP-35, KIP-511).
 
 Gap: no features are reported, since none of Kafka's feature levels applies to a single node.
 """
@@ -34,7 +34,7 @@ class AdvertisedApis:
     async def handle(  # noqa: ASYNC910 - as every handler
         self, request: ApiVersionsRequest, call: Call
     ) -> ApiVersionsResponse | bytes:
-        """Respond to one call, and record the client's software name and version."""
+        """Return the response to a call, and record the client's software name and version."""
         found = self.response(request, call.version)
         if found.error_code:
             return found
@@ -55,11 +55,12 @@ class AdvertisedApis:
         return call.frame_body(body)
 
     def response(self, request: ApiVersionsRequest | None, version: int) -> ApiVersionsResponse:
-        """Return the response, which clients may also request before they authenticate.
+        """Return the response to a request, which clients may send before they authenticate.
 
         Args:
-            request: None for a version that is not served, whose body cannot be decoded. The
-                response then has the error and all version ranges, so that the client can retry.
+            request: the request; None if its version is not served, so that it cannot be decoded.
+                The response then contains an error and all version ranges, with which the client
+                can retry.
             version: the version of the request.
         """
         if request is None:

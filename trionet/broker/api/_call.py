@@ -1,4 +1,4 @@
-"""One API call as its handler sees it: the request's header, and how to respond to it."""
+"""An API call: the header of a request, and the methods to respond to it."""
 
 # Compiled by mypyc.
 
@@ -24,22 +24,22 @@ logger = logging.getLogger("trionet.broker")
 
 T = TypeVar("T")
 
-# Requests and responses with more elements than this are decoded and encoded in steps. Fewer take
-# less than 5 ms, the longest time that anything may hold the loop.
+# Requests and responses with more elements are decoded and encoded in steps. With fewer elements,
+# this takes less than 5 ms, the longest time for which a task may block the event loop.
 QUICK_ELEMENTS: Final = 1000
-# How long a long call computes before it yields to other tasks.
+# The duration of a step, after which a long call yields to other tasks.
 STEP_SECONDS: Final = 0.001
 
 
 class LongCallScheduler:
-    """The part of :class:`._long_calls.LongCalls` that calls use.
+    """The interface of :class:`._long_calls.LongCalls` that calls use.
 
     Args:
-        clock: the clock that limits steps, in seconds.
-        start: runs a call in a task of its own; its second argument returns the response.
+        clock: the clock that limits the duration of steps, in seconds.
+        start: runs a call in a separate task; its second argument computes the response.
 
     Attributes:
-        line: a lock taken for each step, so that long calls take turns.
+        line: a lock that is acquired for each step, so that long calls take turns.
     """
 
     __slots__ = ("clock", "line", "start")
@@ -55,22 +55,24 @@ class LongCallScheduler:
 
 
 class Call:
-    """The header of a request, and how to respond to it.
+    """An API call: the header of a request, with methods to respond to it.
 
     Attributes:
-        codec: decodes and encodes the messages of this API version.
-        correlation_id: the client's number for the request.
-        client_id: the client id; None for null.
-        request: the frame and its connection.
-        counts: counts the response and the errors in it.
+        codec: decodes requests and encodes responses of this API version.
+        correlation_id: the correlation id of the request.
+        client_id: the client id, or None.
+        request: the request frame and its connection.
+        counts: counts responses and their errors.
         has_errors: whether the response must be searched for errors; a handler that counts its
-            own errors sets it when there is one.
-        scheduler: runs the call in steps if it turns out to be long.
-        only_responds: the call has no effect besides its response, which need not be computed for
-            a client that has disconnected.
-        is_long: the call runs in steps in a task of its own; its handler must :meth:`pause`.
-        needs_lists: the response is inspected before it is encoded, so arrays must be lists.
-        errors: error codes in the :meth:`elements` generated so far; None if there are none.
+            own errors sets this attribute when an error occurs.
+        scheduler: runs the call in steps if it is long.
+        only_responds: whether the call has no other effect than its response, so that it can be
+            abandoned if the client disconnects.
+        is_long: whether the call runs in steps in a separate task, so that its handler must
+            :meth:`pause`.
+        needs_lists: whether the response is inspected before it is encoded, so that its arrays must
+            be lists.
+        errors: the error codes of generated :meth:`elements`; None before the first element.
     """
 
     __slots__ = (
@@ -119,35 +121,35 @@ class Call:
 
     @property
     def listener_name(self) -> str:
-        """The client's listener; responses advertise that listener's addresses."""
+        """The listener that the client is connected to, whose addresses are advertised."""
         return self.request.listener_name
 
     # Long calls.
 
     def continue_as_long_call(self, work: Callable[[], Awaitable[Any]]) -> None:
-        """Continue the call in steps; ``work`` returns its response."""
+        """Continue the call in steps in a separate task; ``work`` computes the response."""
         self.scheduler.start(self, work)
 
     def expect(self, count: int) -> None:
-        """Declare how many elements the handler will process, before it has any effect.
+        """Declare how many elements the handler will process; must be called before any effect.
 
         Raises:
-            NeedsLongCall: there are too many for one step; the handler is called again in a long
-                call.
+            NeedsLongCall: there are too many elements for one step. The handler is called again in
+                a long call.
         """
         if self.must_be_long(count):
             raise NeedsLongCall
 
     def must_be_long(self, count: int) -> bool:
-        """Whether this many elements require a long call, and the call is not one yet."""
+        """Return whether a call with this many elements must be continued as a long call."""
         return count > QUICK_ELEMENTS and not self.is_long and not self.needs_lists
 
-    # Any, since mypyc accepts only a real list as a list.
+    # Any, since mypyc accepts no other type as a list.
     def elements(self, made: Iterable[T], count: int) -> Any:
-        """Return an array of the response: a list, or in a long call one generated lazily.
+        """Return an array for the response: a list or, in a long call, a lazily generated array.
 
         Args:
-            made: generates the elements, which must not depend on later changes of state.
+            made: generates the elements. They must not depend on state that may change meanwhile.
             count: the number of elements.
         """
         if not self.is_long or self.needs_lists:
@@ -163,20 +165,21 @@ class Call:
             yield element
 
     def must_pause(self) -> bool:
-        """Whether a long call has computed for a full step and should :meth:`pause`."""
+        """Return whether a long call has used up its step and must :meth:`pause`."""
         return self.is_long and self.scheduler.clock() >= self._pause_at
 
     async def pause(self) -> None:
         """Yield to other tasks. Always a checkpoint.
 
         Raises:
-            Abandoned: the client of a call that only responds has disconnected.
+            Abandoned: the client has disconnected, and the call has no other effect than its
+                response.
         """
         if not self.is_long:
             await trio.lowlevel.checkpoint()
             return
-        # Queued behind the other long calls, so that only one of them computes per iteration of
-        # the loop.
+        # Queued behind the other long calls, so that one long call computes per iteration of the
+        # event loop.
         scheduler = self.scheduler
         async with scheduler.line:
             await trio.lowlevel.checkpoint()
@@ -185,7 +188,7 @@ class Call:
         self._pause_at = scheduler.clock() + STEP_SECONDS
 
     async def run_with_pauses(self, work: Generator[None, None, T]) -> T:
-        """Run a generator that yields at every element, with pauses; return its result."""
+        """Run a generator that yields at every element, pause when required, return the result."""
         try:
             while (done := self._advance(work)) is None:
                 await self.pause()
@@ -194,7 +197,7 @@ class Call:
         return done[0]
 
     def _advance(self, work: Generator[None, None, T]) -> tuple[T] | None:
-        """Advance to the next pause (None) or to the result (in a tuple)."""
+        """Run until the next pause, and return None; at the end, return a tuple of the result."""
         try:
             while not self.must_pause():
                 next(work)
@@ -204,10 +207,11 @@ class Call:
 
     @property
     def client_has_left(self) -> bool:
-        """Whether the client has closed its connection, or half-closed it.
+        """Whether the client has closed or half-closed its connection.
 
-        A muted channel is not read, so the kernel is asked. Kafka's clients never half-close; one
-        that does still gets the responses that are computed at once.
+        A muted channel is not read, so this property queries the kernel. Kafka clients never
+        half-close connections. A client that does only receives responses of calls that are not
+        long.
         """
         channel = self.request.channel
         return not channel.is_open or channel.transport.peer_has_ended()
@@ -215,7 +219,7 @@ class Call:
     # Responding.
 
     def encode(self, message: Any) -> Outgoing:
-        """Encode the response as one frame, and count it."""
+        """Encode a response as one frame, and count the response."""
         counts = self.counts
         counts.responses += 1
         if self.has_errors:
@@ -226,19 +230,19 @@ class Call:
         return outgoing(cast("list[Chunk]", frame(chunks)))
 
     def encode_body(self, message: Any) -> bytes:
-        """Encode a message without its header, to be cached and sent with :meth:`frame_body`."""
+        """Encode a response without its header, to cache it and send it with :meth:`frame_body`."""
         chunks: list[Any] = []
         self.codec.encode_response(message, chunks)
         return b"".join(chunks)
 
     def frame_body(self, body: bytes) -> bytes:
-        """Frame a cached response body that has no errors, and count the response."""
+        """Return the frame of a cached response body without errors, and count the response."""
         self.counts.responses += 1
         header = encode_response_header(self.codec, self.correlation_id)
         return (len(header) + len(body)).to_bytes(4, "big") + header + body
 
     def respond(self, message: Any) -> None:
-        """Respond to a delayed call; if its connection has closed it is only counted."""
+        """Send the response to a delayed call; only count it if the connection has closed."""
         if self._divert is not None:
             self._divert(message)
         elif self.is_long and not self.needs_lists:
@@ -249,7 +253,7 @@ class Call:
             self.abandon()
 
     def abandon(self) -> None:
-        """End a delayed call whose connection has closed, so that it is counted.
+        """End a delayed call whose connection has closed, and count it.
 
         (Kafka: SocketServer.processNewResponses.)
         """
@@ -264,11 +268,11 @@ class Call:
             self.request.respond(response)
 
     def diverted(self, divert: Callable[[Any], None]) -> Call:
-        """Return a copy whose delayed response is passed to a function, for tests.
+        """Return a copy that passes its delayed response to a function, for tests.
 
         Args:
-            divert: called with the response message, or with the NoOp or CloseConnection that ends
-                the call.
+            divert: called with the response message, or with the NoOp or CloseConnection object
+                that ends the call.
         """
         copy = Call(
             self.codec,
@@ -285,7 +289,7 @@ class Call:
         return copy
 
     def fail(self, error: Exception) -> None:
-        """End a delayed call after an internal error by closing its connection."""
+        """Close the connection of a delayed call after an internal error."""
         logger.error(
             "unexpected error in %s from %s; closing it",
             self.codec.name,
@@ -305,6 +309,6 @@ class Abandoned(Exception):
 
 
 async def _returned(message: Any) -> Any:
-    """Return a response message that exists already, as the work of a long call."""
+    """Return the given response message, as the work of a long call."""
     await trio.lowlevel.checkpoint()
     return message

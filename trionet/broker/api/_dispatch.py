@@ -1,8 +1,8 @@
-"""Dispatches request frames to the handlers of their APIs (Kafka: KafkaApis).
+"""The dispatch of request frames to the handlers of their APIs (Kafka: KafkaApis).
 
-One table drives both dispatch and ApiVersions, so that exactly what is served is advertised. A
-request that cannot be decoded, or whose version is not served, closes its connection; only
-ApiVersions gets a response in every version (KIP-511).
+Dispatch and ApiVersions use the same table, so that exactly the served versions are advertised. If
+a request cannot be decoded or its version is not served, the connection is closed. Only ApiVersions
+has a response in every version (KIP-511).
 """
 
 # Compiled by mypyc.
@@ -35,27 +35,30 @@ from ._request_logger import log_request
 from ._request_logger import logger as _request_log
 
 Handle = Callable[[Any, Call], Awaitable[Any]]
-"""``async (request message, call) -> response``: a message to encode; a Response to pass on as it
-is (no response, or closing the connection); or None, if the response is sent later."""
+"""A handler: ``async (request message, call) -> response``.
+
+The response is a message to encode, a :data:`.Response` to send unchanged (or not to send, or to
+close the connection), or None if the response is sent later."""
 
 Intercept = Callable[[Any, Call, Handle], Awaitable[Any]]
-"""``async (request message, call, handle) -> response``: replaces the API's own ``handle``, which
-it may call, and returns what ``handle`` would."""
+"""An interceptor: ``async (request message, call, handle) -> response``.
+
+It is called instead of the API's ``handle``, which it may call, and returns a response of the same
+types."""
 
 
 @attrs.frozen
 class Api:
-    """One served API.
+    """A served API.
 
     Attributes:
         key: Kafka's API key.
-        min_version: lowest served version.
-        max_version: highest served version, of a released Kafka and not of the schema.
-        handle: handles one call. As declared by :func:`serves`, its first argument is the state
-            of the node; see :meth:`bind`.
-        never_waits: ``handle`` has no checkpoint; work that takes long is left to other tasks.
-        only_responds: a call has no effect that another call could observe.
-        quick_elements: requests with more elements are decoded in steps.
+        min_version: the lowest served version.
+        max_version: the highest served version, which a released Kafka version also serves.
+        handle: handles one call. Until :meth:`bind`, its first argument is the state of the node.
+        never_waits: whether ``handle`` has no checkpoints and leaves slow work to other tasks.
+        only_responds: whether a call has no effect that another call could observe.
+        quick_elements: the maximum number of elements of a request that is decoded in one step.
     """
 
     key: int
@@ -67,7 +70,7 @@ class Api:
     quick_elements: int = QUICK_ELEMENTS
 
     def bind(self, broker: Any) -> Api:
-        """Return the API with the handler bound to one node's state."""
+        """Return the API with its handler bound to the state of a node."""
         return attrs.evolve(self, handle=partial(self.handle, broker))
 
 
@@ -80,7 +83,7 @@ def serves(
     only_responds: bool = False,
     quick_elements: int = QUICK_ELEMENTS,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Api]:
-    """Declare the API that a handler serves; see :class:`Api` for the arguments."""
+    """Return a decorator that turns a handler into an :class:`Api` with the given attributes."""
     return lambda handle: Api(
         key, min_version, max_version, handle, never_waits, only_responds, quick_elements
     )
@@ -89,11 +92,11 @@ def serves(
 API_VERSIONS: Final = Api(api_keys.API_VERSIONS, 0, 4, AdvertisedApis.handle, only_responds=True)
 
 RESPONSES = (bytes, Send, NoOp, CloseConnection)
-"""What a handler may return besides a message."""
+"""The types that a handler may return besides a message."""
 
 
 class _Route:
-    """An API version that was requested at least once."""
+    """An API version that has been requested at least once, with its codec and counts."""
 
     __slots__ = (
         "codec",
@@ -119,20 +122,20 @@ class _Route:
 
 
 class Apis:
-    """The request handler of the SocketServer: decodes frames and calls the APIs' handlers.
+    """The request handler of the SocketServer, which decodes requests and calls API handlers.
 
     Args:
-        apis: the APIs that are served besides ApiVersions.
-        long_calls: runs calls that would block the loop.
-        elements_max: limit on array elements, arrays and tags in one request
+        apis: the served APIs, except ApiVersions.
+        long_calls: runs calls that would block the event loop.
+        elements_max: the maximum number of array elements, arrays and tags in one request
             (``request.max.elements``).
-        request_log_topic: the topic of the request log, if any; requests about it are not logged.
+        request_log_topic: the topic of the request log, whose own requests are not logged.
 
     Attributes:
-        advertised: the ApiVersions handler, with the served version ranges.
+        advertised: the handler of ApiVersions, with the served version ranges.
         long_calls: the long calls of the node.
         counts: the requests and errors of each API and version.
-        interceptor: called for every decoded call in place of its API, for tests; usually None.
+        interceptor: called for every decoded call instead of the API's handler, for tests.
     """
 
     def __init__(
@@ -159,7 +162,7 @@ class Apis:
         self._own_topic = request_log_topic
 
     async def handle(self, request: Request) -> Response | None:
-        """Handle one frame (see :data:`trionet.server.handler_pool.Handler`)."""
+        """Handle a request frame; see :data:`trionet.server.handler_pool.Handler`."""
         payload = request.payload
         try:
             key, version, correlation_id, client_id, position = decode_request_header(payload)
@@ -175,7 +178,7 @@ class Apis:
         except WireFormatError as error:
             if len(payload) - position <= route.quick_elements:
                 return CloseConnection(CloseReason.INVALID_REQUEST, str(error))
-            # It may only have more elements than are decoded in one step.
+            # The request may be valid but too long to decode in one step.
             call = self._begin(route, correlation_id, client_id, request)
             self.long_calls.start(call, partial(self._serve_long, route, call, position))
             return None
@@ -214,7 +217,7 @@ class Apis:
         )
 
     def _called(self, route: _Route, call: Call, message: Any) -> Awaitable[Any]:
-        """Call the handler, or the interceptor; returns an awaitable of the response."""
+        """Call the handler or the interceptor, and return an awaitable of the response."""
         request_log_topic = self._own_topic
         if request_log_topic is not None and request_log_topic.is_named_in(
             call.codec.api_key, message
@@ -233,7 +236,7 @@ class Apis:
         return await self._called(route, call, message)
 
     def never_waits(self, request: Request) -> bool:
-        """Whether :meth:`handle` completes this request without a checkpoint."""
+        """Return whether :meth:`handle` completes a request without a checkpoint."""
         # An interceptor may wait. A payload too short for a key is rejected without waiting.
         return self.interceptor is None and (
             int.from_bytes(request.payload[:2], "big") in self._never_wait

@@ -1,15 +1,15 @@
-"""Runs calls that would block the loop: in tasks of their own, in steps, a few at a time.
+"""The execution of calls that would block the event loop: in separate tasks and in steps.
 
-Requests may have 250,000 elements and responses ten times as many. Calls with more than
-:data:`._call.QUICK_ELEMENTS` are decoded, handled and encoded in steps of a millisecond, between
-which all other tasks run. They do not occupy a handler, of which there are few: a dozen such
-requests would stall all clients (as they can with Kafka's num.io.threads).
+A request may have 250,000 elements, and its response ten times as many. Calls with more than
+:data:`._call.QUICK_ELEMENTS` elements are decoded, handled and encoded in steps of a millisecond,
+between which all other tasks run. They do not occupy a handler. Otherwise, a dozen such requests
+would occupy all handlers and block all clients, as is possible with Kafka's num.io.threads.
 
-The memory of a response is bounded while it is encoded, by ``response.max.bytes``: its elements are
+``response.max.bytes`` limits the memory of a response while it is encoded. Its elements are
 generated one by one and encoded immediately (:func:`trionet.protocol._stepping.elements`).
 
-A call that only responds is cancelled when its client disconnects or the broker stops. A call with
-effects always runs to its end: the client sent it, and might never learn that it did not happen.
+If a call has no other effect than its response, it is cancelled when its client disconnects or the
+broker stops. Other calls always complete, since the client could not detect that they did not.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ from ._response_errors import find_errors
 
 logger = logging.getLogger("trionet.broker")
 
-#: How many calls that only respond run concurrently, and as many of the others, which may wait for
-#: a disk. Further ones wait as undecoded frames: each running call has its elements in memory.
+#: The maximum number of concurrent calls without other effects than the response, and also of other
+#: calls, which may wait for a disk. Further calls wait as undecoded frames, since each running call
+#: has its elements in memory.
 AT_A_TIME: Final = 8
 
-# Full garbage collections are postponed while a long call runs: each would take a tenth of a second
-# to visit the call's elements, none of which is garbage. But not for more than a minute.
+# Full garbage collections are postponed while a long call runs, for a minute at most. Each would
+# take a tenth of a second to visit the call's elements, none of which are garbage.
 _NO_FULL_COLLECTION: Final = 1_000_000
 _PUT_OFF_SECONDS_MAX: Final = 60.0
 
 Work = Callable[[], Awaitable[Any]]
-"""The work of a long call; returns what a handler returns."""
+"""The work of a long call; has the same result as a handler."""
 
 
 class LongCalls:
@@ -55,12 +56,12 @@ class LongCalls:
 
     Args:
         nursery: runs the calls.
-        response_bytes_max: limit on the memory of a response (``response.max.bytes``), without
-            records that stay in files.
-        is_virtual: use a simulated clock, so that nothing depends on the speed of the machine.
+        response_bytes_max: the maximum memory of a response (``response.max.bytes``), not including
+            records that are sent from files.
+        is_virtual: use a simulated clock, so that steps do not depend on the speed of the machine.
 
     Attributes:
-        scheduler: the part that the calls use.
+        scheduler: the interface that the calls use.
     """
 
     def __init__(
@@ -77,22 +78,22 @@ class LongCalls:
 
     @property
     def under_way(self) -> int:
-        """The number of running calls, without queued ones."""
+        """The number of running calls, not including queued calls."""
         return self._responders.borrowed_tokens + self._others.borrowed_tokens
 
     def start(self, call: Call, work: Work) -> None:
-        """Run a call in a task of its own; ``work`` returns its response."""
+        """Run a call in a separate task; ``work`` computes the response."""
         call.is_long = True
         self._nursery.start_soon(self._run, call, work, name=f"long {call.codec.name}")
 
     def stop(self) -> None:
-        """Cancel the calls that only respond, and from now on each new one."""
+        """Cancel all current and future calls without other effects than the response."""
         self._is_stopping = True
         for scope in list(self._responding):
             scope.cancel(reason="the node is stopping")
 
     async def decode(self, call: Call, position: int, elements_max: int) -> Any:
-        """Decode a long request, in steps.
+        """Decode a long request in steps.
 
         Raises:
             WireFormatError: the request is malformed, or has too many elements.
@@ -144,7 +145,7 @@ class LongCalls:
             call.abandon()
 
     async def _encode(self, call: Call, message: Any) -> Outgoing | CloseConnection:
-        """Encode the response as one frame, in steps."""
+        """Encode the response as one frame in steps."""
         codec, counts = call.codec, call.counts
         out: list[Any] = [encode_response_header(codec, call.correlation_id)]
         packed: list[Any] = []
@@ -182,7 +183,7 @@ def _ticks() -> Callable[[], float]:
 
 
 def _pack(out: list[Any], packed: list[Any]) -> int:
-    """Move chunks to ``packed``, joining small ones; returns their size in memory."""
+    """Move chunks to ``packed``, join small chunks, and return their size in memory."""
     joined = join_small(out)
     out.clear()  # the encoder keeps appending to the same list
     packed += joined
@@ -190,7 +191,7 @@ def _pack(out: list[Any], packed: list[Any]) -> int:
 
 
 class _FullCollections:
-    """Postpones full garbage collections while a long call of any broker in the process runs."""
+    """Postpones full garbage collections while any broker in the process runs a long call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,7 +1,7 @@
-"""Counts requests by API and version, and the errors in their responses.
+"""The counts of requests by API and version, and of errors in responses.
 
-(Kafka: RequestChannel.Metrics.) A request costs two additions and a store; everything else is
-computed when metrics are read.
+(Kafka: RequestChannel.Metrics.) Counting a request takes two additions and one assignment. All
+other values are computed when metrics are read.
 """
 
 # Compiled by mypyc.
@@ -15,9 +15,9 @@ from ...metrics._request_times import RequestTimes
 from ...protocol import error_codes
 from ._response_errors import errors_in
 
-# Kafka has separate metrics for consumers and followers. Here every Fetch is a consumer's.
+# Kafka has separate metrics for consumers and followers. This broker has no followers.
 _NAMES = {"Fetch": ("Fetch", "FetchConsumer")}
-# Their handlers know whether anything failed, which is cheaper than searching every partition.
+# These handlers count their own errors, which is cheaper than searching every partition.
 _COUNT_THEIR_OWN_ERRORS = frozenset({"Fetch", "Produce"})
 # The maximum number of distinct clients per deprecated version; clients choose their own names.
 SOFTWARE_MAX = 100
@@ -28,17 +28,17 @@ class RouteCounts:
     """The counts of one version of one API.
 
     Args:
-        times: collects the times of the API's requests.
+        times: collects the durations of the API's requests.
         is_deprecated: whether Kafka has deprecated the version, so that its clients are counted.
         looks_for_errors: whether every response must be passed to :meth:`count_errors`.
 
     Attributes:
-        times: the times of the API's requests.
-        requests: number of requests.
-        responses: number of response messages.
-        with_errors: number of responses with an error.
-        errors: number of occurrences of each error code in responses.
-        software: requests of a deprecated version, by the client's software and its version.
+        times: the durations of the API's requests.
+        requests: the number of requests.
+        responses: the number of response messages.
+        with_errors: the number of responses with an error.
+        errors: the number of occurrences of each error code in responses.
+        software: the requests of a deprecated version, by client software name and version.
     """
 
     __slots__ = (
@@ -65,11 +65,11 @@ class RouteCounts:
         self.software: Counter[tuple[str, str]] = Counter()
 
     def count_errors(self, response: object) -> int:
-        """Count the errors in a response message; returns the first one, or 0."""
+        """Count the errors in a response message, and return the first error code, or 0."""
         return self.add_errors(errors_in(response))
 
     def add_errors(self, found: list[int]) -> int:
-        """Count the errors of one response; returns the first one, or 0."""
+        """Count the errors of one response, and return the first error code, or 0."""
         if not found:
             return 0
         self.with_errors += 1
@@ -77,19 +77,17 @@ class RouteCounts:
         return found[0]
 
     def note_deprecated(self, software: tuple[str, str]) -> None:
-        """Count a request of a deprecated version by the client's software and its version."""
+        """Count a request of a deprecated version by client software name and version."""
         is_known = software in self.software or len(self.software) < SOFTWARE_MAX
         self.software[software if is_known else OTHER_SOFTWARE] += 1
 
 
 class RequestCounts:
-    """The counts of one node.
-
-    The source of :class:`trionet.metrics.request_metrics.RequestMetrics`.
+    """The request counts of a node, for :class:`trionet.metrics.request_metrics.RequestMetrics`.
 
     Args:
-        apis: names of the served APIs, all of which are reported from the start.
-        deprecated: ``(API name, version)`` of deprecated versions.
+        apis: the names of the served APIs, which are reported even before their first request.
+        deprecated: the deprecated versions, as ``(API name, version)``.
     """
 
     def __init__(self, apis: Iterable[str], deprecated: Iterable[tuple[str, int]] = ()) -> None:
@@ -98,7 +96,7 @@ class RequestCounts:
         self._routes: dict[tuple[str, int], RouteCounts] = {}
 
     def route(self, name: str, version: int) -> RouteCounts:
-        """Return the counts of one version of a served API, always the same object."""
+        """Return the counts of an API version; each version has a single object."""
         key = (name, version)
         counts = self._routes.get(key)
         if counts is None:
@@ -110,7 +108,7 @@ class RequestCounts:
         return counts
 
     def calls(self) -> dict[str, int]:
-        """Return the number of requests by API, all versions together, without unused APIs."""
+        """Return the total number of requests of each API that has been requested."""
         found: Counter[str] = Counter()
         for (name, _), counts in self._routes.items():
             found[name] += counts.requests

@@ -1,8 +1,8 @@
-"""Logs requests as lines of JSON to the logger ``trionet.request``, at DEBUG.
+"""Implements the logger ``trionet.request``, which logs requests as lines of JSON at level DEBUG.
 
-(Kafka: kafka.request.logger, RequestChannel.loggableRequest.) Each request is one line, logged when
-it has been decoded. Secrets are not logged: byte strings only by their length, and values of
-configurations only if their keys are known to be harmless.
+(Kafka: kafka.request.logger, RequestChannel.loggableRequest.) Each request is logged as one line
+after it is decoded. To hide secrets, byte strings are replaced by their length, and the value of a
+setting is redacted unless its key is known to be harmless.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _WITH_CONFIGURATIONS = (api_keys.ALTER_CONFIGS, api_keys.INCREMENTAL_ALTER_CONFI
 
 
 def log_request(call: Call, message: Any) -> None:
-    """Log a request that is about to be handled."""
+    """Log a request before it is handled."""
     logger.debug("%s", as_json(call, message))
 
 
 def as_json(call: Call, message: Any) -> str:
-    """Format a request and its origin as one line, with the names of Kafka's request log."""
+    """Return a request and its origin as a line of JSON, with the names of Kafka's request log."""
     request, codec = call.request, call.codec
     connection: Connection = request.channel.attachment
     software_name, software_version = connection.client_software
@@ -83,7 +83,7 @@ def _without_secret(resource_type: int, config: Any) -> Any:
 
 
 def is_harmless(resource_type: int, key: str) -> bool:
-    """Whether the value of a key may be logged; values of unknown keys may not."""
+    """Return whether the value of a key may be logged. Values of unknown keys may not."""
     if resource_type == BROKER:
         try:
             return find_key(key)[1] != PASSWORD
@@ -93,7 +93,7 @@ def is_harmless(resource_type: int, key: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a message to JSON values."""
+    """Return a message as values that JSON can encode."""
     if isinstance(value, Message):
         return {
             _kafka_name(name): _plain(getattr(value, name))

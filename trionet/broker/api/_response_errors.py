@@ -1,7 +1,7 @@
-"""Finds all error codes in a response (Kafka: AbstractResponse.errorCounts).
+"""A search for all error codes in a response (Kafka: AbstractResponse.errorCounts).
 
-The fields that can contain error codes are determined once per message class, from the types that
-the generated classes declare.
+The types that a generated message class declares determine which of its fields can contain error
+codes. They are inspected once per class.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def errors_in(message: object) -> list[int]:
 
 
 def find_errors(message: Message) -> Generator[None, None, list[int]]:
-    """Find the same codes as :func:`errors_in`, in a generator that yields after each code."""
+    """Do the same as :func:`errors_in` in steps: a generator that yields after each code."""
     found = []
     for code in _codes(message):
         if code:
@@ -41,9 +41,9 @@ class ErrorFields(typing.NamedTuple):
     """The fields of a message class that can contain error codes.
 
     Attributes:
-        codes: fields that are error codes.
-        lists: fields that are lists of messages with error codes, and the class of these messages.
-        structs: fields that are such messages themselves, and their class.
+        codes: the fields that are error codes.
+        lists: the fields that are lists of messages with error codes, with the message class.
+        structs: the fields that are single messages with error codes, with the message class.
     """
 
     codes: tuple[str, ...]
@@ -68,7 +68,7 @@ def _codes(message: Message) -> Iterator[int]:
             for nested in nested_list:
                 yield from _codes(nested)
             continue
-        # Usually partitions, for which a generator each would cost more than the lookup.
+        # Usually partitions, for which separate generators would take longer than the lookup.
         for code in inner.codes:
             for nested in nested_list:
                 yield getattr(nested, code)
@@ -99,7 +99,7 @@ def _find_fields(cls: type[Message]) -> ErrorFields:
 
 
 def _messages_of(hint: Any, is_list: bool = False) -> Iterator[tuple[type[Message], bool]]:
-    """Yield the message classes in a type, and whether they are in a list."""
+    """Yield each message class in a type, and whether the type is a list of that class."""
     if isinstance(hint, type) and issubclass(hint, Message):
         yield hint, is_list
         return

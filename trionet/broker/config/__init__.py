@@ -1,1 +1,1 @@
-"""Configuration: Kafka's keys and defaults, overrides, and changes while the broker runs."""
+"""The broker's configuration: Kafka's keys and defaults, overrides, and changes at run time."""

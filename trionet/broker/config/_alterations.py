@@ -1,4 +1,4 @@
-"""The operations of AlterConfigs and IncrementalAlterConfigs on the settings of a resource. Pure.
+"""The operations of AlterConfigs and IncrementalAlterConfigs on a resource's settings. Pure.
 
 (Kafka: ConfigAdminManager, ConfigurationControlManager; KIP-226, KIP-339.)
 """
@@ -38,7 +38,7 @@ def check_operation_count(count: int) -> None:
     """Reject a request with too many operations on one resource.
 
     Raises:
-        ApiError: INVALID_REQUEST.
+        ApiError: there are too many operations (INVALID_REQUEST).
     """
     if count > OPERATIONS_MAX:
         raise ApiError(
@@ -48,11 +48,11 @@ def check_operation_count(count: int) -> None:
 
 
 def check_operations(operations: Sequence[Operation]) -> None:
-    """Validate the operations on one resource, of any type.
+    """Validate the operations on one resource of any type.
 
     Raises:
-        ApiError: INVALID_REQUEST: a key is repeated, a value is missing, an operation is unknown,
-            or there are more operations than any resource has settings.
+        ApiError: a key is repeated, a value is missing, an operation is unknown, or there are too
+            many operations (INVALID_REQUEST).
     """
     check_operation_count(len(operations))
     twice = [key for key, count in Counter(each[0] for each in operations).items() if count > 1]
@@ -73,16 +73,16 @@ def check_operations(operations: Sequence[Operation]) -> None:
 def applied(
     current: Mapping[str, str], operations: Iterable[Operation], list_default: ListDefault
 ) -> dict[str, str]:
-    """Return the settings after applying validated operations.
+    """Return a copy of the settings with validated operations applied.
 
     Args:
-        current: the settings before.
-        operations: at most one per key.
-        list_default: the list that APPEND and SUBTRACT start from if the key is not set. This is
-            Kafka's default, not the effective value of the resource.
+        current: the current settings.
+        operations: at most one operation per key.
+        list_default: returns the items that APPEND and SUBTRACT start from if a list key is not
+            set. This is Kafka's default, not the effective value of the resource.
 
     Raises:
-        ApiError: INVALID_CONFIG: APPEND or SUBTRACT on a key that is not a list.
+        ApiError: APPEND or SUBTRACT was used on a key that is not a list (INVALID_CONFIG).
     """
     settings = dict(current)
     for key, what, value in operations:

@@ -1,9 +1,9 @@
-"""The broker's configuration: Kafka's keys and defaults, validated before anything starts.
+"""The broker's configuration: Kafka's keys and defaults, validated before the broker starts.
 
-A key is either applied, or has no effect on a single node, or is not applied by this version, or is
-unknown. The first three are accepted; :attr:`BrokerConfig.without_effect` and
-:attr:`BrokerConfig.not_applied` are logged at the start. An unknown key is an error that names the
-most similar known one.
+A known key is applied by this version, has no effect on a single node, or is not applied by this
+version. All known keys are accepted. :attr:`BrokerConfig.without_effect` and
+:attr:`BrokerConfig.not_applied` are logged at startup. An unknown key raises an error that suggests
+the most similar known key.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _REMOVED = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.v
 
 
 class BrokerConfig:
-    """An immutable, valid configuration; ``config[key]`` reads a value by Kafka's dotted key.
+    """An immutable, validated configuration; ``config[key]`` reads a value by Kafka's dotted key.
 
     The typed accessors :meth:`integer`, :meth:`flag`, :meth:`text` and :meth:`names` raise
-    ``TypeError`` for a key of another type or without a value; all of them raise ``KeyError`` for
-    a key that is neither known nor set.
+    ``TypeError`` if the value has another type or is ``None``. Like ``config[key]``, they raise
+    ``KeyError`` if the key is neither known nor set.
     """
 
     __slots__ = (
@@ -53,13 +53,13 @@ class BrokerConfig:
     )
 
     originals: Mapping[str, Value]
-    """The keys that were set; ``node.id`` and ``broker.id`` are synonyms."""
+    """The settings by key. If ``node.id`` or ``broker.id`` is set, both are present."""
 
     node_id: int
-    """``node.id``, or else ``broker.id``."""
+    """The value of ``node.id``, or else of ``broker.id``."""
 
     listeners: tuple[Endpoint, ...]
-    """The listeners, without those of KRaft controllers."""
+    """The listeners, without KRaft controller listeners."""
 
     log_dir: str | None
     """The single folder of ``log.dirs`` or ``log.dir``; ``None`` if neither is set."""
@@ -74,7 +74,7 @@ class BrokerConfig:
     """The keys that are set for listeners not in :attr:`listeners`."""
 
     def __init__(self, originals: dict[str, Value]) -> None:
-        """Derive and validate what depends on several keys; see :meth:`from_settings`."""
+        """Validate the combination of parsed settings; use :meth:`from_settings` to create one."""
         _set_node_id(originals)
         _check_role(originals)
         self.originals = MappingProxyType(originals)
@@ -104,15 +104,14 @@ class BrokerConfig:
         """Validate settings and build a configuration.
 
         Args:
-            settings: by Kafka's dotted keys, or with underscores in place of dots as in keyword
-                arguments: ``{"num.partitions": 3}`` is ``num_partitions=3``. Values are strings
-                as in ``server.properties`` or Python values (durations in milliseconds where the
-                key ends in ``.ms``); ``None`` leaves the key unset. If a key occurs in both
-                spellings, the later one wins.
+            settings: the values by key. Keys are Kafka's dotted keys, or keyword arguments with
+                underscores instead of dots: ``{"num.partitions": 3}`` is the same as
+                ``num_partitions=3``. Values are strings as in ``server.properties``, or Python
+                values (in milliseconds if the key ends in ``.ms``). ``None`` leaves the key unset.
+                If a key occurs in both spellings, the later value wins.
 
         Raises:
-            ConfigError: a key is unknown, a value is not allowed, or values contradict each
-                other.
+            ConfigError: a key is unknown, a value is not allowed, or settings conflict.
         """
         originals: dict[str, Value] = {}
         for name, raw in settings.items():
@@ -162,19 +161,22 @@ class BrokerConfig:
         raise _wrong_type(key, value, "a list")
 
     def advertised(self, listener_name: str) -> Endpoint:
-        """Return the address advertised to clients of a listener; port 0 means the bound port.
+        """Return the address that a listener advertises; port 0 stands for the bound port.
+
+        Args:
+            listener_name: the name of the listener, in upper case.
 
         Raises:
-            KeyError: no listener has this (upper-case) name.
+            KeyError: there is no such listener.
         """
         return self._advertised[listener_name]
 
 
 def find_key(name: str) -> Row:
-    """Look up the definition of a key, written with dots or with underscores.
+    """Return the definition of a key, written with dots or with underscores.
 
     Raises:
-        ConfigError: the key is unknown; the message names the most similar one.
+        ConfigError: the key is unknown; the message suggests the most similar key.
     """
     key = name if "." in name else name.replace("_", ".")
     if key in BROKER_KEYS:
@@ -189,7 +191,7 @@ def find_key(name: str) -> Row:
 
 
 def is_not_applied(key: str) -> bool:
-    """Whether a key belongs to a feature of Kafka that this version does not have."""
+    """Whether a key belongs to a Kafka feature that this version does not support."""
     return key not in _APPLIED_KEYS and key not in _NO_EFFECT_KEYS
 
 
@@ -211,7 +213,10 @@ def _wrong_type(key: str, value: Value, expected: str) -> TypeError:
 
 
 def _set_node_id(originals: dict[str, Value]) -> None:
-    """Set both keys if either is set (Kafka: AbstractKafkaConfig.populateSynonyms)."""
+    """Set both ``node.id`` and ``broker.id`` if either is set.
+
+    (Kafka: AbstractKafkaConfig.populateSynonyms.)
+    """
     if originals.get("broker.id") == -1:
         del originals["broker.id"]
     node_id, broker_id = originals.get("node.id"), originals.get("broker.id")
@@ -247,7 +252,7 @@ def _one_folder(originals: Mapping[str, Value]) -> str | None:
 
 
 def _check_values(originals: Mapping[str, Value]) -> None:
-    """Reject settings that would be unsafe or wrong to ignore."""
+    """Reject invalid settings, and settings that would be unsafe to ignore."""
     if originals.get("authorizer.class.name"):
         raise ConfigError(
             f"authorizer.class.name = {originals['authorizer.class.name']!r} is not supported;"
@@ -260,7 +265,7 @@ def _check_values(originals: Mapping[str, Value]) -> None:
 
 
 def _check_delay(originals: Mapping[str, Value]) -> None:
-    """Reject a delay of failed authentications that exceeds the idle timeout."""
+    """Reject a delay of failed authentications that is not below the idle timeout."""
     idle_key, delay_key = "connections.max.idle.ms", "connection.failed.authentication.delay.ms"
     idle_ms = originals.get(idle_key, BROKER_KEYS[idle_key][2])
     delays = {delay_key: BROKER_KEYS[delay_key][2]} | {
@@ -279,19 +284,19 @@ def _check_delay(originals: Mapping[str, Value]) -> None:
 
 
 def _is_ignored(key: str, controllers: frozenset[str]) -> bool:
-    """Whether a key concerns only real clusters, or a listener of controllers."""
+    """Whether a key has no effect on a single node, or is for a controller listener."""
     if not key.startswith(listener_keys.PREFIX):
         return key in _NO_EFFECT_KEYS
     return listener_keys.split(key)[0] in controllers
 
 
 def _is_of_none(key: str, names: Container[str]) -> bool:
-    """Whether a key is for a listener that is not in ``names``."""
+    """Whether a key is for a listener whose name is not in ``names``."""
     return key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[0] not in names
 
 
 def _is_of_listener(key: str) -> bool:
-    """Whether a key is for a listener, and applied by this version."""
+    """Whether a key is for a listener and is applied by this version."""
     if not key.startswith(listener_keys.PREFIX):
         return False
     _, mechanism, base = listener_keys.split(key)
@@ -299,7 +304,7 @@ def _is_of_listener(key: str) -> bool:
 
 
 def _not_applied(originals: Mapping[str, Value], ignored: Iterable[str]) -> Iterable[str]:
-    """Yield the settings of missing features, except values without effect."""
+    """Yield ``key=value`` of each setting that this version does not apply, except no-ops."""
     for key, value in originals.items():
         default = BROKER_KEYS[key][2] if key in BROKER_KEYS else None
         if key in _APPLIED_KEYS or key in ignored or value == default or _is_of_listener(key):

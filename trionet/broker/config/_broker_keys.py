@@ -1,11 +1,14 @@
 """Kafka 4.3's broker keys that this version applies, and those without effect on a single node.
 
-One line per key: name, type, default, rule. Names, types, defaults and rules are Kafka's, with
-these exceptions: the defaults of ``listeners``, ``node.id``, ``broker.id``, ``process.roles`` and
-``controller.listener.names``, so that a broker needs no configuration at all; the default of
-``sasl.server.max.receive.size``, since no mechanism needs 512 KB and every unauthenticated peer
-may hold as much; and rules that Kafka checks elsewhere, so that settings that cannot work are
-rejected at the start.
+Each row holds the name, type, default and rule of one key. They are the same as in Kafka, with
+three exceptions:
+
+* ``listeners``, ``node.id``, ``broker.id``, ``process.roles`` and ``controller.listener.names``
+  have other defaults, so that a broker needs no configuration.
+* The default of ``sasl.server.max.receive.size`` is lower. No mechanism needs 512 KB, and any
+  unauthenticated peer may use that much memory.
+* Some rules that Kafka checks elsewhere are checked here, so that settings that cannot work are
+  rejected at startup.
 """
 
 from __future__ import annotations
@@ -139,8 +142,8 @@ APPLIED: tuple[Row, ...] = (
     ("ssl.truststore.type", STRING, "JKS", None),
 )
 
-# trionet's own keys, where Kafka has none: it reports metrics through JMX, limits the memory of a
-# request only by its frame size, and starts no matter what is missing of its logs.
+# trionet's own keys. Kafka has no such keys: it reports metrics through JMX, limits the memory of a
+# request only by its frame size, and starts even if parts of its logs are missing.
 TRIONET_KEYS: tuple[Row, ...] = (
     ("auto.create.topics.ready.at.once", BOOLEAN, False, None),
     ("file.descriptors.reserve", INT, None, FROM_0),
@@ -255,7 +258,7 @@ NO_EFFECT: tuple[Row, ...] = (
     ("unclean.leader.election.enable", BOOLEAN, False, None),
 )
 
-# Throttles of replica movement, which Kafka has only as settings altered at run time.
+# Throttles of replica movement, which Kafka accepts only at run time.
 DYNAMIC_ONLY: tuple[Row, ...] = tuple(
     (key, LONG, None, FROM_0)
     for key in (

@@ -1,7 +1,7 @@
 """Kafka 4.3's broker keys of features that this version does not have.
 
-One line per key: name, type, default, rule; see :mod:`._broker_keys`. A key moves there in the
-change that implements it.
+Each row holds the name, type, default and rule of one key, as in :mod:`._broker_keys`. The change
+that implements a key also moves it to that module.
 """
 
 from __future__ import annotations
@@ -241,7 +241,8 @@ INTERNAL: tuple[Row, ...] = (
     ("unstable.feature.versions.enable", BOOLEAN, False, None),
 )
 
-# Values besides the default that request nothing: they describe a broker without the feature.
+# Values other than the default that are also no-ops, since they describe a broker without the
+# feature.
 NO_OP_VALUES: dict[str, tuple[Value, ...]] = {
     "log.cleaner.enable": (False,),
     "log.cleanup.policy": ((),),

@@ -1,7 +1,7 @@
 """The configuration entries that DescribeConfigs returns (Kafka: ConfigHelper).
 
-Kafka's documentation texts are not included. Keys are read-only if they are in Kafka;
-:mod:`._dynamic_keys` defines which of the others this version still refuses to change.
+Kafka's documentation texts are not included. An entry is read-only if Kafka's is. This version also
+refuses to change some of the other keys; see :mod:`._dynamic_keys`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DYNAMIC_BROKER_LOGGER_CONFIG = 6
 
 _UNKNOWN_TYPE = 0
 
-# Synonyms, of which the first that is set wins (DynamicBrokerConfig).
+# Synonyms; the first synonym that is set is used (DynamicBrokerConfig).
 _BROKER_SYNONYMS = {
     key: group
     for group in (
@@ -38,11 +38,11 @@ _BROKER_SYNONYMS = {
         ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     )
     for key in group
-    # The scheduler's interval is a fallback of the other, but not a synonym.
+    # The scheduler's interval is a fallback for log.flush.interval.ms, but not a synonym.
     if key != "log.flush.scheduler.interval.ms"
 }
 
-# Described only if they are set: Kafka's internal keys, applied or not, and trionet's own.
+# Keys that are described only if they are set: Kafka's internal keys and trionet's own keys.
 _INTERNAL_KEYS = frozenset(
     (
         *(row[0] for row in (*INTERNAL, *TRIONET_KEYS, *DYNAMIC_ONLY)),
@@ -53,7 +53,7 @@ _INTERNAL_KEYS = frozenset(
 
 
 class ConfigSynonym(NamedTuple):
-    """One possible source of a key's value; a password's value is ``None``."""
+    """A setting that may provide a key's value; a password's value is ``None``."""
 
     name: str
     value: str | None
@@ -61,7 +61,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One key of a DescribeConfigs response; ``synonyms`` are ordered by precedence."""
+    """A key in a DescribeConfigs response; ``synonyms`` are in descending precedence."""
 
     name: str
     value: str | None
@@ -77,11 +77,11 @@ class ConfigEntry(NamedTuple):
 def describe_topic(
     broker: DynamicConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """Describe the topic keys, by name; Kafka's internal ones only if they are set.
+    """Describe a topic's settings; Kafka's internal keys are included only if they are set.
 
     Args:
         broker: the broker's settings.
-        overrides: the topic's own settings.
+        overrides: the settings of the topic.
         keys: the keys to describe; None for all.
     """
     entries = []
@@ -103,7 +103,12 @@ def describe_topic(
 def describe_broker(
     broker: DynamicConfig, keys: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """Describe broker keys (None for all), by name; Kafka's internal ones only if they are set."""
+    """Describe a broker's settings; internal keys are included only if they are set.
+
+    Args:
+        broker: the broker's settings.
+        keys: the keys to describe; None for all.
+    """
     current = broker.current
     shown = {key for key in BROKER_KEYS if key not in _INTERNAL_KEYS} | current.originals.keys()
     if keys is not None:
@@ -123,7 +128,7 @@ def describe_broker(
 def describe_all_brokers(
     broker: DynamicConfig, keys: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """Describe only the settings altered for all brokers, by name."""
+    """Describe only the settings that were altered for all brokers."""
     return [
         _entry(
             key,
@@ -140,7 +145,7 @@ def describe_all_brokers(
 def describe_loggers(
     levels: Mapping[str, str], keys: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """Describe the loggers of the broker as keys, with their levels as values."""
+    """Describe the broker's loggers: their names as keys, and their levels as values."""
     return [
         ConfigEntry(
             name,
@@ -159,7 +164,10 @@ def describe_loggers(
 
 
 def _broker_synonyms(key: str) -> tuple[str, ...]:
-    """Return the keys that may provide a key's value; for a listener's key also the general one."""
+    """Return the keys that may provide the value of a key.
+
+    For a key of a listener, they include the broker key that it overrides.
+    """
     if key.startswith(listener_keys.PREFIX):
         return key, listener_keys.split(key)[2]
     return _BROKER_SYNONYMS.get(key, (key,))
@@ -191,15 +199,15 @@ def _entry(
 def _synonyms(
     broker: DynamicConfig, keys: Iterable[str], described: str | None = None
 ) -> tuple[ConfigSynonym, ...]:
-    """Return all settings of the keys, then their defaults, starting at the described key.
+    """Return the settings of a key's synonyms, then their defaults, starting at the key itself.
 
-    Entries before that of the key itself are dropped, as Kafka does: a topic's ``retention.ms``
-    that comes from ``log.retention.hours`` is described as a default without synonyms.
+    Entries that precede the key's own are dropped, as in Kafka: a topic's ``retention.ms`` that
+    comes from ``log.retention.hours`` is described as a default without synonyms.
 
     Args:
         broker: the broker's settings.
-        keys: by descending precedence.
-        described: the key to start at; by default the first one.
+        keys: the synonyms by descending precedence.
+        described: the key itself; by default the first of ``keys``.
     """
     keys = tuple(keys)
     first = described or (keys[0] if keys else "")

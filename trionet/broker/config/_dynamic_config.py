@@ -1,7 +1,7 @@
-"""A broker's settings in layers: static ones, and those altered at run time.
+"""A broker's settings in layers: static settings, and settings altered at run time.
 
-(Kafka: DynamicBrokerConfig.) Settings altered for one broker take precedence over those altered for
-all brokers, and these over the settings that the broker was started with.
+(Kafka: DynamicBrokerConfig.) Settings altered for one broker take precedence over settings altered
+for all brokers, which take precedence over the settings that the broker was started with.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class DynamicConfig:
 
     Args:
         static: the settings that the broker was started with.
-        cluster: settings altered for all brokers.
-        own: settings altered for this broker.
+        cluster: the settings altered for all brokers.
+        own: the settings altered for this broker.
 
     Attributes:
         current: the effective settings.
 
     Raises:
-        ConfigError: the settings contradict each other.
+        ConfigError: settings conflict.
     """
 
     static: BrokerConfig
@@ -47,7 +47,7 @@ class DynamicConfig:
         return BrokerConfig({**self.static.originals, **self.cluster, **self.own})
 
     def without(self, group: str) -> DynamicConfig:
-        """Return the settings without the alterations of one group of keys.
+        """Return the settings without the altered settings of one group of keys.
 
         Args:
             group: the group's identifier; see :func:`._dynamic_keys.check_group`.
@@ -58,14 +58,14 @@ class DynamicConfig:
     def restore(
         cls, static: BrokerConfig, cluster: Mapping[str, str], own: Mapping[str, str]
     ) -> DynamicConfig:
-        """Return the settings at startup, including stored alterations.
+        """Return the settings at startup, including stored altered settings.
 
-        Alterations that are no longer valid, since ``static`` has changed, are logged and ignored.
+        Altered settings that a change of ``static`` has made invalid are logged and ignored.
 
         Args:
             static: the settings that the broker is started with.
             cluster: the stored settings of all brokers, as strings.
-            own: the stored settings of this broker.
+            own: the stored settings of this broker, as strings.
         """
         layers = []
         for texts, for_all_brokers in ((cluster, True), (own, False)):

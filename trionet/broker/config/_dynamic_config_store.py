@@ -1,7 +1,7 @@
-"""Settings of brokers that were altered at run time: stored in the database, applied at once.
+"""Broker settings that were altered at run time; a change is stored and takes effect immediately.
 
-All nodes that share a database share one store. A change is validated by every node that it
-concerns, then stored, then applied by each of them.
+All nodes that share a database share one store. Each affected node validates a change before it is
+stored, and applies it afterwards.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ ALL_BROKERS = ""
 """The resource name that stands for all brokers."""
 
 Apply: TypeAlias = Callable[[], Awaitable[None]]
-"""Applies a change that was validated before."""
+"""Applies a validated change."""
 
 
 class Reconfigurable(Protocol):
-    """A component whose settings can change while it runs (Kafka: Reconfigurable)."""
+    """A component whose settings can be changed at run time (Kafka: Reconfigurable)."""
 
     @property
     def settings(self) -> DynamicConfig:
@@ -51,7 +51,8 @@ class Reconfigurable(Protocol):
 
         Args:
             settings: the new settings.
-            altered: the keys named by the request, including those whose value stays the same.
+            altered: the keys that change or are named by the request, even if their value stays
+                the same.
 
         Raises:
             ConfigError: the settings are not allowed.
@@ -76,8 +77,8 @@ class BrokerConfigs:
         """Read the altered settings.
 
         Args:
-            database: where they are stored.
-            common: keys that cannot be set for single nodes.
+            database: the database that stores the settings.
+            common: the keys that cannot be set for single nodes.
 
         Raises:
             DatabaseError: the database cannot be read.
@@ -85,7 +86,7 @@ class BrokerConfigs:
         return cls(database, await database.read(_load), common)
 
     def settings_of(self, static: BrokerConfig) -> DynamicConfig:
-        """Return the settings of a node that starts.
+        """Return the settings of a node at startup.
 
         Args:
             static: the settings that the node is started with.
@@ -100,16 +101,16 @@ class BrokerConfigs:
 
     @asynccontextmanager
     async def hold_changes(self) -> AsyncIterator[None]:
-        """Hold back changes for the duration of the block, for example while a node starts."""
+        """Block changes within the context, for example while a node starts."""
         async with self._changing:
             yield
 
     def register(self, node_id: int, broker: Reconfigurable) -> None:
-        """Start applying changes to a component of a node."""
+        """Register a component of a node, which validates and applies later changes."""
         self._brokers.append((str(node_id), broker))
 
     def unregister(self, broker: Reconfigurable) -> None:
-        """Stop applying changes to a component."""
+        """Unregister a component."""
         self._brokers = [each for each in self._brokers if each[1] is not broker]
 
     async def alter(
@@ -120,17 +121,17 @@ class BrokerConfigs:
         Args:
             name: a node id, or :data:`ALL_BROKERS`.
             change: returns the new settings, given the old ones.
-            named: keys that are applied again even if their value stays the same, such as a key
-                store whose file was replaced (KAFKA-14136).
-            validate_only: validate, and change nothing.
+            named: the keys that are applied again even if their value stays the same, such as a
+                keystore whose file was replaced (KAFKA-14136).
+            validate_only: only validate the change.
 
         Raises:
-            ApiError: INVALID_REQUEST: a setting is not allowed, and nothing was changed (Kafka
-                uses INVALID_CONFIG only for topics: KAFKA-13609); or ``change`` raises it.
-            DatabaseError: the change cannot be stored, and nothing was changed.
+            ApiError: a setting is not allowed (INVALID_REQUEST; Kafka uses INVALID_CONFIG only for
+                topics: KAFKA-13609), or ``change`` raised this error. Nothing was changed.
+            DatabaseError: the change cannot be stored. Nothing was changed.
 
-        Cancellation: raises ``Cancelled`` only if nothing was stored, or while the change is
-        being applied; the next start applies it in any case.
+        Cancellation: if cancelled before the change is stored, nothing was changed. If cancelled
+        while nodes apply the change, it stays stored and takes full effect at the next start.
         """
         async with self._changing:
             old = self._stored.get(name, {})
@@ -159,7 +160,7 @@ class BrokerConfigs:
                 await apply()
 
     def _check_own(self, own: Mapping[str, str], altered: Collection[str]) -> None:
-        """Reject settings that a single node cannot have, unless they stay unchanged."""
+        """Reject altered settings that cannot be set for a single node."""
         for key in own:
             if key in self._common and key in altered:
                 raise ConfigError(per_node_error(key))
@@ -169,7 +170,7 @@ class BrokerConfigs:
 
 
 def per_node_error(key: str) -> str:
-    """Return the error text for a log setting of a single node, since all nodes share the logs."""
+    """Return the error message for a log setting of a single node; all nodes share the logs."""
     return (
         f"{key} cannot be set for one node, since all nodes share the same logs; set it for all"
         " nodes, with an empty resource name"
@@ -181,11 +182,11 @@ def _changed(
 ) -> DynamicConfig:
     """Return the settings of one node with one layer replaced.
 
-    Settings that were ignored at the start stay so until their group of keys is altered.
+    A stored setting that was ignored at startup stays ignored until a key of its group is altered.
 
     Raises:
-        ConfigError: a new setting is not allowed. Stored settings that became invalid through a
-            start with other static settings do not block changes of other keys.
+        ConfigError: an altered setting is not allowed. Stored settings that were invalid at startup
+            do not prevent changes to other keys.
     """
     for_all_brokers = name == ALL_BROKERS
     values, _ = read_settings(
@@ -200,7 +201,7 @@ def _changed(
 
 
 def _log(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Log a change for the operator, since clients make it."""
+    """Log a change, so that the operator knows what clients have altered."""
     changes_text = [
         f"{key}={redacted(key, text)}" for key, text in new.items() if old.get(key) != text
     ]
@@ -210,22 +211,22 @@ def _log(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
 
 
 async def reset_altered(folder: str) -> list[str]:
-    """Delete all altered settings of brokers, while the broker is not running.
+    """Delete all altered broker settings. The broker must not be running.
 
-    The settings of topics are kept.
+    Topic settings are kept.
 
     Args:
         folder: the data folder.
 
     Returns:
-        The deleted settings, as ``broker 1: KEY=VALUE``; possible secrets are redacted.
+        The deleted settings as ``broker 1: KEY=VALUE``, with possible secrets redacted.
 
     Raises:
-        ConfigError: the folder holds no broker's data, or is in use.
-        DatabaseError: the database cannot be opened or written, and nothing was deleted.
-        OSError: the folder cannot be used.
+        ConfigError: the folder contains no broker data, or is in use.
+        DatabaseError: the database cannot be opened or written. Nothing was deleted.
+        OSError: the folder cannot be accessed.
 
-    Cancellation: all settings are deleted, or none.
+    Cancellation: either all settings are deleted, or none.
     """
     _check_data(folder)
     async with open_stopped(folder) as database:
@@ -238,7 +239,7 @@ async def reset_altered(folder: str) -> list[str]:
 
 
 def _check_data(folder: str) -> None:
-    """Reject a folder without a database, which would be created otherwise."""
+    """Reject a folder without a database; opening one would create it."""
     if not os.path.exists(os.path.join(folder, DATABASE_NAME)):
         raise ConfigError(f"{folder} has no {DATABASE_NAME}, so there are no altered settings")
 

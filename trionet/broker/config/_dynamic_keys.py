@@ -1,7 +1,7 @@
 """The broker keys that can be changed at run time (Kafka 4.3: DynamicBrokerConfig).
 
-A change of a key that is dynamic in Kafka is applied, or accepted and logged as having no effect,
-as at the start, or rejected because it would only take effect after a restart.
+If a key is dynamic in Kafka, a change is either applied, or accepted and logged as having no effect
+(as at startup), or rejected because it would take effect only after a restart.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ._broker_keys_not_applied import NO_OP_VALUES
 from ._topic_keys import TOPIC_KEYS
 
 TOPIC_DEFAULTS = frozenset(row.synonyms[0].key for row in TOPIC_KEYS.values() if row.synonyms)
-"""The keys with the defaults of topic keys; of several synonyms, the one in milliseconds.
+"""The broker keys that provide the defaults of topic keys (Kafka: DynamicLogConfig).
 
-(Kafka: DynamicLogConfig.)"""
+Of several synonyms, only the key in milliseconds is included."""
 
 LISTENER_LIMITS = frozenset(
     ("max.connection.creation.rate", "max.connections", "num.network.threads")
@@ -49,10 +49,10 @@ STORES = frozenset(
         "truststore.type",
     )
 )
-"""The keys and certificates of one listener of one broker (SslConfigs.RECONFIGURABLE_CONFIGS)."""
+"""The keys of a listener's keystore and truststore (SslConfigs.RECONFIGURABLE_CONFIGS)."""
 
 ADDRESS_LIMITS = "max.connections.per.ip"
-"""The common prefix of both keys that limit connections by address; see :func:`check_group`."""
+"""The common prefix of the two keys that limit connections per address; see :func:`check_group`."""
 
 # Kafka changes these only together with an added listener, which KRaft does not support.
 _OF_NEW_LISTENERS = frozenset(
@@ -143,17 +143,17 @@ def read_settings(
     for_all_brokers: bool,
     altered: Container[str] = (),
 ) -> tuple[dict[str, Value], dict[str, ConfigError]]:
-    """Parse dynamic settings; return the valid values, and an error for each other key.
+    """Parse dynamic settings, and return the valid values and an error for each invalid key.
 
     Args:
         broker: the settings that the broker was started with.
         texts: the dynamic settings by key.
-        for_all_brokers: whether they are set for all brokers, and not for one.
+        for_all_brokers: whether the settings are for all brokers, not for a single broker.
         altered: the keys that must be valid.
 
     Raises:
-        ConfigError: one of ``altered`` is not allowed. The first such error is raised at once,
-            since finding the most similar key for a thousand unknown ones takes seconds.
+        ConfigError: a setting in ``altered`` is not allowed. Parsing stops at the first such
+            setting, because finding similar keys for a thousand unknown keys takes seconds.
     """
     values: dict[str, Value] = {}
     problems: dict[str, ConfigError] = {}
@@ -170,7 +170,8 @@ def read_settings(
 def check_group(key: str) -> str:
     """Return an identifier of the group of keys that are validated together with a key.
 
-    The key stores of a listener are read together, and so are the two limits by address.
+    A listener's keystore and truststore settings form one group. So do the two connection limits
+    per address. Any other key is its own group.
     """
     if key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[2] in STORES:
         return store_group(listener_keys.split(key)[0])
@@ -178,12 +179,12 @@ def check_group(key: str) -> str:
 
 
 def store_group(listener: str) -> str:
-    """Return the identifier that :func:`check_group` returns for the key stores of a listener."""
+    """Return the group identifier of a listener's keystore and truststore settings."""
     return f"{listener_keys.PREFIX}{listener.lower()}.ssl"
 
 
 def redacted(key: str, text: str) -> str:
-    """Return a setting's text for the log, redacted if it could be a secret."""
+    """Return a setting's value for the log, redacted if it could be a secret."""
     try:
         return HIDDEN if find_key(key)[1] == PASSWORD else text
     except ConfigError:
@@ -227,7 +228,7 @@ def _check_key(key: str) -> None:
 
 
 def _listener_base(broker: BrokerConfig, key: str) -> str:
-    """Return the broker key that a listener's key overrides, if that can be changed."""
+    """Return the broker key that a listener's key overrides; raise if it cannot be changed."""
     listener, mechanism, base = listener_keys.split(key)
     protocols = {each.listener_name: each.security_protocol for each in broker.listeners}
     is_lower = key.startswith(f"{listener_keys.PREFIX}{listener.lower()}.")

@@ -1,8 +1,9 @@
 """Keys that can be set for one listener, or for one SASL mechanism of a listener.
 
 ``listener.name.<listener>.<key>`` sets a key for a listener, and
-``listener.name.<listener>.<mechanism>.<key>`` for one of its mechanisms. Keys that are not read
-this way must not count as applied: users could rely on a protection that does not exist.
+``listener.name.<listener>.<mechanism>.<key>`` sets a key for one mechanism of the listener. A key
+that trionet does not read per listener must not be reported as applied, since users could rely on
+protection that does not exist.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from ._broker_keys import APPLIED
 PREFIX = "listener.name."
 
 MECHANISMS = frozenset(("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"))
-"""All mechanisms of Kafka; :data:`.SUPPORTED` are those that a listener can enable."""
+"""All of Kafka's SASL mechanisms; :data:`.SUPPORTED` lists the mechanisms that can be enabled."""
 
 _REAUTHENTICATION = "connections.max.reauth.ms"
 _JAAS = "sasl.jaas.config"
@@ -35,7 +36,8 @@ _OF_LISTENERS = _TOKENS | {
 def split(key: str) -> tuple[str, str | None, str]:
     """Split a key that begins with :data:`PREFIX` into listener, mechanism and broker key.
 
-    Listener and mechanism are upper-case; the mechanism is None in a key of the listener itself.
+    The listener and the mechanism are in upper case. The mechanism is None if the key contains
+    none.
     """
     listener, _, base = key.removeprefix(PREFIX).partition(".")
     first, _, rest = base.partition(".")
@@ -45,12 +47,12 @@ def split(key: str) -> tuple[str, str | None, str]:
 
 
 def can_be_set(mechanism: str | None, base: str) -> bool:
-    """Whether Kafka reads a broker key for a listener, or for one of its mechanisms."""
+    """Return whether Kafka reads a broker key for a listener or, if given, a mechanism."""
     return mechanism is None or base.startswith("sasl.") or base == _REAUTHENTICATION
 
 
 def is_applied(mechanism: str | None, base: str) -> bool:
-    """Whether this version reads a key for a listener, or for one of its mechanisms."""
+    """Return whether this version reads a key for a listener or, if given, a mechanism."""
     if mechanism is None:
         return base in _OF_LISTENERS
     if base in _TOKENS:

@@ -1,8 +1,8 @@
-"""The effective settings of one listener, and of its SASL mechanisms.
+"""The effective settings of a listener and its SASL mechanisms.
 
-A key may be set for all listeners, for one (``listener.name.<listener>.<key>``) and, for SASL, for
-one mechanism of a listener (``listener.name.<listener>.<mechanism>.<key>``); the most specific one
-wins.
+A key may be set for all listeners and for one listener (``listener.name.<listener>.<key>``). A SASL
+key may also be set for one mechanism of a listener
+(``listener.name.<listener>.<mechanism>.<key>``). The most specific setting wins.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ._broker_config import BrokerConfig
 
 
 class ListenerSettings:
-    """Reads the effective values of keys for one listener.
+    """A reader of the effective settings of one listener.
 
     Args:
         config: the broker's settings.
@@ -30,7 +30,7 @@ class ListenerSettings:
         }
 
     def value(self, key: str, mechanism: str | None = None) -> Value:
-        """Return the most specific value of a key, or else its default."""
+        """Return the most specific value of a key, or its default if it is not set."""
         if mechanism is not None:
             special = f"{mechanism.lower()}.{key}"
             if special in self._own:
@@ -38,15 +38,15 @@ class ListenerSettings:
         return self._own.get(key, self._config[key])
 
     def is_set(self, key: str) -> bool:
-        """Return whether the key is set, for all listeners or for this one."""
+        """Return whether the key is set for all listeners or for this listener."""
         return key in self._own or key in self._config.originals
 
     def own(self, key: str) -> Value:
-        """Return the value set for this listener only; None if there is none."""
+        """Return the value that is set for this listener only, or None."""
         return self._own.get(key)
 
     def name(self, key: str, mechanism: str) -> str:
-        """Return the full name of a key of one mechanism."""
+        """Return the full name of a mechanism's key."""
         return f"{self._prefix}{mechanism.lower()}.{key}"
 
     def text(self, key: str, mechanism: str | None = None) -> str | None:
@@ -68,7 +68,7 @@ class ListenerSettings:
         return value
 
     def jaas(self, mechanism: str) -> LoginModule | None:
-        """Return a mechanism's login module, as in Kafka only from its own ``sasl.jaas.config``."""
+        """Return a mechanism's login module; as in Kafka, ``sasl.jaas.config`` has no fallback."""
         name = self.name("sasl.jaas.config", mechanism)
         value = self.own(f"{mechanism.lower()}.sasl.jaas.config")
         return parse_jaas(value.text, name) if isinstance(value, Password) else None

@@ -1,7 +1,8 @@
 """Parses and validates ``listeners`` and ``advertised.listeners``.
 
-By Kafka's rules (SocketServerConfigs, KafkaConfig.validateValues) and one more: a listener on the
-wildcard address needs an advertised address, where Kafka would guess a host name.
+The rules are Kafka's (SocketServerConfigs, KafkaConfig.validateValues), with one addition: a
+listener on a wildcard address needs an advertised address, for which Kafka would guess a host
+name.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ def protocol_map(text: str | None, controllers: frozenset[str]) -> dict[str, Sec
     """Return the security protocol of each listener name.
 
     Args:
-        text: ``listener.security.protocol.map``; ``None`` maps each protocol to itself and, as
-            Kafka does then, the controllers' listeners to PLAINTEXT.
-        controllers: upper-case listener names.
+        text: the value of ``listener.security.protocol.map``. ``None`` maps each protocol name to
+            that protocol and, as in Kafka, controller listeners to PLAINTEXT.
+        controllers: the names of the controller listeners, in upper case.
 
     Raises:
         ConfigError: an entry is not of the form ``NAME:PROTOCOL``, or a name is repeated.
@@ -46,10 +47,10 @@ def bound_listeners(
     protocols: Mapping[str, SecurityProtocol],
     controllers: frozenset[str],
 ) -> tuple[Endpoint, ...]:
-    """Return the endpoints to listen on: ``listeners`` without those of controllers.
+    """Return the endpoints to listen on, without controller listeners.
 
     Raises:
-        ConfigError: there is no such endpoint, or a name or port is repeated.
+        ConfigError: ``listeners`` contains no other listeners, or a name or port is repeated.
     """
     endpoints = _parse("listeners", texts, protocols, controllers)
     if not endpoints:
@@ -67,10 +68,11 @@ def advertised_listeners(
     protocols: Mapping[str, SecurityProtocol],
     controllers: frozenset[str],
 ) -> dict[str, Endpoint]:
-    """Return the address to advertise for each listener: its own, or else the bound one.
+    """Return the advertised address of each listener; by default, its bound address.
 
     Raises:
-        ConfigError: a name is not in ``listeners`` or is repeated, or an address is a wildcard.
+        ConfigError: a name is repeated or not in ``listeners``, or the address to advertise is a
+            wildcard.
     """
     advertised = {
         endpoint.listener_name: endpoint
@@ -123,7 +125,10 @@ def _name(text: str) -> str:
 
 
 def _check_ports(endpoints: Sequence[Endpoint]) -> None:
-    """Reject shared ports, except port 0, and one IPv4 with one IPv6 address (KIP-797)."""
+    """Reject listeners that share a port.
+
+    Allowed are port 0, and one IPv4 and one IPv6 address with the same port (KIP-797).
+    """
     for port, count in Counter(endpoint.port for endpoint in endpoints if endpoint.port).items():
         hosts = [endpoint.host for endpoint in endpoints if endpoint.port == port]
         families = {_family(host) for host in hosts}
@@ -135,7 +140,7 @@ def _check_ports(endpoints: Sequence[Endpoint]) -> None:
 
 
 def _family(host: str) -> int:
-    """Return 4 or 6 for an address, and 0 for a name or wildcard, which may be either."""
+    """Return 4 or 6 for an IP address, or 0 for a host name or wildcard, which may be either."""
     if ":" in host:
         return 6
     return 4 if host and _IPV4_LETTERS.issuperset(host) else 0

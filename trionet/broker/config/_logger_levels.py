@@ -1,8 +1,8 @@
 """The levels of the broker's loggers, as BROKER_LOGGER resources (KIP-412, KIP-1183).
 
-Only trionet's loggers are included, not those of the program around it. Levels have Kafka's names.
-As in Kafka they are not stored; they are also restored when the broker stops, since the program may
-continue.
+Only trionet's loggers are included, not the loggers of the program that embeds the broker. Levels
+have Kafka's names. As in Kafka, altered levels are not stored. When the broker stops, the original
+levels are restored, since the program may continue.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
 from ._alterations import DELETE, SET, Operation
 
 ROOT = "trionet"
-"""The parent of all of trionet's loggers."""
+"""The name of the parent of all trionet loggers."""
 
 LEVELS = {
     "TRACE": 5,  # has no name in Python
@@ -30,25 +30,25 @@ logger = logging.getLogger("trionet.broker")
 
 
 class BrokerLoggers:
-    """The levels of trionet's loggers, and their original levels if altered."""
+    """The levels of trionet's loggers; remembers the original levels of altered loggers."""
 
     def __init__(self) -> None:
         self._before: dict[logging.Logger, int] = {}
 
     def levels(self) -> dict[str, str]:
-        """Return the effective level of each logger, by name."""
+        """Return the effective levels by logger name."""
         return {name: level_name(each.getEffectiveLevel()) for name, each in _loggers().items()}
 
     def alter(self, operations: Sequence[Operation], *, validate_only: bool = False) -> None:
-        """Set levels, or make loggers inherit the level of their parent (DELETE).
+        """Set levels (SET), or let loggers inherit the level of their parent (DELETE).
 
         Args:
-            operations: validated by :func:`._alterations.check_operations`.
-            validate_only: validate, and change nothing.
+            operations: operations validated by :func:`._alterations.check_operations`.
+            validate_only: only validate the operations.
 
         Raises:
             ApiError: a logger or a level is unknown (INVALID_CONFIG), or the operation is not
-                allowed for loggers (INVALID_REQUEST); nothing was changed.
+                allowed for loggers (INVALID_REQUEST). Nothing was changed.
         """
         loggers = _loggers()
         for name, what, level in operations:
@@ -71,7 +71,7 @@ class BrokerLoggers:
 
 
 def level_name(level: int) -> str:
-    """Return Kafka's name of the lowest level that is logged."""
+    """Return Kafka's name for the level, or for the next higher level that has a name."""
     return next((name for name, number in LEVELS.items() if number >= level), "FATAL")
 
 

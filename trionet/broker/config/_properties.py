@@ -1,7 +1,8 @@
-r"""Java's ``.properties`` format, as Kafka reads ``server.properties`` with it.
+r"""A parser for Java's ``.properties`` format, the format of Kafka's ``server.properties``.
 
 A key ends at the first ``=``, ``:`` or whitespace. A backslash at the end of a line continues the
-line; elsewhere it escapes one character, or gives its code as ``\uXXXX`` (Java: Properties.load).
+line. Elsewhere, it escapes one character, or introduces the character's code as ``\uXXXX``
+(Java: Properties.load).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 from ..._util._regular_file import read_regular_file
 from ...errors import ConfigError
 
-#: Real configuration files have a few kilobytes.
+#: The maximum size of a file. Real configuration files have a few kilobytes.
 PROPERTIES_BYTES_MAX: Final = 1024 * 1024
 
 _BLANK = " \t\f"
@@ -25,7 +26,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     """Read a properties file; see :func:`parse_properties`.
 
     The file may be a pipe, such as a shell's ``<(command)``. It is decoded as UTF-8 or, if it is
-    not valid UTF-8, as ISO 8859-1, which Java always uses.
+    not valid UTF-8, as ISO 8859-1, the encoding that Java uses.
 
     Raises:
         ConfigError: the file cannot be read, or a line is malformed.
@@ -45,11 +46,12 @@ def parse_properties(text: str, source: str = "<text>") -> dict[str, str]:
     r"""Parse keys and values; if a key is repeated, the last value wins, as in Java.
 
     Args:
-        text: the whole text; lines end with ``\n``, ``\r`` or both.
-        source: name of the source, for errors.
+        text: the text of the file, whose lines end with ``\n``, ``\r`` or both.
+        source: the name of the source, for error messages.
 
     Raises:
-        ConfigError: a line has no key or a malformed ``\u`` escape; begins with ``source:line:``.
+        ConfigError: a line has no key or a malformed ``\u`` escape. The message begins with
+            ``source:line:``.
     """
     properties: dict[str, str] = {}
     for number, line in _logical_lines(text):
@@ -63,7 +65,7 @@ def parse_properties(text: str, source: str = "<text>") -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield logical lines and their line numbers: comments dropped, continuations joined."""
+    """Yield each logical line with its line number, skipping comments and joining continuations."""
     joined: list[str] = []
     first = 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
@@ -84,9 +86,9 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[int, int]:
-    """Return the end of the key and the start of the value.
+    """Return the index of the end of the key and of the start of the value.
 
-    They are separated by whitespace, which may include one ``=`` or ``:``.
+    The separator is ``=``, ``:`` or whitespace, which may also surround one ``=`` or ``:``.
     """
     end = 0
     while end < len(line) and line[end] not in _BLANK + "=:":
@@ -119,5 +121,5 @@ def _unescape(text: str, where: str) -> str:
         else:
             parts.append(_ESCAPES.get(escaped, escaped))
     parts.append(text[position:])
-    # Java's characters are UTF-16 code units: two escapes may form a surrogate pair.
+    # Java's characters are UTF-16 code units, so two escapes may form a surrogate pair.
     return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""Logs which accepted settings have no effect."""
+"""The logging of accepted settings that have no effect."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ._broker_keys import OFFSETS_PARTITIONS
 logger = logging.getLogger("trionet.broker")
 
 
-# Without effect on a single node, but applied with several.
+# Settings without effect on a single node that are applied with several nodes.
 EFFECTIVE_WITH_SEVERAL = ("min.insync.replicas",)
 
-# Not applied with several nodes either. The value describes the actual behavior; None if none does.
+# Settings that are not applied with several nodes either, and the values that match the actual
+# behavior; None if no value does.
 _NOT_SIMULATED: Mapping[str, Value] = MappingProxyType(
     {
         "auto.leader.rebalance.enable": False,
@@ -31,11 +32,11 @@ _NOT_SIMULATED: Mapping[str, Value] = MappingProxyType(
 def report_settings(
     config: BrokerConfig, before: BrokerConfig | None = None, *, nodes: int = 1
 ) -> None:
-    """Log the settings without effect.
+    """Log the settings that have no effect or are not applied.
 
     Args:
-        config: the settings.
-        before: settings that were reported already; None at the start.
+        config: the current settings.
+        before: the settings before a change, which were already reported; None at startup.
         nodes: the number of nodes.
     """
 
@@ -53,7 +54,7 @@ def report_settings(
 
 
 def _without_effect(config: BrokerConfig, nodes: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the keys that are ignored, and the settings that are not applied."""
+    """Return the keys without effect, and ``key=value`` of each setting that is not applied."""
     if nodes == 1:
         return config.without_effect, config.not_applied
     ignored = [key for key in config.without_effect if key not in EFFECTIVE_WITH_SEVERAL]

@@ -1,7 +1,7 @@
 """Kafka 4.3's topic keys: their definitions, effective values, and validation.
 
-A topic's own setting takes precedence over its synonyms among the broker's keys, and these over the
-default. A topic key is applied by this version if one of its synonyms is.
+A topic's own setting takes precedence over the broker settings of the key's synonyms, which take
+precedence over the default. This version applies a topic key if it applies one of the synonyms.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _DIGITS = frozenset("0123456789")
 
 
 class Synonym(NamedTuple):
-    """A broker key that provides the default of a topic key, and the factor between their units."""
+    """A broker key that provides a topic key's default, and the factor that converts its unit."""
 
     key: str
     factor: int = 1
 
 
 class TopicKey(NamedTuple):
-    """One topic key; the synonyms are in the order of Kafka's precedence."""
+    """A topic key, with its synonyms by descending precedence."""
 
     name: str
     kind: int
@@ -137,7 +137,7 @@ _THROTTLED = ("follower.replication.throttled.replicas", "leader.replication.thr
 
 
 def broker_value(broker: BrokerConfig, row: TopicKey) -> Value:
-    """Return a topic key's default: the value of the first synonym set, in the key's unit."""
+    """Return the first synonym's value in the topic key's unit, or else the topic key's default."""
     for key, factor in row.synonyms:
         value = broker[key]
         if value is None:
@@ -149,13 +149,13 @@ def broker_value(broker: BrokerConfig, row: TopicKey) -> Value:
 
 
 def topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
-    """Return the effective values of all keys for a topic (Kafka: LogConfig.fromProps).
+    """Return a topic's effective value of each topic key (Kafka: LogConfig.fromProps).
 
-    ``internal.segment.bytes``, if set, replaces ``segment.bytes``.
+    If ``internal.segment.bytes`` is set, it replaces ``segment.bytes``.
 
     Args:
         broker: the broker's configuration.
-        overrides: the topic's own settings, as returned by :func:`check_topic_overrides`.
+        overrides: the settings of the topic, as returned by :func:`check_topic_overrides`.
     """
     values = {row.name: broker_value(broker, row) for row in _ROWS}
     for name, text in overrides.items():
@@ -169,11 +169,11 @@ def topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str
 def check_topic_overrides(
     broker: BrokerConfig, pairs: Iterable[tuple[str, str | None]]
 ) -> dict[str, str]:
-    """Validate the settings of a topic, and return them as strings to store.
+    """Validate a topic's settings, and return them in the form in which they are stored.
 
     Raises:
-        ApiError: INVALID_CONFIG: a key is unknown, a value is not allowed or missing, or values
-            contradict each other.
+        ApiError: a key is unknown, a value is missing or not allowed, or settings conflict
+            (INVALID_CONFIG).
     """
     overrides: dict[str, str] = {}
     for name, text in pairs:
@@ -213,7 +213,10 @@ def _parse(row: TopicKey, text: str) -> Value:
 
 
 def _check_together(values: Mapping[str, Value]) -> None:
-    """Validate values together (Kafka: LogConfig.validate), and reject tiered storage."""
+    """Reject conflicting values, tiered storage and malformed lists of throttled replicas.
+
+    (Kafka: LogConfig.validate.)
+    """
     shortest, longest = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
         raise ApiError(

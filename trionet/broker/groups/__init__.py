@@ -1,1 +1,1 @@
-"""Consumer groups: membership, assignments and committed offsets."""
+"""Consumer groups: their members, assignments and committed offsets."""

@@ -1,7 +1,7 @@
-"""The committed offsets of groups, and their expiry.
+"""The committed offsets of groups in memory, and their expiration.
 
-(Kafka: OffsetMetadataManager, OffsetExpirationConditionImpl.) In memory only; a change is stored
-before it is applied here.
+(Kafka: OffsetMetadataManager, OffsetExpirationConditionImpl.) A change is stored in the database
+before it is applied to these objects.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Final
 import attrs
 
 Partition = tuple[str, int]
-"""The name of a topic and the number of a partition."""
+"""A topic name and a partition number."""
 
 NO_EPOCH: Final = -1
 
 
 @attrs.frozen
 class CommittedOffset:
-    """One committed offset.
+    """A committed offset with its metadata.
 
     Attributes:
         offset: the offset of the next record to read.
-        leader_epoch: the leader epoch of the record before it, -1 if the client stated none.
+        leader_epoch: the leader epoch of the preceding record; -1 if the client did not send it.
         metadata: the text that the client committed with the offset.
-        committed_at_ms: when it was committed, in ms since the epoch.
-        expires_at_ms: when it expires regardless of the retention, if the client set that
+        committed_at_ms: the time of the commit, in ms since the epoch.
+        expires_at_ms: the time at which the offset expires, if the client set its own retention
             (OffsetCommit up to version 4).
     """
 
@@ -38,13 +38,13 @@ class CommittedOffset:
 
 
 class CommittedOffsets:
-    """All committed offsets, by group."""
+    """The committed offsets of all groups."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[Partition, CommittedOffset]] = {}
 
     def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
-        """Return the offsets of a group by partition; empty if it has none."""
+        """Return a group's committed offsets by partition."""
         return self._groups.get(group_id, {})
 
     def put(self, group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> None:
@@ -79,12 +79,13 @@ def expired(
     """Return the partitions of a group whose offsets have expired (KIP-211).
 
     Args:
-        offsets: the offsets of the group.
-        now_ms: the time, in ms since the epoch.
-        retention_ms: ``offsets.retention.minutes``.
-        empty_since_ms: when the last member of a group with a protocol left; None while it has
-            members, and for a group that never had any.
-        in_use: the topics that members are subscribed to; None if unknown: nothing expires then.
+        offsets: the group's committed offsets.
+        now_ms: the current time, in ms since the epoch.
+        retention_ms: the value of ``offsets.retention.minutes``, in ms.
+        empty_since_ms: the time at which the last member left; None if the group has members or
+            never had any.
+        in_use: the topics that members are subscribed to, whose offsets do not expire. If None,
+            the subscriptions are unknown and no offsets expire.
     """
     if in_use is None:
         return []

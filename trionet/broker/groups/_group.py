@@ -1,30 +1,30 @@
-"""A classic consumer group as a state machine: no I/O, and time is a parameter.
+"""A classic consumer group as a state machine, without I/O and with the time as a parameter.
 
-(Kafka: ClassicGroup, and what GroupMetadataManager does with one.) The states::
+(Kafka: ClassicGroup and parts of GroupMetadataManager.) The states::
 
     EMPTY --join--> PREPARING --all have joined, or timeout--> COMPLETING
     COMPLETING --the leader's assignment is stored--> STABLE
     COMPLETING, STABLE --a member joins, changes, leaves or expires--> PREPARING
-    PREPARING --timeout, and no member has joined--> EMPTY
+    PREPARING --timeout, no members left--> EMPTY
     any --deleted--> DEAD
 
-The broker does not assign partitions to members: the leader, which is one of the members, computes
-the assignments from the list of members in its JoinGroup response and sends them with its
-SyncGroup. The group takes them from there, stores them, and distributes to each member its own.
+The broker does not assign partitions. One of the members is the leader. It receives the list of
+members in its JoinGroup response, computes the assignments and sends them in its SyncGroup request.
+The group stores the assignments and sends each member its own.
 
-The problem: a dozen kinds of calls and timeouts can meet in any order, a call may wait for members
-that never come, and the new generation must be stored before its members act on it. The choices:
+The problem: a dozen kinds of calls and timeouts can occur in any order, a call may wait for members
+that never join, and a new generation must be stored before its members act on it. The choices:
 
-* Decide synchronously, act afterwards. A call that must wait leaves its ``reply`` with its
-  member; whatever completes it later puts ``(reply, result)`` into :attr:`Group.outbox`, which the
-  coordinator empties. So every transition is one uninterrupted piece of code, and the tests run the
-  machine without a loop. Waiting tasks were rejected: each of them could be cancelled in the middle
-  of a transition.
-* Assignments are *proposed* until they are stored; only then is the group STABLE and are syncs
-  completed. :meth:`Group.begin_storing` remembers which proposal is being stored, so that a
-  rebalance in the meantime makes its result harmless.
-* The members with their protocols (:class:`.Members`) and the timeouts (:class:`.GroupTimeouts`)
-  know nothing of the states; only this file does.
+* Decide synchronously, act afterwards. A call that must wait stores its ``reply`` in its member.
+  The event that completes the call later appends ``(reply, result)`` to :attr:`Group.outbox`, which
+  the coordinator empties. Thus every transition runs without interruption, and tests run the state
+  machine without an event loop. Waiting tasks were rejected, because a task could be cancelled in
+  the middle of a transition.
+* Assignments are *proposed* until they are stored. Then the group becomes STABLE and the waiting
+  syncs complete. :meth:`Group.begin_storing` remembers the proposal that is being stored, so that
+  the result is ignored if a rebalance has started meanwhile.
+* Only this module knows the states. :class:`.Members` manages the members and their protocols, and
+  :class:`.GroupTimeouts` manages the timeouts.
 """
 
 from __future__ import annotations
@@ -45,35 +45,36 @@ from ._members import Member, Members
 # How long a group waits for a member that was in no generation yet, since its client may have
 # disconnected while its first JoinGroup waited (Kafka: NEW_MEMBER_JOIN_TIMEOUT_MS).
 NEW_MEMBER_SECONDS_MAX: Final = 300.0
-# The minimum interval of checks for returned members while all static members are away.
+# The minimum duration of a join phase that restarts because no static member has rejoined.
 AWAY_SECONDS_MIN: Final = 1.0
 CONSUMER: Final = "consumer"
 """The protocol type of Kafka's consumer protocol."""
 
 _VERSION_BYTES: Final = 2
-# Every version, even a newer one than we know, starts like the first one.
+# All versions, even unknown newer versions, begin with the fields of the first version.
 _decode = MESSAGES[0][0]
 
 
 class Group:
-    """One classic group.
+    """A classic consumer group.
 
     Args:
         id: the group id.
         settings: the broker's settings for groups.
-        now: seconds of a monotonic clock; so is every ``now`` below.
+        now: the current time, in seconds of a monotonic clock, as for the methods.
 
     Attributes:
-        state: one of the states above.
-        generation: the number of completed rebalances.
-        protocol_type: the protocol type of the members; None before the first has joined.
-        protocol_name: the protocol chosen by the members' votes.
-        members: the members, their leader, and the assigned ids that have not joined yet.
-        outbox: results to be sent, as ``(reply, result)``; the coordinator empties it.
+        state: the current state; see the module.
+        generation: the id of the current generation; each rebalance increments it.
+        protocol_type: the protocol type of the members; None until the first member joins.
+        protocol_name: the protocol that the members have elected.
+        members: the members, the leader, and the assigned member ids that have not joined yet.
+        outbox: the results to send, as ``(reply, result)``; the coordinator empties it.
         timeouts: the timeouts of the group; :meth:`expire` must be called at ``wake_at``.
-        proposed: the leader's assignments until they are stored (see :meth:`begin_storing`).
-        changed_at: when the group entered its state.
-        is_stored: whether nothing that must survive a restart has changed since it was last stored.
+        proposed: the leader's assignments by member id until they are stored (see
+            :meth:`begin_storing`).
+        changed_at: the time at which the group entered its current state.
+        is_stored: whether the state that must survive a restart is stored or being stored.
     """
 
     def __init__(self, id: str, settings: GroupSettings, now: float) -> None:
@@ -89,13 +90,13 @@ class Group:
         self.proposed: Mapping[str, bytes] | None = None
         self.changed_at: float = now
         self.is_stored: bool = True
-        # Sent when the group is stored as they say.
+        # Sent when the group is stored with the new member ids.
         self._deferred_joins: list[tuple[object, JoinGroupResult]] = []
 
     # Joining.
 
     def join(self, join: Join, reply: object, now: float) -> None:
-        """Handle a JoinGroup; its result is put into the outbox, now or later."""
+        """Handle a JoinGroup request. The result is put into the outbox, immediately or later."""
         id = join.member_id
         is_preparing = self.state is GroupState.PREPARING
         if self.state is GroupState.DEAD:
@@ -140,7 +141,7 @@ class Group:
             self.state is GroupState.STABLE and id != self.members.leader_id
         )
         if is_known and member.has_protocols(join.protocols):
-            # Its response was lost, or it does not know the current generation: send it again.
+            # Its response was lost, or it does not know the current generation, so resend it.
             self.outbox.append((reply, self._join_result(member)))
             self.timeouts.extend_session(member, now)
             return
@@ -168,7 +169,7 @@ class Group:
             self.rebalance(now)
 
     def _replace(self, old: Member, id: str, join: Join, reply: object, now: float) -> None:
-        """Replace a restarted static member with its new incarnation (KIP-345)."""
+        """Replace a static member that has restarted and joined with a new id (KIP-345)."""
         self.outbox.extend(old.fail_calls(error_codes.FENCED_INSTANCE_ID))
         member = Member.of(join, id)
         member.assignment, member.is_new = old.assignment, False
@@ -178,9 +179,9 @@ class Group:
         self.timeouts.extend_session(member, now)
         if self.state is GroupState.STABLE and self.members.choose_protocol() == self.protocol_name:
             skips = was_leader and join.can_skip_assignment
-            # It must not consider itself the leader, or it would assign again (KAFKA-7728).
+            # A member that considers itself the leader would assign again (KAFKA-7728).
             leader_id = old.id if was_leader and not skips else None
-            # Responded to after storing: a restarted broker that only knew the old id would fence
+            # Sent after storing, because a restarted broker that only knew the old id would fence
             # the new one.
             self._deferred_joins.append((reply, self._join_result(member, skips, leader_id)))
             self.is_stored = False
@@ -197,7 +198,12 @@ class Group:
     # From one generation to the next.
 
     def rebalance(self, now: float, error_code: int = error_codes.REBALANCE_IN_PROGRESS) -> None:
-        """Start a rebalance: all members must rejoin, and waiting syncs fail."""
+        """Start a rebalance, in which all members must rejoin.
+
+        Args:
+            now: the current time.
+            error_code: the error with which waiting syncs fail.
+        """
         if self.state is GroupState.COMPLETING:
             for member in self.members:
                 member.assignment = b""
@@ -230,7 +236,7 @@ class Group:
             if not member.is_joining and member.instance_id is None:
                 self._remove(member.id)
         if self.members and not self.members.choose_leader():
-            # Only static members, and none of them has joined again yet.
+            # Only static members remain, and none of them has rejoined yet.
             seconds = max(self.members.rebalance_seconds, AWAY_SECONDS_MIN)
             self.timeouts.joining.begin(seconds, now)
             return
@@ -285,10 +291,16 @@ class Group:
         now: float,
         protocol: tuple[str | None, str | None] = (None, None),
     ) -> None:
-        """Handle a SyncGroup; its result is put into the outbox, now or later.
+        """Handle a SyncGroup request. The result is put into the outbox, immediately or later.
 
-        The leader's assignments, by member id, become :attr:`proposed`. A client may state the type
-        and name of the protocol that it expects (KIP-559).
+        Args:
+            caller: the member and its generation.
+            assignments: the assignments by member id, which become :attr:`proposed` if the caller
+                is the leader.
+            reply: identifies the call in the outbox.
+            now: the current time.
+            protocol: the protocol type and name that the client expects, if it sends them
+                (KIP-559).
         """
         error_code = self._check_call(caller)
         mine = (self.protocol_type, self.protocol_name)
@@ -317,10 +329,10 @@ class Group:
             self.proposed = {each.id: assignments.get(each.id, b"") for each in self.members}
 
     def begin_storing(self) -> Callable[[int, float], None]:
-        """Record that the group is being stored as it is now.
+        """Record that the current state of the group is being stored.
 
         Returns:
-            A function to call with the error code and ``now`` once storing has succeeded or failed.
+            A function to call with the error code and the current time when storing has ended.
         """
         self.is_stored = True
         deferred_joins, self._deferred_joins = self._deferred_joins, []
@@ -336,7 +348,7 @@ class Group:
         for reply, result in deferred_joins:
             self.outbox.append((reply, JoinGroupResult("", error_code) if error_code else result))
         if proposed is None or proposed is not self.proposed:
-            return  # a rebalance has started since, and made this proposal void
+            return  # a rebalance has started meanwhile, so the proposal is obsolete
         self.proposed = None
         if error_code:
             self.rebalance(now, error_code)
@@ -360,7 +372,7 @@ class Group:
     # Staying and leaving.
 
     def heartbeat(self, caller: Caller, now: float) -> int:
-        """Handle a Heartbeat; returns its error code."""
+        """Handle a Heartbeat request, and return its error code."""
         error_code = self._check_call(caller)
         if error_code:
             return error_code
@@ -370,9 +382,12 @@ class Group:
         return error_codes.NONE
 
     def leave(self, leaving: Iterable[tuple[str, str | None]], now: float) -> list[int]:
-        """Handle a LeaveGroup of members by id and instance id; returns the error code of each.
+        """Handle a LeaveGroup request, and return the error code of each member.
 
-        The id is ``""`` when an administrator removes a static member (KIP-345).
+        Args:
+            leaving: pairs of member id and instance id; the member id is ``""`` if an administrator
+                removes a static member (KIP-345).
+            now: the current time.
         """
         before = len(self.members)
         codes = [self._leave(id, instance_id) for id, instance_id in leaving]
@@ -392,9 +407,9 @@ class Group:
         return error_codes.NONE
 
     def check_commit(self, caller: Caller, now: float) -> int:
-        """Check whether a caller may commit offsets now; returns the error code.
+        """Check whether a caller may commit offsets, and return the error code.
 
-        A consumer that is not a member may commit if the group is empty (a "simple" consumer).
+        A consumer that is not a member (a "simple" consumer) may commit if the group is empty.
         """
         if self.state is GroupState.DEAD:
             return error_codes.COORDINATOR_NOT_AVAILABLE
@@ -404,18 +419,18 @@ class Group:
         if error_code:
             return error_code
         if self.state is GroupState.COMPLETING:
-            # Its partitions may be assigned to another member, and it does not know yet.
+            # The member does not know yet whether its partitions are assigned to another member.
             return error_codes.REBALANCE_IN_PROGRESS
         self.timeouts.extend_session(self.members[caller.member_id], now)
         return error_codes.NONE
 
     def fail_waiting(self, error_code: int) -> None:
-        """Fail all waiting calls with an error; the members remain."""
+        """Fail all waiting calls with an error, without removing members."""
         for member in self.members:
             self.outbox.extend(member.fail_calls(error_code))
 
     def expire(self, now: float) -> None:
-        """Process all timeouts up to ``now``; must be called at their ``wake_at``."""
+        """Process the timeouts that are due. Must be called at ``timeouts.wake_at``."""
         members, timeouts = self.members, self.timeouts
         members.pending = {id: until for id, until in members.pending.items() if until > now}
         before = len(members)
@@ -432,7 +447,7 @@ class Group:
         timeouts.compute(members)
 
     def _remove(self, id: str) -> None:
-        """Remove a member, or an assigned id that has not joined yet."""
+        """Remove a member, or an assigned member id that has not joined yet."""
         self.members.pending.pop(id, None)
         if id not in self.members:
             return
@@ -441,7 +456,12 @@ class Group:
         self.outbox.extend(member.fail_calls(error_codes.UNKNOWN_MEMBER_ID, ""))
 
     def _continue_without(self, before: int, now: float) -> None:
-        """Continue after members may have been removed; ``before`` is their number before that."""
+        """Rebalance, or complete the join phase, if the removal of members requires it.
+
+        Args:
+            before: the number of members before the removal.
+            now: the current time.
+        """
         is_complete = self.state in (GroupState.STABLE, GroupState.COMPLETING)
         if is_complete and len(self.members) < before:
             self.rebalance(now)
@@ -462,7 +482,7 @@ class Group:
 
 
 def subscribed_topics(group: Group) -> frozenset[str] | None:
-    """Return the topics that members are subscribed to; None if a subscription is unknown.
+    """Return the topics that the members are subscribed to; None if a subscription is unknown.
 
     (Kafka: ClassicGroup.computeSubscribedTopics.)
     """

@@ -1,4 +1,4 @@
-"""The calls to a group, and their results, which may come later than the call returns."""
+"""The calls to a group and their results, which may arrive after a call has returned."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ class Join:
     """The content of a JoinGroup request.
 
     Attributes:
-        member_id: the id that was assigned to the member, or ``""``.
+        member_id: the member id assigned earlier, or ``""``.
         instance_id: the group instance id of a static member (KIP-345).
         client_id: the client id.
-        client_host: the address that the client connects from.
-        session_seconds: the session timeout of the member.
-        rebalance_seconds: how long the group waits for the member to rejoin.
-        protocol_type: ``consumer``, ``connect`` and the like.
-        protocols: the metadata of each supported protocol by name, in order of preference.
-        must_know_id: a member without an id is assigned one and must rejoin with it (KIP-394).
-        can_skip_assignment: the member, as the leader, understands ``skip_assignment`` (KIP-814).
+        client_host: the client's address.
+        session_seconds: the session timeout.
+        rebalance_seconds: the rebalance timeout: how long the group waits for the member to rejoin.
+        protocol_type: the protocol type, such as ``consumer`` or ``connect``.
+        protocols: the metadata of the supported protocols by name, in order of preference.
+        must_know_id: whether a member without an id is assigned one and must rejoin with that id
+            (KIP-394).
+        can_skip_assignment: whether the client understands ``skip_assignment``, with which
+            a leader computes no assignments (KIP-814).
     """
 
     member_id: str
@@ -43,7 +45,7 @@ class Join:
 
 @attrs.frozen
 class Caller:
-    """The member and generation stated in a request; generation -1 means not a member."""
+    """The member and generation in a request; generation -1 if the caller is not a member."""
 
     member_id: str
     instance_id: str | None
@@ -52,7 +54,7 @@ class Caller:
 
 @attrs.frozen
 class MemberMetadata:
-    """A member as the leader sees it, to assign partitions."""
+    """A member's entry in the list from which the leader computes the assignments."""
 
     id: str
     instance_id: str | None
@@ -61,7 +63,7 @@ class MemberMetadata:
 
 @attrs.frozen
 class JoinGroupResult:
-    """The result of a JoinGroup: a generation, or an error (Kafka: JoinGroupResult)."""
+    """The result of a JoinGroup request: a new generation or an error (Kafka: JoinGroupResult)."""
 
     member_id: str
     error_code: int = error_codes.NONE
@@ -75,7 +77,7 @@ class JoinGroupResult:
 
 @attrs.frozen
 class SyncGroupResult:
-    """The result of a SyncGroup: an assignment, or an error (Kafka: SyncGroupResult)."""
+    """The result of a SyncGroup request: an assignment or an error (Kafka: SyncGroupResult)."""
 
     error_code: int = error_codes.NONE
     protocol_type: str | None = None

@@ -1,21 +1,22 @@
 """The group coordinator of a node: routes calls to groups, runs their timers, stores their state.
 
 (Kafka: GroupCoordinatorService.) The problem: joins and syncs wait for other members and for the
-database, sometimes for minutes, and must neither hold a handler nor lose a response.
+database, sometimes for minutes. Meanwhile they must not occupy a handler, and no response may be
+lost.
 
-The choice: :class:`Group` is a pure state machine, and every call changes it at once. Afterwards
-:meth:`GroupCoordinator._settle` acts on what the group has decided: it sends the responses in its
-outbox, queues what must be stored, and schedules its next timeout. Nothing here waits. A task per
-group was rejected: its inbox would be another place where calls wait, and idle groups would cost
-tasks. One heap of timeouts serves all groups (:class:`GroupTimers`).
+The choice: :class:`Group` is a pure state machine, and every call changes it synchronously. Then
+:meth:`GroupCoordinator._settle` sends the responses in the group's outbox, queues the group for
+storing if it has changed, and schedules the group's next timeout. None of these calls wait. One
+heap of timeouts serves all groups (:class:`GroupTimers`). A task per group was rejected, because
+calls would also wait in its inbox, and idle groups would cost tasks.
 
 Each node of a cluster coordinates the groups whose partition of ``__consumer_offsets`` it leads,
-and returns NOT_COORDINATOR for the others. When a partition gets another leader, its groups move as
-if they were read from that topic: waiting calls fail, members have their session timeout to send a
-heartbeat, and a rebalance in progress starts again.
+and returns NOT_COORDINATOR for other groups. When the leader of a partition changes, its groups
+move as if the new leader had read them from that topic: waiting calls fail, members have their
+session timeout to send a heartbeat, and a rebalance in progress restarts.
 
-Reconsider for groups of other protocols (KIP-848, KIP-932): they would exist beside
-:class:`Group`, with the same offsets.
+Reconsider for groups of other protocols (KIP-848, KIP-932), which would need their own classes
+beside :class:`Group` but share the offsets.
 """
 
 from __future__ import annotations
@@ -47,20 +48,21 @@ logger = logging.getLogger("trionet.broker")
 
 
 class GroupCoordinator:
-    """The groups of a node and their offsets.
+    """The coordinator of a node's groups and committed offsets.
 
     Args:
         config: the node's settings.
-        store: stores the groups.
-        now_ms: returns the time in ms since the epoch.
-        coordinates: returns whether this node coordinates a group; None if it coordinates all.
+        store: stores the groups and their offsets.
+        now_ms: returns the current time, in ms since the epoch.
+        coordinates: returns whether this node coordinates a group; None if it coordinates all
+            groups.
         rng: generates member ids.
-        record_bytes_max: returns the limit of a stored group's size, by the current settings; by
-            default ``message.max.bytes`` of ``config``.
+        record_bytes_max: returns the current maximum size of a stored group; by default
+            ``message.max.bytes`` of ``config``.
 
     Attributes:
         groups: the groups by id.
-        offsets: the committed offsets.
+        offsets: the committed offsets of the groups.
         on_change: called after a group or its offsets may have changed; for tests.
     """
 
@@ -98,13 +100,15 @@ class GroupCoordinator:
         self._is_closed = False
 
     def coordinator_error(self, group_id: str) -> int:
-        """Return NOT_COORDINATOR if another node coordinates the group, else NONE."""
+        """Return NOT_COORDINATOR if another node coordinates the group, or NONE."""
         if self._coordinates is None or self._coordinates(group_id):
             return error_codes.NONE
         return error_codes.NOT_COORDINATOR
 
     async def load(self) -> None:
-        """Load groups and offsets; members have their session timeout to send a heartbeat.
+        """Load the groups and offsets that this node coordinates.
+
+        Each member has its session timeout to send a heartbeat.
 
         Raises:
             DatabaseError: the database cannot be read.
@@ -119,12 +123,12 @@ class GroupCoordinator:
             self._timers.schedule(group.id, group.timeouts.wake_at)
         for group_id, each in offsets.items():
             self._store.offsets.put(group_id, each)
-            # A group that never had members has only its offsets stored.
+            # Only the offsets of a group that never had members are stored.
             if group_id not in self.groups and not self.coordinator_error(group_id):
                 self.groups[group_id] = Group(group_id, self._settings, now)
 
     async def run(self) -> None:
-        """Run the timeouts of the groups until cancelled; the store must run concurrently."""
+        """Process the groups' timeouts until cancelled. The store must run concurrently."""
         await self._timers.run(self._expire)
 
     def _expire(self, group_id: str, now: float) -> None:
@@ -135,10 +139,13 @@ class GroupCoordinator:
     # Moving groups between nodes.
 
     def hand_over(self, coordinator_of: Callable[[str], GroupCoordinator | None]) -> None:
-        """Move groups to the nodes that coordinate them now.
+        """Move each group to its current coordinator.
 
-        Groups without a coordinator stay here, unserved, until there is one. Their timeouts are
-        suspended, because their members cannot send heartbeats.
+        A group without a coordinator stays on this node until it has one. Meanwhile, its timeouts
+        are suspended, because its members cannot send heartbeats.
+
+        Args:
+            coordinator_of: returns the coordinator of a group, or None.
         """
         for group in list(self.groups.values()):
             new = coordinator_of(group.id)
@@ -156,7 +163,7 @@ class GroupCoordinator:
                 new.take_over(group)
 
     def take_over(self, old: Group) -> None:
-        """Take over a group of another node."""
+        """Take over a group from another node."""
         now = trio.current_time()
         changed_at_ms = self._now_ms() - round(max(now - old.changed_at, 0) * 1000)
         group = inherited(old, self._settings, changed_at_ms, now)
@@ -166,7 +173,7 @@ class GroupCoordinator:
     # Members.
 
     def join(self, group_id: str, join: Join, reply: Callable[[JoinGroupResult], None]) -> None:
-        """Handle a JoinGroup; ``reply`` is called with the result, now or later."""
+        """Handle a JoinGroup request, and call ``reply`` with the result, immediately or later."""
         error_code = self._check_join(group_id, join)
         if error_code:
             reply(JoinGroupResult(join.member_id, error_code))
@@ -201,7 +208,7 @@ class GroupCoordinator:
         assignments: Mapping[str, bytes],
         reply: Callable[[SyncGroupResult], None],
     ) -> None:
-        """Handle a SyncGroup; ``reply`` is called with the result, now or later."""
+        """Handle a SyncGroup request, and call ``reply`` with the result, immediately or later."""
         group = self._group_with_members(group_id)
         if self._is_closed:
             reply(SyncGroupResult(error_codes.COORDINATOR_NOT_AVAILABLE))
@@ -213,7 +220,7 @@ class GroupCoordinator:
         self._settle(group)
 
     def heartbeat(self, group_id: str, caller: Caller) -> int:
-        """Handle a Heartbeat; returns its error code."""
+        """Handle a Heartbeat request, and return its error code."""
         group = self._group_with_members(group_id)
         if group is None:
             return self._missing_group_error(group_id)
@@ -222,7 +229,12 @@ class GroupCoordinator:
         return error_code
 
     def leave(self, group_id: str, leaving: Sequence[tuple[str, str | None]]) -> list[int]:
-        """Handle a LeaveGroup of members by id and instance id; returns the error code of each."""
+        """Handle a LeaveGroup request, and return the error code of each member.
+
+        Args:
+            group_id: the group id.
+            leaving: pairs of member id and instance id.
+        """
         group = self._group_with_members(group_id)
         if group is None:
             return [self._missing_group_error(group_id)] * len(leaving)
@@ -231,9 +243,13 @@ class GroupCoordinator:
         return codes
 
     def expire_members(self, group_id: str, member_ids: Iterable[str] | None = None) -> None:
-        """Expire the sessions of some or all members of a group, as if they had sent no heartbeats.
+        """Expire the sessions of members of a group, as if they had sent no heartbeats.
 
         Members that wait for a response do not expire.
+
+        Args:
+            group_id: the group id.
+            member_ids: the members to expire; by default all members of the group.
         """
         group = self.groups[group_id]
         now = trio.current_time()
@@ -244,19 +260,19 @@ class GroupCoordinator:
         self._settle(group)
 
     def fail_waiting(self, group_id: str, error_code: int) -> None:
-        """Fail a group's waiting calls with an error, for example when its coordinator moves."""
+        """Fail a group's waiting calls with an error, for example when its coordinator changes."""
         group = self.groups[group_id]
         group.fail_waiting(error_code)
         self._send_responses(group)
 
     def _group_with_members(self, group_id: str) -> Group | None:
-        """Return the group if it can have members here; the one with an empty name cannot."""
+        """Return the group if it exists, has a name, and is coordinated by this node, or None."""
         return (
             self.groups.get(group_id) if group_id and not self.coordinator_error(group_id) else None
         )
 
     def _missing_group_error(self, group_id: str) -> int:
-        """Return the error code for members of a group that this node does not have."""
+        """Return the error code for a request from a member of a group that is not on this node."""
         if not group_id:
             return error_codes.INVALID_GROUP_ID
         return self.coordinator_error(group_id) or error_codes.UNKNOWN_MEMBER_ID
@@ -272,9 +288,14 @@ class GroupCoordinator:
         *,
         missing: int = error_codes.ILLEGAL_GENERATION,
     ) -> None:
-        """Handle an OffsetCommit; ``done`` is called with its error code, now or when it is stored.
+        """Handle an OffsetCommit request.
 
-        If the group does not exist, a commit with a generation gets the error ``missing``.
+        Args:
+            group_id: the group id.
+            caller: the member and its generation.
+            offsets: the offsets to commit.
+            done: called with the error code, either immediately or when the offsets are stored.
+            missing: the error code if the caller has a generation but the group does not exist.
         """
         error_code = self.coordinator_error(group_id) or self._check_commit(
             group_id, caller, missing
@@ -290,7 +311,7 @@ class GroupCoordinator:
         if group is None:
             if caller.generation >= 0:
                 return missing
-            # A consumer that assigns its partitions itself creates the group by committing.
+            # A consumer without group membership creates the group by committing.
             self.groups[group_id] = Group(group_id, self._settings, now)
             return error_codes.NONE
         error_code = group.check_commit(caller, now)
@@ -300,7 +321,7 @@ class GroupCoordinator:
     # Groups.
 
     def delete(self, group_id: str, done: Callable[[int], None]) -> None:
-        """Delete an empty group and its offsets; ``done`` is called with the error code."""
+        """Delete an empty group and its offsets, and call ``done`` with the error code."""
         if self.coordinator_error(group_id):
             done(error_codes.NOT_COORDINATOR)
             return
@@ -314,13 +335,13 @@ class GroupCoordinator:
         self._delete(group, done)
 
     def _delete(self, group: Group, done: Callable[[int], None]) -> None:
-        # Dead from here on: joins and commits get a retriable error until it is deleted.
+        # Joins and commits get a retriable error until the group is deleted.
         group.state = GroupState.DEAD
 
         def stored(error: DatabaseError | None) -> None:
             if error is None:
                 self._store.offsets.remove_group(group.id)
-                if self.groups.get(group.id) is group:  # else a new one was moved here meanwhile
+                if self.groups.get(group.id) is group:  # else a new one was moved here
                     del self.groups[group.id]
                     self._timers.cancel(group.id)
             else:
@@ -360,7 +381,7 @@ class GroupCoordinator:
                 self.offsets.delete(group.id, due, _ignore_error)
 
     def close(self) -> None:
-        """Fail all calls that wait now or will wait, with COORDINATOR_NOT_AVAILABLE."""
+        """Fail all waiting calls, and later joins and syncs, with COORDINATOR_NOT_AVAILABLE."""
         self._is_closed = True
         for group in self.groups.values():
             group.fail_waiting(error_codes.COORDINATOR_NOT_AVAILABLE)
@@ -395,7 +416,7 @@ class GroupCoordinator:
         size, most = record_bytes(snapshot_now), self._record_bytes_max()
         if size > most:
             logger.warning(
-                "cannot store the group %r, its members must rejoin: their metadata and"
+                "cannot store group %r, so its members must rejoin: their metadata and"
                 " assignments take %d bytes, more than message.max.bytes=%d",
                 group.id,
                 size,

@@ -1,7 +1,6 @@
-"""The committed offsets of the groups that a node coordinates: each change is stored, then applied.
+"""The committed offsets of the groups that a node coordinates; changes are stored, then applied.
 
-(Kafka: OffsetMetadataManager.) Which member may commit is the group's decision; here, offsets
-belong to a group id.
+(Kafka: OffsetMetadataManager.) :class:`.Group` checks whether a member may commit.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from ._group_store import GroupStore, put_offsets, remove_offsets
 
 
 class GroupOffsets:
-    """The offsets of one node's groups.
+    """The committed offsets of a node's groups.
 
     Args:
         store: stores the offsets.
-        changed: called after offsets may have changed.
+        changed: called after a write, when offsets may have changed.
     """
 
     def __init__(self, store: GroupStore, changed: Callable[[], None]) -> None:
@@ -27,11 +26,11 @@ class GroupOffsets:
         self._changed = changed
 
     def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
-        """Return the offsets of a group by partition; empty if it has none."""
+        """Return a group's committed offsets by partition."""
         return self._store.offsets.of(group_id)
 
     def is_committing(self, group_id: str) -> bool:
-        """Whether the group's offsets are about to change, because a commit is being stored."""
+        """Return whether a commit of the group is queued or being stored."""
         return bool(self._store.commits[group_id])
 
     def put(
@@ -40,7 +39,7 @@ class GroupOffsets:
         offsets: Mapping[Partition, CommittedOffset],
         done: Callable[[int], None],
     ) -> None:
-        """Commit offsets; ``done`` is called with the error code when they are stored."""
+        """Store committed offsets, and then call ``done`` with the error code."""
         commits = self._store.commits
 
         def stored(error: DatabaseError | None) -> None:
@@ -58,7 +57,7 @@ class GroupOffsets:
     def delete(
         self, group_id: str, partitions: Iterable[Partition], done: Callable[[int], None]
     ) -> None:
-        """Delete some offsets of a group; ``done`` is called with the error code."""
+        """Delete a group's offsets for the given partitions, and then call ``done``."""
         dropped = list(partitions)
 
         def stored(error: DatabaseError | None) -> None:

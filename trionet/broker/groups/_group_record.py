@@ -1,7 +1,7 @@
-"""Encodes the members of a group for the database, and computes the size of Kafka's record.
+"""Implements the encoding of a group's members in the database.
 
-The encoded members are stored in chunks, because a whole group may be as large as a request and a
-single write must not take long.
+The encoded members are stored in chunks, because a group may be as large as a request and a single
+write must not take long. The size limit applies to the record that Kafka would write.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 
 from ._stored_group import StoredGroup, StoredMember
 
-#: How much of a group is written in one step, in less than a millisecond.
+#: The size of a chunk, which is written in less than a millisecond.
 CHUNK_BYTES: Final = 64 * 1024
 
 # Kafka writes a group as one record (GroupMetadataKey and GroupMetadataValue, version 3). These are
@@ -26,7 +26,7 @@ _BYTES_FIELDS: Final = ("metadata", "assignment")
 
 
 def record_bytes(group: StoredGroup) -> int:
-    """Return the size of the batch that Kafka would write for the group to its offsets topic."""
+    """Return the size of the record batch that Kafka would write for the group."""
     size = _GROUP_BYTES
     for text in (group.id, group.protocol_type, group.protocol_name, group.leader_id):
         size += len((text or "").encode())
@@ -38,7 +38,7 @@ def record_bytes(group: StoredGroup) -> int:
 
 
 def encode_members(members: Iterable[StoredMember]) -> Iterator[bytes]:
-    """Encode members, in chunks of :data:`CHUNK_BYTES`."""
+    """Yield the encoded members in chunks of :data:`CHUNK_BYTES`."""
     buffer = bytearray()
     for chunk in _chunks(members):
         rest = memoryview(chunk)
@@ -54,7 +54,7 @@ def encode_members(members: Iterable[StoredMember]) -> Iterator[bytes]:
 
 
 def _chunks(members: Iterable[StoredMember]) -> Iterator[bytes]:
-    """Yield, for each member, a line of JSON with the sizes of its bytes fields, then these."""
+    """Yield, per member, a line of JSON with the sizes of the bytes fields, then their contents."""
     for member in members:
         fields = {field.name: getattr(member, field.name) for field in attrs.fields(StoredMember)}
         values = [fields[name] for name in _BYTES_FIELDS]
@@ -64,7 +64,7 @@ def _chunks(members: Iterable[StoredMember]) -> Iterator[bytes]:
 
 
 def decode_members(data: bytes) -> tuple[StoredMember, ...]:
-    """Decode members from all chunks of :func:`encode_members` together."""
+    """Decode members from the concatenated chunks of :func:`encode_members`."""
     members = []
     position = 0
     while position < len(data):

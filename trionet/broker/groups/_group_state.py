@@ -1,4 +1,4 @@
-"""The states of a classic group, the deadline of its joins, and the settings of all groups."""
+"""The states of a classic group, the deadline of its join phase, and the settings of groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 
 
 class GroupState(enum.Enum):
-    """The state of a group; the values are the names that Kafka's tools show."""
+    """The state of a group. The values are the names that Kafka's tools display."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -24,10 +24,10 @@ class GroupSettings:
     """A broker's settings for groups.
 
     Attributes:
-        initial_delay: seconds to wait for more members before the first generation of an empty
-            group (``group.initial.rebalance.delay.ms``).
-        members_max: ``group.max.size``.
-        make_member_id: returns a new id with a prefix.
+        initial_delay: how long an empty group waits for more members before its first generation,
+            in seconds (``group.initial.rebalance.delay.ms``).
+        members_max: the maximum number of members (``group.max.size``).
+        make_member_id: returns a new member id with the given prefix.
     """
 
     initial_delay: float
@@ -39,12 +39,12 @@ class JoinPhase:
     """The deadline of a group's PREPARING state, and its extensions.
 
     Args:
-        delay: ``group.initial.rebalance.delay.ms``, in seconds.
+        delay: the value of ``group.initial.rebalance.delay.ms``, in seconds.
 
     Attributes:
-        ends_at: when the next generation starts without members that have not joined; infinite
-            outside PREPARING.
-        is_initial: the group was empty, so that its other members are unknown.
+        ends_at: the time at which the next generation starts without the members that have not
+            joined; infinite outside PREPARING.
+        is_initial: whether the group was empty, so that it waits for unknown members.
     """
 
     def __init__(self, delay: float) -> None:
@@ -55,12 +55,16 @@ class JoinPhase:
         self._more_came = False
 
     def begin(self, seconds: float, now: float) -> None:
-        """Wait for the known members, at most for the longest of their rebalance timeouts."""
+        """Begin to wait for the known members, for at most ``seconds``."""
         self.is_initial = False
         self.ends_at = now + seconds
 
     def begin_initial(self, seconds: float, now: float) -> None:
-        """Wait for unknown members: for one delay, or more while new ones join (KIP-134)."""
+        """Begin to wait for unknown members (KIP-134).
+
+        The deadline is one delay away. While new members join, it can be extended up to
+        ``seconds``.
+        """
         self.is_initial = True
         self.ends_at = now + self._delay
         self._remaining = max(seconds - self._delay, 0.0)
@@ -70,7 +74,7 @@ class JoinPhase:
         self._more_came = True
 
     def extend(self, now: float) -> bool:
-        """Extend an expired deadline if members have joined meanwhile; returns whether it did."""
+        """Extend an expired deadline if members have joined; return whether it was extended."""
         if not (self.is_initial and self._more_came and self._remaining):
             return False
         delay = min(self._delay, self._remaining)

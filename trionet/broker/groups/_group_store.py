@@ -1,9 +1,9 @@
-"""Stores groups and their offsets in the broker's database.
+"""The storage of groups and committed offsets in the broker's database.
 
-(Kafka: the topic ``__consumer_offsets``.) Writes are queued and committed together: one transaction
-for all that arrived during the one before, so that a thousand commits a second cost a few dozen
-waits for the disk. Each write has a callback, which is called when it is stored; only then is the
-client's request completed.
+(Kafka: the topic ``__consumer_offsets``.) A transaction stores all writes that were queued during
+the previous transaction, so that a thousand offset commits per second need only a few dozen fsyncs.
+Each write has a callback, which is called when the write is stored and completes the client's
+request.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ logger = logging.getLogger("trionet.broker")
 
 R = TypeVar("R")
 
-# The value of the column ``members`` if they are in the table of chunks.
+# The value of the column ``members`` if the members are in the table of chunks.
 _IN_CHUNKS = ""
 
-# attrs.astuple takes as long as storing a row.
+# Faster than attrs.astuple, which takes as long as storing a row.
 _columns = attrgetter(*(field.name for field in attrs.fields(CommittedOffset)))
 
 Statements = Steps
-"""Executes statements, in a thread; must not touch the state of the loop."""
+"""Executes statements in a worker thread; must not access state of the event loop's thread."""
 
 Done = Callable[[DatabaseError | None], None]
-"""Called in the loop when a write is stored, or with the error."""
+"""Called in the event loop's thread with the error of a write, or None if it is stored."""
 
 
 class GroupStore:
-    """The tables of groups and offsets in the database, for all coordinators.
+    """The database tables of groups and committed offsets, shared by all coordinators.
 
     Attributes:
-        offsets: the committed offsets that are in the database.
-        commits: the number of queued commits by group.
+        offsets: the committed offsets that are stored.
+        commits: the number of offset commits by group that are queued or being stored.
     """
 
     def __init__(self, database: Database) -> None:
@@ -61,12 +61,12 @@ class GroupStore:
         self._has_work = trio.Event()
 
     def write(self, statements: Statements, done: Done) -> None:
-        """Queue a write for the next transaction of :meth:`run`."""
+        """Queue a write; ``done`` is called when it is stored or has failed."""
         self._queue.append((statements, done))
         self._has_work.set()
 
     def forget_topic(self, topic: str) -> None:
-        """Remove the offsets of a deleted topic, including those that are queued."""
+        """Queue the removal of a deleted topic's offsets, including queued offsets."""
 
         def stored(error: DatabaseError | None) -> None:
             if error is None:
@@ -75,20 +75,23 @@ class GroupStore:
         self.write(remove_topic_offsets(topic), stored)
 
     async def flush(self) -> None:
-        """Wait until everything queued so far is written; :meth:`run` must be running."""
+        """Wait until all queued writes have been processed. :meth:`run` must be running."""
         has_ended = trio.Event()
         self.write(lambda _: iter(()), lambda _: has_ended.set())
         await has_ended.wait()
 
     async def run(self) -> None:
-        """Write queued changes until cancelled; a transaction in progress is completed."""
+        """Execute queued writes until cancelled.
+
+        Cancellation: a transaction in progress is completed.
+        """
         while True:
             await self._has_work.wait()
             self._has_work = trio.Event()
             queue, self._queue = self._queue, []
             error = await self._commit([statements for statements, _ in queue])
             if error is not None and len(queue) > 1:
-                # One of them may have failed all: write each on its own.
+                # A single write may have failed the transaction, so retry each separately.
                 for statements, done in queue:
                     done(await self._commit([statements]))
                 continue
@@ -136,13 +139,13 @@ def put_group(group: StoredGroup) -> Statements:
         yield 2
         for number, data in enumerate(encode_members(group.members)):
             connection.execute("INSERT INTO group_piece VALUES (?, ?, ?)", (group.id, number, data))
-            yield ROWS_PER_TURN  # a chunk is as much work
+            yield ROWS_PER_TURN  # a chunk takes as long as that many rows
 
     return statements
 
 
 def put_offsets(group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> Statements:
-    """Return the statements that store committed offsets of a group."""
+    """Return the statements that store a group's committed offsets."""
 
     def statements(connection: Connection) -> Iterator[int]:
         for some in _in_parts(offsets.items()):
@@ -156,7 +159,7 @@ def put_offsets(group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> 
 
 
 def remove_offsets(group_id: str, partitions: Collection[Partition]) -> Statements:
-    """Return the statements that remove committed offsets of a group."""
+    """Return the statements that remove a group's offsets for the given partitions."""
 
     def statements(connection: Connection) -> Iterator[int]:
         for some in _in_parts((group_id, *partition) for partition in partitions):
@@ -170,7 +173,7 @@ def remove_offsets(group_id: str, partitions: Collection[Partition]) -> Statemen
 
 
 def remove_topic_offsets(topic: str) -> Statements:
-    """Return the statements that remove the committed offsets of all groups for a topic."""
+    """Return the statements that remove all groups' committed offsets for a topic."""
 
     def statements(connection: Connection) -> Iterator[int]:
         connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic,))
@@ -217,7 +220,7 @@ def _members(
 
 
 def _member(plain: dict[str, str]) -> StoredMember:
-    """Decode a member as earlier versions stored it: JSON, with bytes in base64."""
+    """Decode a member in the format of earlier versions, JSON with bytes in base64."""
     of_bytes = {name: base64.b64decode(plain[name]) for name in ("metadata", "assignment")}
     return StoredMember(**{**plain, **of_bytes})  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""The times at which a classic group must act although no call arrives."""
+"""The timeouts of a classic group."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from ._members import Member, Members
 class GroupTimeouts:
     """The timeouts of one group.
 
-    One number bounds all of them from below. It may be too early, never too late: a heartbeat only
-    moves the expiry of its member, and :meth:`compute` recomputes the minimum.
+    :attr:`wake_at` is a lower bound of all timeouts. It may be too early but never too late: a
+    heartbeat only extends the session of its member, and :meth:`compute` updates the bound.
 
     Args:
-        initial_delay: ``group.initial.rebalance.delay.ms``, in seconds.
+        initial_delay: the value of ``group.initial.rebalance.delay.ms``, in seconds.
 
     Attributes:
-        wake_at: when the group must process its timeouts at the latest, in seconds of its clock.
+        wake_at: the latest time at which the group must process its timeouts.
         joining: the deadline of the PREPARING state.
-        sync_ends_at: when members that have not synced in this generation are removed.
+        sync_ends_at: the time at which members that have not synced in this generation are
+            removed.
     """
 
     def __init__(self, initial_delay: float) -> None:
@@ -29,16 +30,16 @@ class GroupTimeouts:
         self.sync_ends_at: float = math.inf
 
     def wake(self, at: float) -> None:
-        """Wake the group at the given time, or earlier."""
+        """Lower :attr:`wake_at` to the given time, unless it is already earlier."""
         self.wake_at = min(self.wake_at, at)
 
     def extend_session(self, member: Member, now: float) -> None:
-        """Extend the session of a member until one session timeout from ``now``."""
+        """Restart the session timeout of a member."""
         member.expires_at = now + member.session_seconds
         self.wake(member.expires_at)
 
     def compute(self, members: Members) -> None:
-        """Recompute the earliest timeout."""
+        """Set :attr:`wake_at` to the earliest timeout."""
         self.wake_at = min(
             self.joining.ends_at,
             self.sync_ends_at,

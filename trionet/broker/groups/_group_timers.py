@@ -1,4 +1,4 @@
-"""The timeouts of all groups of a node: one heap and one task (Kafka: CoordinatorTimer)."""
+"""The timers of all groups of a node, in one heap and one task (Kafka: CoordinatorTimer)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import trio
 
 
 class GroupTimers:
-    """One timer per group.
+    """The timers of a node's groups, one per group.
 
     Attributes:
-        heap: all times with their groups; entries of cancelled and replaced timers stay until
-            they are due.
-        scheduled: the current time of each timer, in trio's clock.
+        heap: the times with their group ids; entries of cancelled and replaced timers stay in the
+            heap until they are due.
+        scheduled: the time of each timer by group id, in seconds of trio's clock.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class GroupTimers:
         self._sleep = trio.CancelScope()
 
     def schedule(self, group_id: str, at: float) -> None:
-        """Set a group's timer, unless it is suspended or already due at that time or earlier."""
+        """Set a group's timer, unless it is suspended or already set to that time or earlier."""
         if group_id not in self._suspended and at < self.scheduled.get(group_id, math.inf):
             self.scheduled[group_id] = at
             heapq.heappush(self.heap, (at, group_id))
@@ -33,12 +33,12 @@ class GroupTimers:
                 self._sleep.cancel(reason="a group has an earlier timeout")
 
     def cancel(self, group_id: str) -> None:
-        """Remove a group's timer, if it has one."""
+        """Remove a group's timer, if any, and end its suspension."""
         self.scheduled.pop(group_id, None)
         self._suspended.discard(group_id)
 
     def suspend(self, group_id: str) -> None:
-        """Stop a group's timer, and ignore :meth:`schedule` until :meth:`cancel`."""
+        """Stop a group's timer, and ignore calls of :meth:`schedule` until :meth:`cancel`."""
         self.scheduled.pop(group_id, None)
         self._suspended.add(group_id)
 

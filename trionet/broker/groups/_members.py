@@ -1,4 +1,4 @@
-"""The members of a classic group, their leader, and the protocols that they have in common.
+"""The members of a classic group, the leader, and the protocols that all members support.
 
 (Kafka: ClassicGroupMember.)
 """
@@ -17,15 +17,15 @@ from ._group_calls import Join, JoinGroupResult, SyncGroupResult
 
 @attrs.define(eq=False)
 class Member:
-    """A member and its waiting calls.
+    """A group member and its waiting calls.
 
     Attributes:
-        id: the id assigned by the coordinator; a new one each time a static member restarts.
-        join_reply: the reply of its JoinGroup, while that waits.
-        sync_reply: the reply of its SyncGroup, while that waits.
-        has_synced: whether the member has sent a SyncGroup in this generation.
+        id: the member id assigned by the coordinator, which changes when a static member restarts.
+        join_reply: the reply of a waiting JoinGroup request, or None.
+        sync_reply: the reply of a waiting SyncGroup request, or None.
+        has_synced: whether the member has sent a SyncGroup request in this generation.
         is_new: whether the member has not been in any generation yet.
-        expires_at: when its session expires, in seconds of the group's clock.
+        expires_at: the time at which the session expires, in seconds of the group's clock.
         assignment: the assignment that the leader computed for the member.
     """
 
@@ -46,7 +46,7 @@ class Member:
 
     @classmethod
     def of(cls, join: Join, id: str) -> Member:
-        """Create a member from its JoinGroup."""
+        """Create a member from its JoinGroup request."""
         return cls(
             id,
             join.instance_id,
@@ -74,11 +74,11 @@ class Member:
     def fail_calls(
         self, error_code: int, id: str | None = None
     ) -> Iterator[tuple[object, JoinGroupResult | SyncGroupResult]]:
-        """Fail the member's waiting calls; yields each reply with its result.
+        """Fail the member's waiting calls, and yield each reply with its result.
 
         Args:
-            error_code: the error.
-            id: the member id in the result of a JoinGroup; the member's own by default.
+            error_code: the error code of the results.
+            id: the member id in the result of a JoinGroup request; by default the member's own.
         """
         if self.is_joining:
             result = JoinGroupResult(self.id if id is None else id, error_code)
@@ -89,7 +89,7 @@ class Member:
             self.sync_reply = None
 
     def update(self, join: Join) -> None:
-        """Update the member from a later JoinGroup."""
+        """Update the member from a later JoinGroup request."""
         self.client_id = join.client_id
         self.client_host = join.client_host
         self.session_seconds = join.session_seconds
@@ -97,20 +97,20 @@ class Member:
         self.protocols = join.protocols
 
     def has_protocols(self, protocols: Mapping[str, bytes]) -> bool:
-        """Whether the member has just these protocols, in the same order with the same metadata."""
+        """Whether the member has exactly these protocols, in this order and with this metadata."""
         return list(self.protocols.items()) == list(protocols.items())
 
     def vote(self, candidates: set[str]) -> str:
-        """Return the member's most preferred protocol among the candidates."""
+        """Return the candidate that the member prefers most."""
         return next(name for name in self.protocols if name in candidates)
 
 
 class Members:
-    """Members by id, in the order in which they joined.
+    """The members of a group by id, in the order in which they joined.
 
     Attributes:
-        leader_id: the member that computes the assignments; None without members.
-        pending: the assigned ids that have not joined yet (KIP-394), and when they expire.
+        leader_id: the id of the member that computes the assignments; None if the group is empty.
+        pending: the expiration times of assigned member ids that have not joined yet (KIP-394).
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Members:
         return self._by_id[id]
 
     def static_id(self, instance_id: str | None) -> str | None:
-        """Return the current id of a static member."""
+        """Return the current member id of a static member, or None if it is unknown."""
         return None if instance_id is None else self._static_ids.get(instance_id)
 
     def add(self, member: Member) -> None:
@@ -145,7 +145,7 @@ class Members:
             self.leader_id = member.id
 
     def replace(self, old: Member, new: Member) -> None:
-        """Replace a static member with its new incarnation, at the same position."""
+        """Replace a restarted static member, and keep its position."""
         self._by_id = {
             new.id if each is old else each.id: new if each is old else each for each in self
         }
@@ -165,7 +165,7 @@ class Members:
             self.leader_id = next(iter(self._by_id), None)
 
     def update(self, member: Member, join: Join) -> None:
-        """Update a member from a later JoinGroup."""
+        """Update a member from a later JoinGroup request."""
         self._forget_protocols(member)
         member.update(join)
         self._supporters.update(member.protocols.keys())
@@ -177,7 +177,7 @@ class Members:
                 del self._supporters[name]
 
     def check(self, id: str, instance_id: str | None) -> int:
-        """Check a member's id and instance id; returns the error code."""
+        """Check a member's id and instance id, and return the error code."""
         if instance_id is not None:
             known = self._static_ids.get(instance_id)
             if known is None:
@@ -189,13 +189,13 @@ class Members:
         return error_codes.NONE
 
     def has_room_for(self, id: str, members_max: int, *, among_joined: bool) -> bool:
-        """Whether a member may join, by ``group.max.size``.
+        """Return whether a member may join without exceeding ``group.max.size``.
 
         Args:
-            id: the member's id, or ``""``.
-            members_max: the limit.
-            among_joined: count only members that have joined: if the limit was lowered, the first
-                to join stay.
+            id: the member id, or ``""`` for a new member.
+            members_max: the value of ``group.max.size``.
+            among_joined: count only members that have joined this rebalance. If the limit was
+                lowered, the first members to join stay.
         """
         if among_joined:
             joined = [member.id for member in self if member.is_joining]
@@ -212,7 +212,7 @@ class Members:
         return max((member.rebalance_seconds for member in self._by_id.values()), default=0.0)
 
     def choose_leader(self) -> bool:
-        """Make sure that the leader has joined; returns False if no member has joined."""
+        """Choose another leader if the leader has not joined; return False if no member has."""
         leader = self._by_id.get(self.leader_id or "")
         if leader is None or not leader.is_joining:
             leader = next((each for each in self if each.is_joining), None)
@@ -226,17 +226,19 @@ class Members:
         return {name for name, count in self._supporters.items() if count == len(self)}
 
     def choose_protocol(self) -> str:
-        """Return the protocol with the most votes among those that all members support."""
+        """Return the protocol with the most votes among the protocols that all members support."""
         candidates = self.common_protocols()
         votes = Counter(member.vote(candidates) for member in self)
         return votes.most_common(1)[0][0]
 
     def have_protocol_of(self, join: Join, protocol_type: str | None) -> bool:
-        """Whether a joining member has a protocol that all members support.
+        """Return whether a joining member supports one of the group's common protocols.
+
+        The first member only needs a protocol type and at least one protocol.
 
         Args:
-            join: the member's JoinGroup; in an empty group it only must state a type and protocols.
-            protocol_type: the protocol type of the members.
+            join: the JoinGroup request.
+            protocol_type: the protocol type of the group.
         """
         if not self:
             return bool(join.protocol_type and join.protocols)

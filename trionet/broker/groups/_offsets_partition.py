@@ -1,4 +1,4 @@
-"""Maps groups to partitions of ``__consumer_offsets``, whose leaders coordinate them.
+"""The mapping of groups to partitions of ``__consumer_offsets``, whose leaders coordinate them.
 
 (Kafka: GroupCoordinator.partitionFor.)
 """
@@ -13,10 +13,10 @@ from typing import Final
 from ..config._broker_keys import OFFSETS_PARTITIONS
 
 PARTITIONS: Final = OFFSETS_PARTITIONS
-"""The default of ``offsets.topic.num.partitions``, whatever that is set to."""
+"""The default of ``offsets.topic.num.partitions``; other values have no effect."""
 
 _CACHED_MAX: Final = 10_000
-# Longer ids are not cached: nothing useful has them, and they would fill the memory.
+# Longer ids are not cached, since they are unusual and could fill the memory.
 _CACHED_CHARACTERS_MAX: Final = 256
 
 # The weights of the UTF-16 units of one part of a text in the hash.
@@ -26,14 +26,14 @@ _WEIGHT_OF_PART: Final = pow(31, _PART, 2**32)
 
 
 def partition_of(group_id: str) -> int:
-    """Return the number of the group's partition."""
+    """Return the number of the partition that a group belongs to."""
     if len(group_id) <= _CACHED_CHARACTERS_MAX:
         return _partition_of_short(group_id)
     return _partition_of(group_id)
 
 
 def _partition_of(group_id: str) -> int:
-    # Kafka takes what Java's abs() makes of the hash, and 0 for the one that has no positive.
+    # Kafka uses Java's abs(), and 0 for the smallest integer, which has no positive counterpart.
     return abs(java_hash(group_id)) % 2**31 % PARTITIONS
 
 
@@ -41,14 +41,14 @@ _partition_of_short = lru_cache(maxsize=_CACHED_MAX)(_partition_of)
 
 
 def java_hash(text: str) -> int:
-    """Compute Java's String.hashCode(): over UTF-16 code units, and signed."""
+    """Return Java's ``String.hashCode()``, a signed hash of the UTF-16 code units."""
     data = text.encode("utf-16-le", "surrogatepass")
     units = struct.unpack(f"<{len(data) // 2}H", data)
     head = len(units) % _PART
     value = 0
     for unit in units[:head]:
         value = (31 * value + unit) & 0xFFFFFFFF
-    # A part at a time is ten times as fast: clients may send ids of any length.
+    # Hashing whole parts is ten times as fast; clients may send ids of any length.
     for start in range(head, len(units), _PART):
         part = sum(map(mul, units[start : start + _PART], _WEIGHTS))
         value = (_WEIGHT_OF_PART * value + part) & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""The part of a group that survives a restart of the broker, and how it is restored."""
+"""The stored state of a group, from which it is restored after a restart of the broker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._members import Member
 
 @attrs.frozen
 class StoredMember:
-    """A stored member."""
+    """The stored state of a member."""
 
     id: str
     instance_id: str | None
@@ -25,7 +25,7 @@ class StoredMember:
 
 @attrs.frozen
 class StoredGroup:
-    """A group as it was stored when it last became stable or empty."""
+    """The stored state of a group, from the last time that it became stable or empty."""
 
     id: str
     generation: int
@@ -37,7 +37,7 @@ class StoredGroup:
 
 
 def snapshot(group: Group, changed_at_ms: int) -> StoredGroup:
-    """Return the part of a group to be stored, with the proposed assignments if there are any."""
+    """Return the state of a group to store, including proposed assignments."""
     proposed = group.proposed or {}
     name = group.protocol_name or ""
     return StoredGroup(
@@ -64,7 +64,7 @@ def snapshot(group: Group, changed_at_ms: int) -> StoredGroup:
 
 
 def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
-    """Restore a group; each member has its session timeout to send a heartbeat."""
+    """Return a group with its stored state; the members' session timeouts restart."""
     group = Group(stored.id, settings, now)
     group.generation = stored.generation
     group.protocol_type = stored.protocol_type
@@ -92,16 +92,16 @@ def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
         group.state = GroupState.STABLE
         group.members.leader_id = stored.leader_id
     if len(stored.members) > settings.members_max:
-        # The limit was lowered: a rebalance gives the members that will be removed time to commit.
+        # The limit was lowered. A rebalance gives the members that will be removed time to commit.
         group.rebalance(now)
     return group
 
 
 def inherited(group: Group, settings: GroupSettings, changed_at_ms: int, now: float) -> Group:
-    """Return another node's group as its new coordinator would read it.
+    """Return another node's group as if the new coordinator had read it from storage.
 
-    Members that were in no generation are not stored, hence dropped. A generation that was not
-    completed is abandoned: its members must rejoin.
+    Members that were not in any generation are dropped, since they are not stored. A rebalance in
+    progress is abandoned, and all members must rejoin.
     """
     new = {member.id for member in group.members if member.is_new}
     stored = snapshot(group, changed_at_ms)

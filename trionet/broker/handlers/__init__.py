@@ -1,6 +1,6 @@
-"""The handlers of the APIs: async functions, each declared with its key and versions.
+"""The handlers of the APIs: async functions that are registered with an API key and versions.
 
-Each module has one API, or several closely related ones; the APIs of groups and of settings have
-folders. The versions are those of Apache Kafka 4.2, from the lowest that this broker has codecs
-for.
+Each module implements one API or several closely related APIs. The group and configuration APIs
+have their own folders. Each API is served up to the highest version of Apache Kafka 4.2, starting
+from the lowest version that trionet can encode.
 """

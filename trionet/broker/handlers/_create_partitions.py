@@ -1,4 +1,4 @@
-"""CreatePartitions, versions 0 to 3: adds partitions to topics (KIP-195)."""
+"""Implements CreatePartitions, versions 0 to 3, which adds partitions to topics (KIP-195)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CreateTopics, versions 0 to 7: creates topics (KIP-4) and describes the result (KIP-525)."""
+"""Implements CreateTopics, versions 0 to 7: creates topics (KIP-4), describes them (KIP-525)."""
 
 from __future__ import annotations
 

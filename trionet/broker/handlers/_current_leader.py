@@ -1,7 +1,7 @@
-"""Shared by the responses of Produce and Fetch: errors of old versions, and current leaders.
+"""Helpers for Produce and Fetch responses: error codes for old versions, and current leaders.
 
-A client that has sent a request to the wrong node gets the current leader and its address with the
-error, and needs no Metadata request (KIP-951).
+A client that sends a request to the wrong node receives the current leader and its address with the
+error, so that it needs no Metadata request (KIP-951).
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _LEADER_CHANGED: Final = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED
 
 
 def error_code_for(call: Call, error_code: int) -> int:
-    """Return the error code as clients of the call's version know it.
+    """Return an error code that clients of the call's version understand.
 
-    Older clients get NOT_LEADER_OR_FOLLOWER for KAFKA_STORAGE_ERROR, which they retry as well.
+    Instead of KAFKA_STORAGE_ERROR, older clients receive NOT_LEADER_OR_FOLLOWER, for which they
+    also retry the request.
     """
     is_unknown = (
         error_code == error_codes.KAFKA_STORAGE_ERROR
@@ -36,16 +37,16 @@ def error_code_for(call: Call, error_code: int) -> int:
 
 
 def has_current_leader(call: Call) -> bool:
-    """Whether responses of the call's version have the fields of KIP-951."""
+    """Return whether responses of the call's version have the fields of KIP-951."""
     return call.version >= _CURRENT_LEADER_SINCE[call.codec.api_key]
 
 
 class CurrentLeaders:
-    """The current leaders stated in one response.
+    """The current leaders to include in one response.
 
     Args:
-        broker: the node that responds.
-        call: the call that the response is for.
+        broker: the state of the node that responds.
+        call: the call of the request.
     """
 
     def __init__(self, broker: BrokerState, call: Call) -> None:
@@ -56,12 +57,12 @@ class CurrentLeaders:
     def find(
         self, topic: str | bytes, partition: int, error_code: int, create: Callable[..., L]
     ) -> L | None:
-        """Return the current leader of a partition, if it helps a client that gets this error.
+        """Return the current leader of a partition if the error code indicates a leader change.
 
         Args:
-            topic: the name or id of the topic.
-            partition: the number of the partition.
-            error_code: the partition's error.
+            topic: the topic name or topic id.
+            partition: the partition number.
+            error_code: the error code of the partition in the response.
             create: the ``LeaderIdAndEpoch`` class of the API.
         """
         if error_code not in _LEADER_CHANGED:
@@ -73,7 +74,7 @@ class CurrentLeaders:
         return create(leader_id=found.leader, leader_epoch=found.epoch)
 
     def endpoints(self, create: Callable[..., E]) -> list[E]:
-        """Return the addresses of all leaders found.
+        """Return the addresses of the leaders that :meth:`find` returned.
 
         Args:
             create: the ``NodeEndpoint`` class of the API.

@@ -1,7 +1,8 @@
-"""DeleteRecords, versions 0 to 2: advances the log start offset of partitions (KIP-107).
+"""Implements DeleteRecords, versions 0 to 2, which advances log start offsets (KIP-107).
 
-The response states the new log start offset, and is sent when that is on the disk: a broker that is
-killed does not restore deleted records. (Kafka saves it once a minute.)
+The response contains the new log start offset. It is sent after that offset is written to the disk,
+so that deleted records do not reappear if the broker is killed. (Kafka writes the offset once per
+minute.)
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ async def handle(
     call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
     if call.is_long:
         return await _delete_all(broker, request, call)
-    # Removing many segments takes time: do not hold a handler.
+    # Removing many segments takes time and must not occupy a handler.
     broker.nursery.start_soon(_respond, broker, request, call, name="delete-records")
     return None
 
@@ -47,7 +48,7 @@ async def _respond(broker: BrokerState, request: DeleteRecordsRequest, call: Cal
 async def _delete_all(
     broker: BrokerState, request: DeleteRecordsRequest, call: Call
 ) -> DeleteRecordsResponse:
-    # Of a partition that is named twice, the last offset counts, as in Kafka.
+    # If a partition is repeated, the last offset is used, as in Kafka.
     requested: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         offsets = requested.setdefault(topic.name, {})

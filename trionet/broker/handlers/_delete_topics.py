@@ -1,4 +1,4 @@
-"""DeleteTopics, versions 0 to 6: by name and, from version 6 on, by topic id (KIP-516)."""
+"""Implements DeleteTopics, versions 0 to 6; version 6 also supports topic ids (KIP-516)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _check(
     topic: Topic | None,
     named: Counter[bytes],
 ) -> None:
-    """Validate one entry of the request (Kafka: ControllerApis.deleteTopics)."""
+    """Reject an invalid entry of the request (Kafka: ControllerApis.deleteTopics)."""
     if not broker.config.flag("delete.topic.enable"):
         raise ApiError(
             error_codes.INVALID_REQUEST

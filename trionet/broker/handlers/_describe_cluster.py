@@ -1,4 +1,4 @@
-"""DescribeCluster, versions 0 to 2: the brokers (KIP-700); there are no controllers (KIP-919)."""
+"""Implements DescribeCluster, versions 0 to 2, for brokers (KIP-700), not controllers (KIP-919)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""DescribeTopicPartitions, version 0: topics and their partitions, in pages (KIP-966).
+"""Implements DescribeTopicPartitions, version 0: topics and their partitions in pages (KIP-966).
 
-A page has as many partitions as the client requests, but at most
-``max.request.partition.size.limit``; the cursor in the response is the start of the next page.
+A page contains as many partitions as the client requests, but at most
+``max.request.partition.size.limit``. The cursor in the response is the start of the next page.
 Topics are sorted by name.
 """
 
@@ -29,7 +29,7 @@ from ..model._leadership import NO_LEADER, Leadership
 from ..model._topic_registry import check_topic_name, is_internal
 from ..model._topic_store import Topic
 
-# Sorting half a million names at once would take half a second.
+# Sorting half a million names in one step would take half a second.
 _SORTED_AT_ONCE = 2000
 
 
@@ -41,7 +41,7 @@ async def handle(
     try:
         names = await _names(broker, request, call)
     except ApiError as error:
-        # The response has no field for an error of the whole request: each topic gets it.
+        # The response has no top-level error code, so the error is reported for each topic.
         return DescribeTopicPartitionsResponse(
             topics=call.elements(
                 (_failed(topic.name, error) for topic in request.topics), len(request.topics)
@@ -74,10 +74,10 @@ async def handle(
 async def _names(
     broker: BrokerState, request: DescribeTopicPartitionsRequest, call: Call
 ) -> Iterable[str]:
-    """Return the names of the requested topics, or of all, from the cursor on.
+    """Return the sorted names of the requested topics, or of all topics, starting at the cursor.
 
     Raises:
-        ApiError: INVALID_REQUEST: the cursor does not match the request.
+        ApiError: the cursor does not match the request (INVALID_REQUEST).
     """
     cursor = request.cursor
     start = cursor.topic_name if cursor is not None else ""

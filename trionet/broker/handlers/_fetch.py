@@ -1,18 +1,21 @@
-"""Fetch, versions 0 to 18: reads records from partitions, and waits for them if there are too few.
+"""Implements Fetch, versions 0 to 18, which reads records and waits if there are too few.
 
-The problem: most fetches wait, and each waiting one must cost almost nothing; a read must neither
-block the loop nor copy records; and a fetch of thousands of partitions must not hold the loop.
+The problem: most fetches wait, and a waiting fetch must cost almost nothing. A read must neither
+block the event loop nor copy records, and a fetch of thousands of partitions must not block the
+event loop either.
 
-The choice: :class:`_Fetch`, built like Produce, reads in the handler. With less than ``min_bytes``
-it becomes a delayed operation in the purgatory, for appends or for ``max_wait_ms``; it then holds
-no handler and no buffers, and reads again when it is completed. Records are file ranges, which the
-socket sends by itself. What is not in the page cache is read by a thread first; very many
-partitions are read in steps. A task per waiting fetch was rejected: a thousand idle consumers would
-be a thousand tasks, woken for every append.
+The choice: :class:`_Fetch`, whose structure is that of Produce, reads in the handler. If it reads
+fewer than ``min_bytes``, it becomes a delayed operation in the purgatory until enough records are
+appended or ``max_wait_ms`` has passed. Meanwhile it occupies no handler and no buffers, and it
+reads again when the operation completes. Records are file ranges, which are sent with ``sendfile``.
+Records outside the page cache are first read by a worker thread. A large number of partitions is
+read in steps. A task per waiting fetch was rejected, because a thousand idle consumers would need a
+thousand tasks, which every append would wake.
 
-* The first partition with data returns at least one whole batch, whatever the limits say (KIP-74).
-* Fetch sessions: KIP-227.
-* Versions 0 to 3 get message sets, to which the batches are converted.
+* The first partition with data returns at least one complete batch, even beyond the limits
+  (KIP-74).
+* Fetch sessions are supported (KIP-227).
+* For versions 0 to 3, batches are converted to message sets.
 
 Gap: no followers; replica ids other than a consumer's are rejected.
 """
@@ -49,21 +52,21 @@ from ..storage._storage_errors import storage_errors
 from ._current_leader import CurrentLeaders, error_code_for, has_current_leader
 
 READ_COMMITTED: Final = 1
-# Before this version, batches are converted to messages: of format 1, or format 0 up to version 1.
+# Before this version, batches are converted to messages of format 1 (format 0 up to version 1).
 BATCHES_SINCE: Final = 4
 FORMAT_1_SINCE: Final = 2
-# Before this version, the limit of a partition applies to its messages, which are cut there
-# (KIP-74); a batch is always read whole, to be converted.
+# Before this version, messages are truncated at the limit of the partition (KIP-74). Batches are
+# always read completely, since they must be converted.
 WHOLE_MESSAGE_SINCE: Final = 3
 # Older clients cannot read a topic that is compressed with zstd, and get an error (KIP-110).
 ZSTD_SINCE: Final = 10
-# Ranges up to this size are read and sent together with the rest of the response: one system call
-# to read, instead of one more packet and a system call that costs as much as five.
+# Ranges up to this size are read and sent with the rest of the response. This takes a system call
+# but saves a packet and a sendfile call, which takes as long as five other system calls.
 COPIED_BYTES_MAX: Final = 16 * 1024
-# A fetch of more partitions is served in steps: each takes 5 µs or more.
+# A fetch of more partitions is served in steps, since each partition takes 5 µs or more.
 QUICK_PARTITIONS: Final = 400
 # How often a long fetch reads changed partitions again if it still has too few bytes. Then it
-# responds with what it has: waiting would miss what was appended during the last read.
+# responds anyway, since a wait would miss the records appended during the last read.
 READS_MAX: Final = 3
 # How many partitions are read, or added to the response, in one step.
 READ_AT_ONCE: Final = 100
@@ -93,7 +96,7 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
         fetch.wait()
         return None
     if call.version < BATCHES_SINCE:
-        # Converting takes time: do not hold a handler.
+        # Converting takes time and must not occupy a handler.
         broker.nursery.start_soon(fetch.respond_later, name="fetch-convert")
         return None
     if fetch.is_cold:
@@ -102,7 +105,7 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
 
 
 class _PartialResponse:
-    """A response under construction."""
+    """A response to which results are still added."""
 
     __slots__ = ("by_topic", "leaders", "response")
 
@@ -113,13 +116,13 @@ class _PartialResponse:
 
 
 class _Reader:
-    """Reads partitions once, within the limits of a request.
+    """A single read of partitions within the limits of a request.
 
     Attributes:
-        results: the partitions of the response, in the order in which they were read.
-        size: the size of their records, in bytes.
+        results: the results by partition, in the order in which the partitions were read.
+        size: the total size of the records, in bytes.
         has_error: whether a partition has an error.
-        cold_partitions: partitions whose records are not in the page cache, with their logs.
+        cold_partitions: the partitions whose records are not in the page cache, with their logs.
     """
 
     __slots__ = ("_broker", "_call", "_request", "cold_partitions", "has_error", "results", "size")
@@ -134,7 +137,7 @@ class _Reader:
         self.cold_partitions: list[tuple[FetchedPartition, Log]] = []
 
     def read(self, partitions: list[FetchedPartition]) -> None:
-        """Read partitions, in order."""
+        """Read the given partitions in order."""
         for partition in partitions:
             data = self.results[partition] = _partition_data(partition.key[1])
             try:
@@ -149,17 +152,17 @@ class _Reader:
                 self._fail(partition, error.error_code)
 
     async def finish(self) -> None:
-        """Read what is not in the page cache, and convert batches for old clients."""
+        """Read the cold partitions, and convert batches for old clients."""
         if self.cold_partitions:
             await self._read_cold_partitions()
         if self._call.version < BATCHES_SINCE:
             await self._convert()
 
     async def _read_cold_partitions(self) -> None:
-        """Read what is not in the page cache, in a thread."""
+        """Read the cold partitions in a worker thread."""
         for partition, log in self.cold_partitions:
             data = self.results[partition]
-            # Again, so that the offsets and the records in the response are of the same time.
+            # Updated, so that the offsets match the records in the response.
             self._describe(log, data)
             try:
                 with storage_errors():
@@ -179,7 +182,7 @@ class _Reader:
             self.size += len(read.records)
 
     async def _convert(self) -> None:
-        """Replace batches with messages (Kafka: KafkaApis.maybeConvertFetchedData)."""
+        """Convert batches to message sets (Kafka: KafkaApis.maybeConvertFetchedData)."""
         self.size = 0
         for partition, data in self.results.items():
             if not data.records:
@@ -208,7 +211,7 @@ class _Reader:
             if converted.messages or converted.next_offset < 0:
                 self._broker.conversions.fetched += converted.record_count
                 return converted.messages
-            # Only transaction markers, which old clients do not know: read what follows them.
+            # Only transaction markers, which old clients do not know, so read the next records.
             log = self._broker.find_log(*partition.key)
             with storage_errors():
                 read = await log.directory.in_thread(
@@ -269,7 +272,7 @@ class _Reader:
 
 
 class _Fetch:
-    """One call: what it has read so far, and the delayed operation if it waits for more."""
+    """A Fetch call: its results and, if it must wait for records, the delayed operation."""
 
     __slots__ = ("_broker", "_bytes_missing", "_call", "_context", "_reader", "_request")
 
@@ -285,7 +288,7 @@ class _Fetch:
 
     @property
     def must_wait(self) -> bool:
-        """Whether there are no errors, and fewer bytes than the client waits for."""
+        """Whether the fetch has no errors and has read fewer than ``min_bytes``."""
         reader, request = self._reader, self._request
         if reader.has_error or reader.cold_partitions or request.max_wait_ms <= 0:
             return False
@@ -299,13 +302,14 @@ class _Fetch:
 
     @property
     def is_long(self) -> bool:
-        """Whether the fetch must be served in steps."""
+        """Whether the fetch has so many partitions that it must be served in steps."""
         return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.needs_lists
 
     def wait(self) -> None:
-        """Wait for data, or for ``max_wait_ms``.
+        """Wait in the purgatory for records, or until ``max_wait_ms`` has passed.
 
-        Meanwhile the fetch holds no buffers, files or frame; it reads again later.
+        While it waits, the fetch keeps no buffers, files or request frame. It reads again when the
+        wait ends.
         """
         self._reader = self._new_reader()
         self._call.request.payload = b""
@@ -344,7 +348,7 @@ class _Fetch:
             self._call.fail(error)
 
     async def respond_later(self) -> None:
-        """Finish reading and respond, in a task of its own."""
+        """Finish reading and respond; runs in a separate task."""
         try:
             await self._reader.finish()
             self._call.respond(self.response())
@@ -357,16 +361,16 @@ class _Fetch:
         return _Reader(self._broker, self._request, self._call)
 
     def read(self) -> None:
-        """Read every partition once, in order, within the limits of the request."""
+        """Read all partitions in order, within the limits of the request."""
         self._reader = self._new_reader()
         self._reader.read(self._context.partitions)
 
     async def finish_reading(self) -> None:
-        """Read what is not in the page cache, and convert batches for old clients."""
+        """Read the cold partitions, and convert batches for old clients."""
         await self._reader.finish()
 
     async def read_in_steps(self) -> FetchResponse | None:
-        """Read many partitions; returns the response, or None if the fetch waits for data."""
+        """Read many partitions; return the response, or None if the fetch waits for records."""
         await self._read_paused(self._context.partitions)
         for _ in range(READS_MAX):
             if not self.must_wait:
@@ -377,13 +381,13 @@ class _Fetch:
                 continue
             self._reader.read(changed)
             if self.must_wait:
-                # Nothing can have been appended since: there was no pause.
+                # No records can have been appended meanwhile, since there was no pause.
                 self.wait()
                 return None
         return await self._respond_paused()
 
     async def read_and_respond(self) -> FetchResponse:
-        """Read many partitions and return the response, after waiting for data."""
+        """Read many partitions after a wait, and return the response."""
         self._reader = self._new_reader()
         await self._read_paused(self._context.partitions)
         return await self._respond_paused()
@@ -394,9 +398,9 @@ class _Fetch:
             await self._call.pause()
 
     def _forget_changed(self) -> list[FetchedPartition]:
-        """Return the partitions that have changed since they were read, to be read again.
+        """Discard the results of partitions that have changed since the read, and return them.
 
-        During pauses, the fetch is not registered for appends.
+        The purgatory does not report appends that happen during pauses.
         """
         reader = self._reader
         changed = [each for each, data in reader.results.items() if self._has_changed(each, data)]
@@ -416,7 +420,7 @@ class _Fetch:
     # Responding.
 
     def response(self) -> FetchResponse:
-        """Return the response with what was read."""
+        """Return the response with the results of the read."""
         partial_response = self._begin_response()
         self._add(self._take_results(), partial_response)
         return _finished(partial_response)
@@ -443,7 +447,7 @@ class _Fetch:
     def _add(
         self, results: dict[FetchedPartition, PartitionData], partial_response: _PartialResponse
     ) -> None:
-        """Add partitions to the response, unless an incremental fetch omits them as unchanged."""
+        """Add results to the response; an incremental fetch omits unchanged partitions."""
         context, by_topic = self._context, partial_response.by_topic
         is_incremental, session = context.is_incremental, context.session
         leaders = partial_response.leaders
@@ -477,7 +481,8 @@ def _finished(partial_response: _PartialResponse) -> FetchResponse:
 
 
 def _partition_data(index: int) -> PartitionData:
-    # Fields are assigned: keyword arguments of the constructor take half as long as the read.
+    # Fields are assigned, since the constructor with keyword arguments takes half as long as the
+    # read.
     data = new(PartitionData)
     data.partition_index = index
     data.error_code = 0

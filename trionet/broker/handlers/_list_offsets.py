@@ -1,9 +1,11 @@
-"""ListOffsets, versions 0 to 11: the first and last offset of a partition, or one by timestamp.
+"""Implements ListOffsets, versions 0 to 11: a partition's first, last or timestamp's offset.
 
-Special timestamps: -1 latest, -2 earliest, -3 the record with the greatest timestamp (KIP-734), -4
-earliest on this broker (KIP-405; the same here), -5 and -6 offsets of tiered storage, which does
-not exist here. In version 0 a timestamp selects the base offsets of the segments last written
-before it, newest first, up to the requested number (Kafka: KafkaApis, before 4.0).
+Special timestamps are -1 for the latest offset, -2 for the earliest offset, -3 for the record with
+the greatest timestamp (KIP-734), and -4 for the earliest offset on this broker (KIP-405), which is
+the same as -2. Timestamps -5 and -6 request offsets of tiered storage, which does not exist.
+
+In version 0, a timestamp selects segments that were last written before it. The response contains
+their base offsets, newest first, up to the requested number (Kafka: KafkaApis, before 4.0).
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _SINCE = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _NEVER = 2**15
-# Before this version, a timestamp is compared with those of files, and the response is a list.
+# Before this version, a timestamp is compared with file times, and the response is a list.
 RECORD_TIMES_SINCE = 1
 
 T = TypeVar("T")
@@ -142,7 +144,7 @@ async def _find_beginnings(
 
 
 async def _search(broker: BrokerState, search: Callable[[], T]) -> T:
-    """Run a search, which reads batches, in a thread; in memory, in the loop."""
+    """Run a search in a worker thread, since it reads batches; without a disk, run it directly."""
     with storage_errors():
         if broker.is_in_memory:
             return search()

@@ -1,9 +1,9 @@
-"""Metadata, versions 0 to 13: the live nodes, the topics, and the leaders of their partitions.
+"""Implements Metadata, versions 0 to 13: live nodes, topics, partitions and leaders.
 
 An unknown topic that is requested by name is created if ``auto.create.topics.enable`` and the
-request allow it. This response then has UNKNOWN_TOPIC_OR_PARTITION, as with Apache Kafka 4.3.1 in
-all versions, and the next one has its partitions; with ``auto.create.topics.ready.at.once`` this
-one has them.
+request allow it. The topic's error is then UNKNOWN_TOPIC_OR_PARTITION, as with Apache Kafka 4.3.1
+in all versions, and the next response contains its partitions. With
+``auto.create.topics.ready.at.once``, the first response already contains them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NO_OPERATIONS = -(2**31)
 async def handle(
     broker: BrokerState, request: MetadataRequest, call: Call
 ) -> MetadataResponse | None:
-    # In version 0 an empty list requests all topics; later null does.
+    # An empty list requests all topics in version 0. In later versions, null does.
     found: list[Topic | MetadataResponseTopic]
     if request.topics is None or (call.version == 0 and not request.topics):
         found = list(broker.topics)
@@ -48,8 +48,7 @@ async def handle(
         found = await _find_all(broker, request, call)
     partitions = sum(each.partitions for each in found if isinstance(each, Topic))
     if call.must_be_long(len(found) + partitions):
-        # Not by calling the handler again: a topic that was just created would not be reported as
-        # new.
+        # Calling the handler again would not report topics that were just created as new.
         call.continue_as_long_call(partial(_respond, broker, request, call, found))
         return None
     return await _respond(broker, request, call, found)
@@ -84,7 +83,7 @@ async def _respond(
 async def _find_all(
     broker: BrokerState, request: MetadataRequest, call: Call
 ) -> list[Topic | MetadataResponseTopic]:
-    """Return the requested topics, each once, as in Kafka."""
+    """Return the requested topics without duplicates, as Kafka does."""
     found: dict[tuple[str | None, bytes], Topic | MetadataResponseTopic] = {}
     only_responds = call.only_responds
     if request.allow_auto_topic_creation and broker.auto_create_topics:
@@ -103,7 +102,7 @@ async def _find_all(
 def _find(
     broker: BrokerState, requested: MetadataRequestTopic, version: int
 ) -> Topic | MetadataResponseTopic | None:
-    """Return the topic, or an error response; None if a topic of this name may be created."""
+    """Return the topic or an error response; None if the named topic does not exist."""
     name = requested.name
     if version < BY_ID and (name is None or any(requested.topic_id)):
         # Versions 10 and 11 have the fields but not the feature (Kafka:
@@ -124,7 +123,7 @@ def _find(
 async def _create(
     broker: BrokerState, request: MetadataRequest, name: str
 ) -> Topic | MetadataResponseTopic:
-    """Create a topic if that is allowed; responds as Kafka does during its creation."""
+    """Create a topic if allowed, and return the response that Kafka sends during its creation."""
     try:
         check_topic_name(name)
     except ApiError as error:

@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch, versions 0 to 4: the end offset of a leader epoch (KIP-320).
+"""Implements OffsetForLeaderEpoch, versions 0 to 4: the end offset of a leader epoch (KIP-320).
 
-After a change of the leader epoch, a consumer checks whether the records it has read are still in
-the log. The epoch changes with the leader, and after an unclean shutdown.
+After a change of the leader epoch, a consumer checks whether the records that it has read are still
+in the log. The leader epoch increases when the leader changes, and after an unclean shutdown.
 """
 
 from __future__ import annotations

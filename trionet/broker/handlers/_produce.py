@@ -1,23 +1,22 @@
-"""Produce, versions 0 to 13, appends records to partitions; InitProducerId provides producer ids.
+"""Implements Produce, versions 0 to 13, and InitProducerId.
 
-The problem: a request takes 20 µs if its batches are appended as they are, and much longer if they
-must be converted, recompressed or flushed; it must not hold a handler then, nor lose its place
-among the requests of its connection.
+The problem: a request takes 20 µs if its batches are appended unchanged, and much longer if they
+must be converted, recompressed or flushed. A slow request must not occupy a handler, and the
+requests of a connection must be processed in order.
 
-The choice: :class:`_Produce`, built like Fetch, does everything that is quick in the handler, and
-the rest in one task. Its steps are the same either way: convert, append, recompress, respond, or
-first flush and then respond. The order of a connection's requests is kept, since a connection has
-only one request in progress. A task for every request was rejected: starting one costs as much as
-an append.
+The choice: :class:`_Produce`, whose structure is that of Fetch, performs fast steps in the handler
+and slow steps in one task. The steps are always the same: convert, append, recompress, flush if
+required, respond. The order of requests is kept, since a connection has only one request in
+progress. A task per request was rejected, since starting a task takes as long as an append.
 
 * The response is sent when the batches are in the log, and on the disk if ``flush.messages``
-  requires that. All replicas share one log: ``acks=all`` differs from ``acks=1`` only in that it is
-  rejected while too few replicas are live (``min.insync.replicas``).
-* ``acks=0`` has no response; an error closes the connection, as in Kafka, since nothing else could
-  inform the client.
+  requires it. All replicas share one log, so ``acks=all`` is the same as ``acks=1``, except that it
+  is rejected while too few replicas are live (``min.insync.replicas``).
+* A request with ``acks=0`` has no response. As in Kafka, an error closes the connection, since the
+  client cannot be informed in another way.
 * A records field contains one batch.
-* Versions 0 to 2 carry message sets, which are converted to batches before they are stored.
-* Batches in another codec than the topic's ``compression.type`` are recompressed.
+* Versions 0 to 2 contain message sets, which are converted to batches before they are stored.
+* A batch whose codec is not the topic's ``compression.type`` is recompressed.
 
 Gap: no transactions.
 """
@@ -61,9 +60,10 @@ from ..storage._record_conversion import is_message_set, to_batches
 from ._current_leader import CurrentLeaders, error_code_for, has_current_leader
 
 ALL: Final = -1
-# A request with more partitions is read in steps: one takes ten times as long as most elements.
+# A request with more partitions is read in steps, since a partition takes ten times as long as most
+# other elements.
 QUICK_PARTITIONS: Final = 400
-# Before this version, a field has a message set, or batches all the same: Kafka accepts both.
+# Before this version, a records field contains a message set or batches; Kafka accepts both.
 BATCHES_SINCE: Final = 3
 ZSTD_SINCE: Final = 7
 TOPIC_ID_SINCE: Final = 13
@@ -97,10 +97,10 @@ async def produce(
 
 
 class _Produce:
-    """One call: its response so far, its appends, and the batches to be recompressed.
+    """A Produce call: its results, its appends, and the batches to recompress.
 
     Attributes:
-        recompressions: batches that were not appended, because they must be recompressed first.
+        recompressions: the batches that must be recompressed before they are appended.
     """
 
     __slots__ = ("_appends", "_broker", "_call", "_request", "_topics", "recompressions")
@@ -113,10 +113,10 @@ class _Produce:
         self._appends: list[_Append] = []
         self.recompressions: list[_Recompression] = []
 
-    # Tasks, for what takes its time.
+    # Slow steps, which run in tasks.
 
     async def convert_and_respond(self) -> None:
-        """Convert message sets to batches, append them and respond."""
+        """Convert message sets to batches, append the batches and respond."""
         call = self._call
         try:
             rejected = await self._convert()
@@ -132,7 +132,7 @@ class _Produce:
             await self.recompress_and_respond()
 
     async def recompress_and_respond(self) -> None:
-        """Recompress and append the remaining batches, and respond."""
+        """Recompress and append the remaining batches, then respond."""
         call = self._call
         try:
             for entry in self.recompressions:
@@ -156,10 +156,10 @@ class _Produce:
     # Converting.
 
     async def _convert(self) -> list[tuple[int, PartitionProduceResponse]]:
-        """Replace the request with one with batches, as a newer client would have sent it.
+        """Replace the request with the equivalent request of a newer client, which has batches.
 
         Returns:
-            Results of partitions that need no append, with the positions of their topics.
+            The results of partitions without an append, with the indexes of their topics.
         """
         broker, call, request = self._broker, self._call, self._request
         results: list[tuple[int, PartitionProduceResponse]] = []
@@ -194,7 +194,7 @@ class _Produce:
     # Appending.
 
     def append(self) -> None:
-        """Append everything that can be appended as it is."""
+        """Append all batches that need no recompression."""
         for topic in self._request.topic_data:
             results = [
                 self._append_partition(topic, partition) for partition in topic.partition_data
@@ -202,7 +202,7 @@ class _Produce:
             self._topics.append(_topic_response(topic, results))
 
     async def append_paused(self) -> None:
-        """Append with pauses, for very many partitions; see :meth:`append`."""
+        """Append like :meth:`append`, but with pauses, for a large number of partitions."""
         call = self._call
         unflushed: list[_Append] = []
         for topic in self._request.topic_data:
@@ -250,7 +250,7 @@ class _Produce:
             records = await recompress(
                 partition.records or b"", log.config, log.directory, broker.now_ms()
             )
-            # Looked up again: the topic may have been deleted, or got another leader.
+            # Looked up again, since the topic or its leader may have changed.
             log = self._find_log(topic, partition)
             if broker.has_replicas and self._request.acks == ALL:
                 broker.check_replicas(log)
@@ -272,14 +272,14 @@ class _Produce:
     # Responding.
 
     def finish(self) -> ProduceResponse | NoOp | CloseConnection | None:
-        """Return the response; None if a task sends it after a flush."""
+        """Return the response, or None if a task sends it after a flush."""
         call = self._call
         response = _response(self._topics)
         if call.has_errors and has_current_leader(call):
             self._add_current_leaders(response)
         unflushed = self._notify()
         if unflushed:
-            # A disk may be slow: the response waits for it, the handler does not.
+            # The disk may be slow, so the response waits for the flush but the handler does not.
             self._broker.nursery.start_soon(
                 self._flush_and_respond, response, unflushed, name="produce-flush"
             )
@@ -287,7 +287,7 @@ class _Produce:
         return self._response_or_none(response)
 
     def _notify(self) -> list[_Append]:
-        """Notify waiting fetches of records that are visible; return the appends to be flushed."""
+        """Wake fetches that wait for visible records, and return the appends to flush."""
         broker = self._broker
         unflushed: list[_Append] = []
         broker.purgatory.allowance = AT_ONCE_MAX
@@ -323,7 +323,7 @@ class _Produce:
     def _response_or_none(
         self, response: ProduceResponse
     ) -> ProduceResponse | NoOp | CloseConnection:
-        """Return the response; with acks=0 none, or the end of the connection after an error."""
+        """Return the response; with acks=0, a no-op or, after an error, CloseConnection."""
         if self._request.acks:
             return response
         for name, failed in _failures(response):
@@ -339,9 +339,11 @@ class _Produce:
 async def init_producer_id(
     broker: BrokerState, request: InitProducerIdRequest, call: Call
 ) -> InitProducerIdResponse:
-    """InitProducerId, versions 0 to 5: an id for an idempotent producer (KIP-98).
+    """Handle InitProducerId, versions 0 to 5, for idempotent producers (KIP-98).
 
-    Ids are unique, also across restarts. Gap: no transactions; a transactional id is rejected.
+    Producer ids are unique, even across restarts.
+
+    Gap: no transactions; a transactional id is rejected.
     """
     if request.transactional_id is not None:
         return InitProducerIdResponse(error_code=error_codes.INVALID_REQUEST, producer_epoch=-1)
@@ -358,7 +360,7 @@ def _respond(call: Call, response: ProduceResponse | NoOp | CloseConnection) -> 
         call.end(response)
 
 
-# Fields are assigned: keyword arguments of a constructor take longer than a small append.
+# Fields are assigned, since a constructor with keyword arguments takes longer than a small append.
 
 
 def _response(topics: list[TopicProduceResponse]) -> ProduceResponse:
@@ -434,16 +436,16 @@ def _check_request(request: ProduceRequest) -> None:
 
 
 def _check_single(records: memoryview | bytes | bytearray) -> None:
-    """Reject a second batch, as Kafka does (ProduceRequest.validateRecords).
+    """Reject a records field with several batches (Kafka: ProduceRequest.validateRecords).
 
-    A field of 100 MB could contain a million batches, each to be checked before the first is
-    appended.
+    A field of 100 MB could contain a million batches, which would all have to be validated before
+    the first append.
     """
     rest = len(records) - 2 * PREFIX_SIZE
     if rest < 0:
         return
     (length,) = _unpack_length(records)
-    # The log reports what is wrong with a negative length, or one beyond the end.
+    # The log reports the error if the length is negative or too large.
     if 0 < length <= rest:
         raise ApiError(
             error_codes.INVALID_RECORD,
@@ -452,11 +454,11 @@ def _check_single(records: memoryview | bytes | bytearray) -> None:
 
 
 def _check_codecs(records: memoryview | bytes | bytearray) -> None:
-    """Reject a codec that a client of this version could not read back (KIP-110)."""
+    """Reject zstd, which consumers as old as this producer cannot read (KIP-110)."""
     try:
         has_zstd = any(header.codec == ZSTD for _, header in iter_batches(records))
     except WireFormatError:
-        return  # not batches: the log reports what is wrong with them
+        return  # not batches; the log reports the error
     if has_zstd:
         raise ApiError(
             error_codes.UNSUPPORTED_COMPRESSION_TYPE,

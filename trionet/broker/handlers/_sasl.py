@@ -1,7 +1,7 @@
-"""SaslHandshake and SaslAuthenticate outside of an authentication: an error.
+"""Implements SaslHandshake and SaslAuthenticate outside of an authentication, which is an error.
 
-A listener with SASL handles them before they get here. A request that gets here came to a listener
-without SASL, or within a second after a re-authentication; both are errors of the client.
+During an authentication, the listener handles these requests itself. The handlers in this module
+are called if a listener has no SASL, or if a client re-authenticates within a second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..model._broker_state import BrokerState
 async def sasl_handshake(
     broker: BrokerState, request: SaslHandshakeRequest, call: Call
 ) -> SaslHandshakeResponse:
-    """SaslHandshake, versions 0 to 1 (KIP-43)."""
+    """Handle SaslHandshake, versions 0 to 1 (KIP-43)."""
     return SaslHandshakeResponse(error_code=error_codes.ILLEGAL_SASL_STATE)
 
 
@@ -26,7 +26,7 @@ async def sasl_handshake(
 async def sasl_authenticate(
     broker: BrokerState, request: SaslAuthenticateRequest, call: Call
 ) -> SaslAuthenticateResponse:
-    """SaslAuthenticate, versions 0 to 2 (KIP-152)."""
+    """Handle SaslAuthenticate, versions 0 to 2 (KIP-152)."""
     return SaslAuthenticateResponse(
         error_code=error_codes.ILLEGAL_SASL_STATE,
         error_message="SaslAuthenticate request received after successful authentication",

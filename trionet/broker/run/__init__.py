@@ -1,1 +1,1 @@
-"""A running broker: its nodes, their networks, background tasks, and reconfiguration."""
+"""A running broker: its nodes, networks, background tasks and reconfiguration."""

@@ -1,4 +1,4 @@
-"""``open_broker`` and :class:`Broker`: assembles a broker's parts, and starts and stops them."""
+"""Implements ``open_broker`` and :class:`Broker`, which start and stop a broker."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.broker")
 
-# Where open_broker differs from Kafka's defaults, for tests: a free port, no delay for further
-# group members to join, and new topics whose partitions are ready in the first response.
+# Defaults of open_broker that differ from Kafka's, for tests: a free port, no wait for further
+# group members, and new topics whose partitions are in the first response.
 _DEFAULTS = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "auto.create.topics.ready.at.once": True,
@@ -65,7 +65,7 @@ _DEFAULTS = {
 }
 # How long a graceful stop waits for pending responses to be sent.
 STOP_GRACE_SECONDS = 5.0
-# The default replication factor with that many nodes or more.
+# The maximum of the default replication factor.
 REPLICATION_FACTOR_MAX = 3
 
 
@@ -74,15 +74,15 @@ class BrokerStatistics:
     """A snapshot of the broker's activity and data.
 
     Attributes:
-        server: statistics of the network layer.
-        calls: the total number of requests, by Kafka's name of their API.
-        delayed: requests that are waiting for data.
-        fetch_sessions: incremental fetch sessions.
+        server: the statistics of the network layer.
+        calls: the number of requests by API name.
+        delayed: the number of requests that are waiting for data.
+        fetch_sessions: the number of incremental fetch sessions.
         topics: the number of topics.
         partitions: the number of partitions of all topics.
         log_bytes: the size of all logs, in bytes.
-        loop: load and lag of the event loop.
-        request_log: completed requests by their outcome; None without ``request.log.topic``.
+        loop: the load and lag of the event loop.
+        request_log: the statistics of the request log; None without ``request.log.topic``.
     """
 
     server: ServerStatistics
@@ -100,9 +100,9 @@ class BrokerStatistics:
 class Broker:
     """A running broker, created by :func:`open_broker`.
 
-    It has one node, or several that share one store. With several nodes leadership is simulated
-    and replication is not: any replica of a partition may lead it, and all of them read and write
-    the same log.
+    It has one node, or several nodes that share their data. With several nodes, leadership is
+    simulated, but replication is not. Any replica of a partition may become its leader, and all
+    replicas read and write the same log.
 
     Attributes:
         endpoints: the bound listeners of the first node.
@@ -140,9 +140,9 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all nodes, including stopped ones, such as ``"127.0.0.1:9092"``.
+        """The value for the ``bootstrap.servers`` of clients, such as ``"127.0.0.1:9092"``.
 
-        They are separated by commas, for the ``bootstrap.servers`` of clients.
+        It contains the addresses of all nodes, including stopped nodes, separated by commas.
         """
         name = self.endpoints[0].listener_name
         return ",".join(
@@ -151,7 +151,7 @@ class Broker:
 
     @property
     def config(self) -> BrokerConfig:
-        """The current settings of the first node; they may be altered while it runs."""
+        """The current settings of the first node, which may be altered at run time."""
         return self._cluster.config
 
     @property
@@ -165,24 +165,25 @@ class Broker:
 
     @property
     def stop_failed(self) -> bool:
-        """Whether the shutdown could not write everything to disk; valid after the block.
+        """Whether not all data could be flushed at shutdown; valid after the broker has closed.
 
-        The next start scans the logs; records are lost only by a power failure before it.
+        If so, the next start scans the logs. Records are only lost if the machine fails before the
+        operating system has written them.
         """
         return self._cluster.folder.stop_failed
 
     @property
     def node_ids(self) -> list[int]:
-        """The ids of all nodes, from ``node.id`` upward."""
+        """The ids of all nodes, in ascending order starting at ``node.id``."""
         return list(self._nodes)
 
     @property
     def running_nodes(self) -> list[int]:
-        """The ids of the nodes that are not stopped."""
+        """The ids of the running nodes."""
         return self._cluster.leadership.live
 
     def endpoints_of(self, node: int) -> Sequence[Endpoint]:
-        """Return the bound listeners of a node, which are kept while the node is stopped.
+        """Return the bound listeners of a node; they do not change while the node is stopped.
 
         Args:
             node: the id of the node; see :attr:`node_ids`.
@@ -193,14 +194,14 @@ class Broker:
         return self._node(node).endpoints
 
     def leader(self, topic: str, partition: int) -> int:
-        """Return the id of the leader of a partition; -1 if there is none.
+        """Return the node id of a partition's leader, or -1 if the partition has no leader.
 
         Args:
             topic: the name of the topic.
             partition: the number of the partition.
 
         Raises:
-            ValueError: there is no such partition.
+            ValueError: the partition does not exist.
         """
         key = topic, partition
         found = self._cluster.leadership.get(key)
@@ -209,18 +210,18 @@ class Broker:
         return found.leader
 
     def coordinator(self, group: str) -> int:
-        """Return the id of a group's coordinator, even if the group does not exist; -1 if none.
+        """Return the node id of a group's coordinator, or -1 if no coordinator is available.
 
         Args:
-            group: a group id.
+            group: the group id; the group need not exist.
         """
         return self._cluster.coordinator_of(group)
 
     async def move_leader(self, topic: str, partition: int, node: int) -> None:
         """Make a node the leader of a partition, in its next leader epoch.
 
-        Does nothing if the node is the leader already. The old leader rejects requests from then
-        on, including waiting fetches, with NOT_LEADER_OR_FOLLOWER.
+        The old leader rejects further requests and waiting fetches with NOT_LEADER_OR_FOLLOWER.
+        If the node is already the leader, nothing changes.
 
         Args:
             topic: the name of the topic.
@@ -228,45 +229,45 @@ class Broker:
             node: the id of a running node that has a replica.
 
         Raises:
-            ValueError: the partition does not exist, or the node is not a replica of it, or is
-                stopped.
+            ValueError: the partition does not exist, or the node has no replica or is stopped.
 
-        Cancellation: the leader has moved, or has not.
+        Cancellation: the leader either changes or stays the same.
         """
         await self._cluster.elections.move_leader(topic, partition, node)
 
     async def move_coordinator(self, group: str, node: int) -> None:
-        """Make a node the coordinator of a group, and of all groups of the same partition.
+        """Make a node the coordinator of a group.
 
-        Does nothing if the node is the coordinator already. The group's stored state moves along:
-        members stay in their generation, and a rebalance in progress starts over.
+        The node also becomes the coordinator of all other groups of the same offsets partition. The
+        stored state of the groups moves to the node: members stay in their generation, and a
+        rebalance in progress restarts. If the node is already the coordinator, nothing changes.
 
         Args:
-            group: a group id, whether or not the group exists.
+            group: the group id; the group need not exist.
             node: the id of a running node.
 
         Raises:
-            ValueError: there is no such node, or it is stopped.
+            ValueError: the node does not exist or is stopped.
 
-        Cancellation: the coordinator has moved, or has not.
+        Cancellation: the coordinator either changes or stays the same.
         """
         await self._cluster.elections.move_coordinator(group, node)
 
     async def elect_preferred_leaders(self) -> None:
         """Make the first replica of every partition its leader, if that node is running.
 
-        Like Kafka's ``kafka-leader-election.sh --election-type PREFERRED``; there is no automatic
-        rebalancing of leaders.
+        This is the equivalent of ``kafka-leader-election.sh --election-type PREFERRED``. Leaders
+        are not rebalanced automatically.
 
-        Cancellation: all leaders have moved, or none.
+        Cancellation: either all preferred leaders are elected, or none.
         """
         await self._cluster.elections.elect_preferred_leaders()
 
     async def stop(self, node: int) -> None:
-        """Stop a node: move its leaderships, then close its listeners and connections.
+        """Move the leaderships of a node, then close its listeners and connections.
 
-        Partitions without another running replica have no leader until :meth:`start`. Pending
-        responses are still sent, for at most 5 s. Does nothing if the node is stopped already.
+        Partitions without another running replica have no leader until :meth:`start`. The node
+        sends pending responses for at most 5 s. If it is already stopped, nothing changes.
 
         Args:
             node: the id of the node; see :attr:`node_ids`.
@@ -274,7 +275,7 @@ class Broker:
         Raises:
             ValueError: there is no such node.
 
-        Cancellation: nothing was done, or the leaders have moved and the node stops without
+        Cancellation: either nothing changes, or the leaderships move and the node stops without
         waiting for responses.
         """
         running = self._node(node)
@@ -290,17 +291,18 @@ class Broker:
     async def start(self, node: int) -> None:
         """Restart a stopped node on the same ports, with the data shared by all nodes.
 
-        It becomes the leader of partitions and the coordinator of groups that have none; see
-        :meth:`elect_preferred_leaders` for the others. Does nothing if the node is running.
+        The node becomes the leader of its partitions without a leader, and the coordinator of
+        groups without one. :meth:`elect_preferred_leaders` also returns other partitions to it. If
+        the node is already running, nothing changes.
 
         Args:
             node: the id of the node; see :attr:`node_ids`.
 
         Raises:
             ValueError: there is no such node.
-            OSError: another process has bound one of its ports in the meantime.
+            OSError: another process has bound one of the node's ports meanwhile.
 
-        Cancellation: the node has started, or is stopped.
+        Cancellation: the node either starts or stays stopped.
         """
         stopped = self._node(node)
         async with self._changing_nodes:
@@ -325,7 +327,7 @@ class Broker:
         return node
 
     def statistics(self) -> BrokerStatistics:
-        """Take a snapshot of all nodes; the counts of a node start over when it is restarted."""
+        """Return a snapshot of the statistics; a node's counts restart when the node restarts."""
         cluster, states = self._cluster, [node.state for node in self._nodes.values()]
         recorders = [node.recorder for node in self._nodes.values() if node.recorder is not None]
         calls: Counter[str] = Counter()
@@ -345,14 +347,14 @@ class Broker:
 
     @contextmanager
     def watch(self, log: LogRing | None = None) -> Iterator[BrokerMetrics]:
-        """Collect metrics of the first node for the duration of the block.
+        """Collect the metrics of the first node within the context.
 
-        With ``metrics.listener`` they are collected anyway, and this yields :attr:`metrics`. Take
-        a snapshot every few seconds: recent rates and quantiles are computed from the changes
-        between snapshots.
+        The caller must take a snapshot every few seconds, because recent rates and quantiles are
+        computed from the changes between snapshots. With ``metrics.listener``, the context yields
+        :attr:`metrics`, which are always collected.
 
         Args:
-            log: the log lines to report; by default those from now on.
+            log: the log lines to report; by default, lines logged within the context.
         """
         metrics = self.metrics
         if metrics is not None:
@@ -381,35 +383,36 @@ async def open_broker(
     disk: Disk = SYSTEM_DISK,
     **keywords: Unpack[BrokerKeywords],
 ) -> AsyncIterator[Broker]:
-    """Run a broker for the duration of the block.
+    """Run a broker within the context.
 
-    By default it listens on a free port of 127.0.0.1 and keeps all data in memory; set
-    ``log_dirs`` (or ``log_dir``) to keep it in a folder.
+    By default, the broker listens on a free port of 127.0.0.1 and keeps its data in memory. Set
+    ``log_dirs`` (or ``log_dir``) to store the data in a folder.
 
     Args:
         settings: Kafka's broker settings by their dotted keys.
-        brokers: the number of nodes, which share the data and have ids from ``node.id`` upward.
-            The ports of each node are one higher than those of the previous node, or free ones.
-            By default new topics have as many replicas as there are nodes, up to three.
-        principal_builder: builds principals from the authenticated identities of peers, in place
-            of ``ssl.principal.mapping.rules``.
+        brokers: the number of nodes, which share the data and have consecutive ids starting at
+            ``node.id``. Each node's ports are one higher than the previous node's, unless a port is
+            0. By default, new topics have one replica per node, but at most three.
+        principal_builder: builds principals from the authenticated identities of peers, instead of
+            ``ssl.principal.mapping.rules``.
         network: the source of connections, time and randomness; pass a
             :class:`trionet.testing.MemoryNetwork` for virtual time.
-        disk: provides the data folders; pass a :class:`trionet.broker.Disk` of your own for tests.
-        keywords: the same settings with underscores for dots, such as ``num_partitions=3``; they
-            take precedence over ``settings``.
+        disk: provides the data folders; tests may pass their own :class:`trionet.broker.Disk`.
+        keywords: Kafka's broker settings with underscores instead of dots, such as
+            ``num_partitions=3``; they take precedence over ``settings``.
 
     Raises:
-        ConfigError: a setting is unknown or its value is not allowed, or is not allowed in
-            virtual time; or the data folder is in use.
+        ConfigError: a setting is unknown, has an invalid value or is not allowed in virtual time,
+            or the data folder is in use.
         OSError: a listener cannot be bound, or the data folder cannot be used.
 
-    At the end of the block pending responses are still sent (for at most 5 s), then everything is
-    closed and the logs are marked as cleanly stopped. No socket, file or task remains.
+    On exit, the broker sends pending responses for at most 5 s. Then it closes all sockets and
+    files and marks the logs as cleanly stopped. No tasks remain.
 
-    Cancellation: does not wait for responses, and gives the logs 2 s to reach the disk. If that is
-    not enough, the logs are not marked, and the next start scans them; no acknowledged record is
-    lost either way. Cancelled during startup, it returns when the logs being opened are open.
+    Cancellation: the broker does not wait for responses, and flushes the logs for at most 2 s. If
+    this takes longer, the logs are not marked as cleanly stopped, and the next start scans them.
+    Acknowledged records are not lost. If cancelled during startup, the function returns when the
+    logs that are being opened are open.
     """
     given = {**_DEFAULTS, **(settings or {}), **keywords}
     config = _with_replicas(BrokerConfig.from_settings(given), brokers)
@@ -441,7 +444,7 @@ async def open_broker(
 
 
 def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
-    """Set ``default.replication.factor`` as for a production cluster, unless it is set already."""
+    """Set ``default.replication.factor`` to that of a production cluster, unless it is set."""
     key = "default.replication.factor"
     if brokers == 1 or key in config.originals:
         return config
@@ -449,7 +452,7 @@ def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
 
 
 def _check_metrics(config: BrokerConfig) -> None:
-    """Validate the settings of metrics before anything is opened."""
+    """Validate the metrics settings, before any resources are opened."""
     if "metrics.listener" in config.originals or "metrics.listener.token" in config.originals:
         from ..telemetry._metrics_settings import metrics_settings
 
@@ -476,7 +479,7 @@ def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
 
 
 def _keep_recent_log_lines(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
-    """Keep recent log lines for the metrics listener, starting with the report on settings."""
+    """Start to keep recent log lines, if there is a metrics listener to report them."""
     if not config["metrics.listener"]:
         return None
     ring, root = LogRing(), logging.getLogger("trionet")
@@ -508,7 +511,7 @@ async def _open_cluster(
     report_settings(first, config, nodes=len(configs))
     leadership: Leadership[tuple[str, int]] = Leadership([each.node_id for each in configs])
     topics = await TopicRegistry.load(database, first, leadership, network.rng)
-    # Runs its callbacks when no task is left, and before the logs close.
+    # Runs its callbacks after all tasks have ended, and before the logs close.
     after_tasks = stack.enter_context(ExitStack())
     nursery = await stack.enter_async_context(trio.open_nursery())
     stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
@@ -538,5 +541,5 @@ async def _stop(cluster: Cluster, nodes: Sequence[Node]) -> None:
         async with trio.open_nursery() as nursery:
             for node in nodes:
                 nursery.start_soon(node.server.stop)
-        # Members that have left must not be waited for after the next start.
+        # Otherwise, the next start would wait for members that have left.
         await cluster.group_store.flush()

@@ -1,8 +1,8 @@
-"""Kafka's broker keys as keyword arguments of ``open_broker``: underscores for dots, with types.
+"""The typed keyword arguments of ``open_broker``: broker keys with underscores instead of dots.
 
 Only keys that this version applies are listed, so that a type checker reports keywords without
-effect. Other keys, and values of another type that mean the same, such as a number as a string, go
-into the mapping of settings.
+effect. Other keys, and values of other types such as numbers as strings, can be passed in the
+mapping ``settings``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limits connections by the process's file descriptors, and reserves some of these for files."""
+"""The connection limit, which reserves some of the process's file descriptors for files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CONNECTIONS_MIN = 10
 def connections_max(config: BrokerConfig, nodes: int = 1) -> int:
     """Return the effective ``max.connections`` of one node.
 
-    Any client that can reach a listener can open connections; without a limit they would exhaust
-    the descriptors that partitions need for their files.
+    Without a limit, any client could exhaust the file descriptors that partitions need for their
+    files.
 
     Args:
         config: the broker's settings.
-        nodes: the number of nodes that share the process and its descriptors.
+        nodes: the number of nodes in the process, which share its file descriptors.
     """
     setting, limit = config.integer("max.connections"), descriptor_limit()
     if limit is None:
@@ -50,7 +50,7 @@ def log_connections_max(config: BrokerConfig, nodes: int) -> None:
 
 
 def descriptor_limit() -> int | None:
-    """Return the process's limit on open descriptors; None if there is none or it is unknown."""
+    """Return the process's limit on file descriptors; None if it is unlimited or unknown."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""One node of a broker: its state and, while it runs, its network and its metrics."""
+"""A node of a broker, with its state and, while it is running, its network and metrics."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _FAILED_AUTHENTICATION = (
 
 @attrs.frozen
 class NodeContext:
-    """The objects that all nodes of a broker share besides their cluster.
+    """The objects, apart from the cluster, that all nodes of a broker share.
 
     Attributes:
-        principal_builder: builds principals, in place of ``ssl.principal.mapping.rules``.
+        principal_builder: builds principals, instead of ``ssl.principal.mapping.rules``.
         monitor: the monitor of the event loop.
-        log: recent log lines for the metrics listener; None without one.
+        log: the recent log lines for the metrics listener; None without a metrics listener.
     """
 
     principal_builder: PrincipalBuilder | None
@@ -63,14 +63,14 @@ class NodeContext:
 
 
 class Node:
-    """A node, which can be run and stopped repeatedly.
+    """A node of a broker, which can be run and stopped repeatedly.
 
     Attributes:
-        state: the state that its handlers work on.
+        state: the state that the handlers of the node share.
         apis: dispatches requests to the handlers.
-        recorder: records requests for the request log; None without one.
-        endpoints: the listeners, with their bound ports once it has run.
-        server: the network layer; the previous one while it is stopped.
+        recorder: records requests for the request log; None without a request log.
+        endpoints: the listeners, with their bound ports after the first start.
+        server: the network layer of the current run, or of the last run if the node is stopped.
         metrics: the metrics of the node; None without ``metrics.listener``.
     """
 
@@ -94,7 +94,7 @@ class Node:
         self._reserved: list[socket.socket] = []
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until :meth:`stop` or cancellation; reports ``started`` when it listens.
+        """Serve requests until stopped or cancelled; report ``started`` when the node listens.
 
         Raises:
             ConfigError: a setting of a listener is not allowed.
@@ -114,10 +114,10 @@ class Node:
             self._ended.set()
 
     async def _listen(self, nursery: trio.Nursery, serving: trio.Nursery) -> NodeReconfiguration:
-        """Start serving, with settings altered while the node was stopped.
+        """Apply the settings that were altered while the node was stopped, and start serving.
 
         Returns:
-            The component that applies changes of settings from now on.
+            The component that applies later changes of settings.
         """
         state, configs = self.state, self.state.cluster.configs
         async with configs.hold_changes():
@@ -150,17 +150,16 @@ class Node:
         return changes
 
     async def _with_usable(self, make: Callable[[BrokerConfig], Awaitable[T]], group: str) -> T:
-        """Build something from the settings, ignoring altered settings that prevent the start.
+        """Return ``make(config)``; if it fails, ignore the group's altered settings and retry.
 
-        (Kafka: DynamicBrokerConfig logs what could not be applied, and continues.)
+        (Kafka: DynamicBrokerConfig also logs settings that it cannot apply, and continues.)
 
         Args:
-            make: builds the result from a config.
-            group: the group of alterable keys that the result depends on; see
-                :func:`.check_group`.
+            make: builds the result from the settings.
+            group: the group of keys that the result depends on; see :func:`.check_group`.
 
         Raises:
-            ConfigError: the settings that the broker was started with cannot be used.
+            ConfigError: the settings that the broker was started with cannot be used either.
         """
         state = self.state
         try:
@@ -174,12 +173,12 @@ class Node:
         return await make(rest.current)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Send pending responses, close every connection, and wait until the node has ended.
+        """Send pending responses, close all connections, and wait until the node has stopped.
 
         Args:
-            grace_seconds: how long to wait for responses.
+            grace_seconds: the maximum wait for pending responses.
 
-        Cancellation: the node ends without waiting for responses.
+        Cancellation: the node stops without waiting for pending responses.
         """
         try:
             with trio.move_on_after(grace_seconds):
@@ -190,10 +189,10 @@ class Node:
                 await self._ended.wait()
 
     def reserve_ports(self) -> None:
-        """Reserve the ports while the node is stopped; connections to them are refused.
+        """Reserve the ports of the stopped node, so that other processes cannot bind them.
 
-        This is best effort: if the system does not allow it, another process may take a port, which
-        the next start reports.
+        Connections to the ports are refused. If a port cannot be reserved, another process may bind
+        it, and the next start fails.
         """
         if self.state.cluster.network.is_virtual:
             return  # no other process can bind ports of a memory network
@@ -204,17 +203,17 @@ class Node:
             with suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 sock.bind((endpoint.host, endpoint.port))
-                # It was needed to bind despite closing connections; with it, other processes
-                # could share the port.
+                # The option was needed to bind despite closing connections. With it, other
+                # processes could share the port.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
 
     def release_ports(self) -> None:
-        """Release the reserved ports, so that they can be bound again."""
+        """Release the reserved ports."""
         while self._reserved:
             self._reserved.pop().close()
 
     async def _open_security(self, nursery: trio.Nursery) -> dict[str, SecuredListener]:
-        """Open the security of the listeners with TLS or SASL, by listener name."""
+        """Return the security of the listeners with TLS or SASL by name, and keep it up to date."""
         await trio.lowlevel.checkpoint()
         state = self.state
         secured = [
@@ -257,7 +256,7 @@ class Node:
         )
 
     async def _start_metrics(self, nursery: trio.Nursery) -> None:
-        """Collect and serve metrics, if there is a metrics listener."""
+        """Start to collect and serve metrics, if there is a metrics listener."""
         await trio.lowlevel.checkpoint()
         if self._context.log is None:
             return

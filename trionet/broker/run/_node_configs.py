@@ -1,4 +1,4 @@
-"""Derives the settings of each node from those of the broker: other ids, and other ports."""
+"""The settings of each node, derived from the broker's settings with other ids and ports."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from ...protocol._config_types import Value
 from ..config._broker_config import BrokerConfig
 
 BROKERS_MAX = 100
-"""The maximum number of nodes; each has listeners, processors and handlers of its own."""
+"""The maximum number of nodes; each node has its own listeners, processors and handlers."""
 
-# Keys with addresses, which nodes cannot share: lists of them, and a single one.
+# The keys for lists of addresses and for a single address, which nodes cannot share.
 _LISTS = ("listeners", "advertised.listeners")
 _SINGLE = "metrics.listener"
 
 
 def node_configs(config: BrokerConfig, brokers: int) -> list[BrokerConfig]:
-    """Return the settings of every node.
+    """Return the settings of each node.
 
-    The first node has the broker's settings. The ids and ports of the others count upward from
-    those; port 0 still means a free port.
+    The first node has the broker's settings. For each further node, the id and the ports increase
+    by one. Port 0 means a free port for every node.
 
     Args:
         config: the broker's settings.
         brokers: the number of nodes.
 
     Raises:
-        ConfigError: there are too many or too few nodes, or two of them would have the same port,
-            or a port would be too high.
+        ConfigError: the number of nodes is not allowed, two nodes would have the same port, or a
+            port would be too high.
     """
     if not 1 <= brokers <= BROKERS_MAX:
         raise ConfigError(f"brokers = {brokers} is not allowed; allowed: 1 to {BROKERS_MAX}")
@@ -50,7 +50,7 @@ def _shifted(config: BrokerConfig, number: int) -> BrokerConfig:
 
 
 def _at(key: str, text: str, number: int) -> str:
-    """Return an address with its port, unless that is 0, increased by ``number``."""
+    """Return an address with its port increased by ``number``, unless the port is 0."""
     head, _, port = text.rpartition(":")
     if not port.isdigit() or not int(port):
         return text
@@ -77,7 +77,7 @@ def _check_ports(configs: list[BrokerConfig]) -> None:
 
 
 def _ports(config: BrokerConfig) -> set[int]:
-    """Return the ports of a node that are not 0."""
+    """Return the ports of a node, except port 0."""
     ports = {endpoint.port for endpoint in config.listeners if endpoint.port}
     url = config[_SINGLE]
     port = url.rpartition(":")[2] if isinstance(url, str) else ""

@@ -1,19 +1,19 @@
-"""Applies altered settings to running logs and nodes (Kafka: BrokerReconfigurable).
+"""The reconfiguration of running logs and nodes (Kafka: BrokerReconfigurable).
 
 The problem: a change must be accepted or rejected as a whole, although several components apply it
-(logs, network threads, quotas, certificates), some only after reading files or resolving names.
+(logs, network threads, quotas, certificates), and some must first read files or resolve names.
 
-The choice: two phases. :meth:`prepare` does everything that can fail or wait, and returns a
-function; when all components are prepared and the change is stored, these functions apply it and
-cannot fail. :class:`.BrokerConfigs` drives both phases, one change at a time.
+The choice: two phases. :meth:`prepare` performs all steps that can fail or wait, and returns a
+function. When all components are prepared and the change is stored, these functions apply the
+change; they cannot fail. :class:`.BrokerConfigs` drives both phases, one change at a time.
 
-Rejected: Kafka's way, which validates, applies component by component, and logs a component that
-fails while the others keep the change.
+Rejected: Kafka's method, which validates a change and then applies it to one component after
+another. If a component fails, Kafka logs the error, and the other components keep the change.
 
-The logs are shared by all nodes, so only settings for all nodes apply to them. With a single node,
-the settings of that node apply to the logs, too.
+All nodes share the logs, so only settings for all nodes apply to them. With a single node, the
+settings of that node also apply to the logs.
 
-Think again if applying a change ever has to wait for I/O: it would no longer be all or nothing.
+Reconsider if applying a change must wait for I/O, since it would no longer be all or nothing.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from ..model._broker_state import BrokerState
 from ..model._cluster import Cluster
 from ._server_reconfiguration import ServerChanges
 
-# How many topics are configured before other tasks on the loop run.
+# How many topics are configured before other tasks run.
 TOPICS_AT_ONCE = 20
 
 LOG_KEYS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
-"""The keys that apply to logs; with several nodes they cannot be set for single ones."""
+"""The keys that apply to logs; with several nodes, they cannot be set for a single node."""
 
 
 class LogReconfiguration:
-    """Applies altered settings to the logs; a :class:`.Reconfigurable`.
+    """The :class:`.Reconfigurable` that applies altered settings to the logs.
 
     Args:
-        cluster: the cluster with the logs.
-        settings: the settings of its first node.
+        cluster: the cluster that owns the logs.
+        settings: the settings of the cluster's first node.
     """
 
     def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
@@ -50,7 +50,7 @@ class LogReconfiguration:
         self.settings = settings
 
     async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
-        """Return a function that applies the settings. Logs accept any valid settings."""
+        """Return a function that applies the settings; logs accept all valid settings."""
         await trio.lowlevel.checkpoint()
         return partial(self._apply, settings, altered)
 
@@ -62,15 +62,15 @@ class LogReconfiguration:
         await trio.lowlevel.checkpoint()
 
     async def _configure_logs(self) -> None:
-        """Update the config of every log, since the broker's settings are the topics' defaults."""
-        # Most topics have no settings of their own, so that few configs serve all logs.
+        """Update the settings of all logs, since topics inherit the broker's settings."""
+        # Most topics have no own settings, so that all logs share a few configs.
         cluster = self._cluster
         made: dict[tuple[tuple[str, str], ...], LogConfig] = {}
         names = [topic.name for topic in cluster.topics]
         for index, name in enumerate(names):
             if index % TOPICS_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
-            # Looked up again: it may have been altered or deleted since the last checkpoint.
+            # Looked up again, since it may have been altered or deleted during the checkpoint.
             topic = cluster.topics.get(name)
             if topic is None:
                 continue
@@ -82,7 +82,7 @@ class LogReconfiguration:
 
 
 class NodeReconfiguration:
-    """Applies altered settings to one node; a :class:`.Reconfigurable`.
+    """The :class:`.Reconfigurable` that applies altered settings to one node.
 
     Args:
         state: the node's state.

@@ -1,4 +1,4 @@
-"""The list of served APIs; each handler declares its key and versions beside its code."""
+"""The list of served APIs, whose handlers declare their API keys and versions."""
 
 from __future__ import annotations
 

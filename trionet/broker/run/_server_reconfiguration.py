@@ -1,4 +1,4 @@
-"""Applies altered settings to a running SocketServer: threads, limits, certificates.
+"""The reconfiguration of a running SocketServer: threads, limits and certificates.
 
 (Kafka: SocketServer, DynamicThreadPool and SslFactory as Reconfigurable.)
 """
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from ..security._listener_security import SecuredListener
 
 
-#: Limit on resolving the host names of a change, which delays all other changes.
+#: Limit on resolving a change's host names, during which all other changes wait.
 LOOKUP_SECONDS_MAX: Final = 10.0
 
 
 class ServerChanges:
-    """Applies altered settings to a running server.
+    """A component that applies altered settings to a running server.
 
     Args:
         server: the running server.
-        secured: its listeners with TLS or SASL, by name.
-        nodes: the number of nodes that share the process; None if connections use no descriptors.
+        secured: the server's listeners with TLS or SASL, by name.
+        nodes: the number of nodes in the process; None if connections use no file descriptors.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ServerChanges:
         Args:
             old: the current settings.
             new: the new settings.
-            altered: the keys named by the request; key stores among them are read again.
+            altered: the altered keys; keystores and truststores among them are read again.
 
         Raises:
             ConfigError: the settings are not allowed.
@@ -89,7 +89,7 @@ class ServerChanges:
         with trio.move_on_after(LOOKUP_SECONDS_MAX):
             return await server_limits(new, overrides, nodes=self._nodes)
         raise ConfigError(
-            f"{OVERRIDES}: its host names could not be resolved within {LOOKUP_SECONDS_MAX:.0f} s;"
+            f"{OVERRIDES}: the host names could not be resolved within {LOOKUP_SECONDS_MAX:.0f} s;"
             " use fewer names, or addresses"
         )
 
@@ -106,10 +106,10 @@ class ServerChanges:
 
 
 def _processors(old: BrokerConfig, new: BrokerConfig) -> dict[str, int]:
-    """Return the new numbers of processors of listeners where they change.
+    """Return the new number of processors of each listener for which the number changes.
 
     Raises:
-        ConfigError: a number is less than half or more than twice the current one.
+        ConfigError: a new number is less than half or more than twice the current number.
     """
     key = "num.network.threads"
     changed = {}
@@ -124,7 +124,7 @@ def _processors(old: BrokerConfig, new: BrokerConfig) -> dict[str, int]:
 
 
 async def _unless_it_ends(apply: Apply) -> None:
-    """Apply, unless the server is stopping; the next server starts with the new settings."""
+    """Apply a change; do nothing if the server is stopping, since its successor applies it."""
     try:
         await apply()
     except LocalProtocolError:

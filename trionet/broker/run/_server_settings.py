@@ -1,4 +1,4 @@
-"""Derives the settings of the SocketServer from the broker's keys."""
+"""The settings of the SocketServer, derived from the broker's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ OVERRIDES = "max.connections.per.ip.overrides"
 
 
 async def server_config(config: BrokerConfig, nodes: int | None = 1) -> ServerConfig:
-    """Return the server's settings; resolves names in ``max.connections.per.ip.overrides``.
+    """Return the server's settings.
+
+    The host names in ``max.connections.per.ip.overrides`` are resolved.
 
     Args:
         config: the broker's settings.
@@ -62,13 +64,13 @@ async def server_config(config: BrokerConfig, nodes: int | None = 1) -> ServerCo
 async def server_limits(
     config: BrokerConfig, overrides: Mapping[str, int] | None = None, *, nodes: int | None = 1
 ) -> ServerLimits:
-    """Return the limits of all listeners together, and of single addresses.
+    """Return the limits for the whole server and per client address.
 
     Args:
         config: the broker's settings.
-        overrides: the resolved ``max.connections.per.ip.overrides``, by address; None to resolve
-            them here.
-        nodes: the number of nodes that share the process; None if connections use no descriptors.
+        overrides: the limits of ``max.connections.per.ip.overrides`` by address; None to resolve
+            the host names in that setting.
+        nodes: the number of nodes in the process; None if connections use no file descriptors.
 
     Raises:
         ConfigError: a value is not allowed, or a host name cannot be resolved.
@@ -88,7 +90,7 @@ async def server_limits(
 def listener_limits(settings: ListenerSettings) -> ListenerLimits:
     """Return the limits of one listener.
 
-    Only keys with the listener's prefix apply; keys without a prefix limit the whole broker.
+    Only keys with the listener's prefix apply. Keys without a prefix limit the whole broker.
 
     Raises:
         ConfigError: a value is not allowed.
@@ -105,7 +107,7 @@ def listener_limits(settings: ListenerSettings) -> ListenerLimits:
 
 
 def _protected_listener(config: BrokerConfig, listeners: tuple[Endpoint, ...]) -> str | None:
-    """Return the inter-broker listener, exempt from ``max.connections`` (KIP-402), or None.
+    """Return the inter-broker listener, which ``max.connections`` does not limit (KIP-402).
 
     Raises:
         ConfigError: there is no listener with that name.

@@ -1,7 +1,7 @@
-"""Background tasks of a broker: flush, retention, producer and offset expiry, checkpoints.
+"""The background tasks of a broker: flushes, retention, checkpoints, and expiration.
 
-(Kafka: LogManager's scheduled tasks.) Each runs in its own task and sleeps between rounds; an error
-in one log is logged and does not affect the others.
+(Kafka: LogManager's scheduled tasks.) Each is a trio task that sleeps between rounds. An error in
+one log is logged and does not affect other logs.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ logger = logging.getLogger("trionet.broker")
 # How often unflushed logs are checked for flush.ms and for rolled segments.
 FLUSH_CHECK_SECONDS = 1.0
 
-# In how many logs retention deletes segments concurrently.
+# The number of logs in which retention deletes segments concurrently.
 REMOVALS_AT_ONCE = 50
 
-# Also run soon after the start, since a broker that never runs for long has old segments, too.
+# Also run soon after startup, since a broker that is often restarted also has old segments.
 SOON_AFTER_START = ("log-retention", "checkpoints")
 
 
-# When codecs that no request has needed yet are loaded, and the pause between APIs.
+# The delay after startup until unused codecs are loaded, and the pause between APIs.
 CODECS_AFTER_SECONDS = 1.0
 CODECS_PAUSE_SECONDS = 0.02
 
 
 def start_upkeep(nursery: trio.Nursery, cluster: Cluster, apis: Iterable[Apis]) -> None:
-    """Start the tasks in ``nursery``; they run until it is cancelled."""
+    """Start the background tasks in ``nursery``; they run until the nursery is cancelled."""
     config = cluster.config
     nursery.start_soon(cluster.purgatory.run, name="delayed-operations")
     nursery.start_soon(cluster.group_store.run, name="group-store")
@@ -83,10 +83,10 @@ async def _every(
 
 
 async def load_codecs(apis: Apis) -> None:
-    """Load the codecs of all served APIs, a few milliseconds at a time.
+    """Load the codecs of all served APIs, in steps of a few milliseconds.
 
-    The start does not wait for them, and codecs are loaded on demand before that. But loading opens
-    files, for which there may be no descriptors left later.
+    Codecs are also loaded on demand. But loading opens files, which may fail later if the process
+    has run out of file descriptors.
     """
     await trio.sleep(CODECS_AFTER_SECONDS)
     for api in apis.advertised.ranges:
@@ -107,12 +107,12 @@ async def _flush(cluster: Cluster) -> None:
         if not log.unflushed_messages or log.is_offline:
             cluster.unflushed.pop(log, None)
     if ends_segments:
-        # Checkpointed at once, so that a start after a crash need not scan the flushed segments.
+        # Written immediately, so that a start after a crash need not scan the flushed segments.
         await cluster.folder.write_checkpoints()
 
 
 async def apply_retention(cluster: Cluster) -> None:
-    """Delete segments beyond the time and size limits of their topics."""
+    """Delete the segments that exceed the retention time or size of their topics."""
     now_ms = cluster.now_ms()
     due: list[tuple[Log, int]] = []
     for log in list(cluster.folder.logs.values()):

@@ -1,1 +1,1 @@
-"""Authentication: the SASL exchange, SCRAM credentials, and listeners' TLS and SASL settings."""
+"""Authentication: SASL exchanges, SCRAM credentials, and the TLS and SASL settings of listeners."""

@@ -1,8 +1,6 @@
-"""The security of one listener: TLS contexts and SASL mechanisms, built from its settings.
+"""The security of a listener: TLS contexts and SASL mechanisms, created from its settings.
 
-A key may be set for all listeners, for one (``listener.name.<listener>.<key>``) and, for SASL, for
-one mechanism of a listener (``listener.name.<listener>.<mechanism>.<key>``); the most specific one
-wins.
+See :class:`.ListenerSettings` for keys that are set for a single listener or mechanism.
 """
 
 from __future__ import annotations
@@ -36,15 +34,15 @@ logger = logging.getLogger("trionet.broker")
 
 # How often certificate files are checked for changes.
 RELOAD_CHECK_SECONDS = 10.0
-# How long the connection of a client that failed to authenticate stays open, so that the client can
-# read the reason. Clients that do close it at once.
+# How long a connection stays open after a failed authentication, so that the client can read the
+# reason. A client that reads the reason closes the connection immediately.
 FAILURE_LINGER_SECONDS = 0.5
 
 TLS_PROTOCOLS = frozenset((SecurityProtocol.SSL, SecurityProtocol.SASL_SSL))
 SASL_PROTOCOLS = frozenset((SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL))
 
 SUPPORTED = (plain.NAME, *scram.HASHES, oauthbearer.NAME)
-"""The mechanisms that a listener can enable."""
+"""The SASL mechanisms that a listener can enable."""
 
 _OAUTH = "org.apache.kafka.common.security.oauthbearer"
 _UNSECURED = f"{_OAUTH}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
@@ -53,17 +51,17 @@ _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 ScramLookup = Callable[[str], scram.Lookup]
-"""Returns the lookup of a mechanism; see :meth:`._scram_credentials.ScramCredentials.lookup`."""
+"""Returns the lookup function of a mechanism; see :meth:`.ScramCredentials.lookup`."""
 
 
 class SecuredListener:
-    """The security of one listener, and the task that keeps its keys up to date.
+    """The security of a listener, whose certificates and keys can be reloaded.
 
     Attributes:
-        endpoint: the listener.
-        tls: its TLS contexts; None without TLS.
-        sasl: its SASL settings; None without SASL.
-        jwks: the keys of its token issuer; None without signed tokens.
+        endpoint: the endpoint of the listener.
+        tls: the TLS contexts; None without TLS.
+        sasl: the SASL settings; None without SASL.
+        jwks: the keys of the token issuer; None without signed tokens.
     """
 
     def __init__(
@@ -86,7 +84,7 @@ class SecuredListener:
         self._token_warning = token_warning
 
     def for_server(self, respond_to_api_versions: RespondToApiVersions) -> ListenerSecurity:
-        """Return the security settings of the listener for its SocketServer."""
+        """Return the listener's security in the form that the SocketServer needs."""
         tls = self.tls
         authenticator = None
         if self.sasl is not None:
@@ -98,23 +96,23 @@ class SecuredListener:
         )
 
     async def load(self) -> None:
-        """Fetch remote keys before the listener opens.
+        """Fetch the keys of the token issuer, before the listener opens.
 
         Raises:
-            ConfigError: the keys of the token issuer cannot be read.
+            ConfigError: the keys cannot be fetched.
         """
         await trio.lowlevel.checkpoint()
         if self.jwks is not None:
             await self.jwks.load()
 
     async def prepare_certificates(self, config: BrokerConfig) -> Callable[[], None]:
-        """Read the key stores of new settings; return a function that puts them into use.
+        """Read the stores of new settings, and return a function that applies them.
 
         Args:
-            config: the new settings, which differ only in key stores.
+            config: the new settings.
 
         Raises:
-            ConfigError: the stores cannot be used, or are not compatible with the current ones.
+            ConfigError: a new store cannot be used, or is not compatible with the current store.
         """
         tls = self.tls
         assert tls is not None, "the listener does not use TLS"
@@ -133,10 +131,10 @@ class SecuredListener:
         return renew
 
     def log_warnings(self, *, has_scram_users: bool = True) -> None:
-        """Log warnings about settings that are valid but probably not intended.
+        """Log warnings about settings that are valid but probably mistakes.
 
         Args:
-            has_scram_users: whether there are any SCRAM users.
+            has_scram_users: whether any SCRAM users exist.
         """
         for warning in self._warnings(has_scram_users):
             logger.warning("listener %s: %s", self.endpoint.listener_name, warning)
@@ -158,21 +156,21 @@ class SecuredListener:
     def _client_auth_warnings(self, settings: TlsSettings) -> Iterator[str]:
         if self._is_client_auth_ignored:
             yield (
-                "ssl.client.auth for all listeners does not apply to those with SASL; set"
+                "ssl.client.auth for all listeners does not apply to listeners with SASL; set"
                 f" listener.name.{self.endpoint.listener_name.lower()}.ssl.client.auth"
             )
         has_trust = settings.truststore_location or settings.truststore_certificates
         if settings.client_auth != "none" and not has_trust:
             yield (
-                "ssl.client.auth is set without a trust store, so certificates from every"
+                "ssl.client.auth is set without a truststore, so certificates from every"
                 " authority that this system trusts are accepted"
             )
 
     async def keep_fresh(self) -> None:
-        """Reload changed certificate files and the issuer's keys, until cancelled.
+        """Reload changed certificate files and the token issuer's keys until cancelled.
 
-        If reloading fails it is logged, and the old ones stay in use. Existing connections are not
-        affected.
+        If reloading fails, the error is logged, and the old certificates or keys stay in use.
+        Existing connections are not affected.
         """
         async with trio.open_nursery() as nursery:
             if self.jwks is not None:
@@ -216,18 +214,21 @@ def listener_security(
     principal_builder: PrincipalBuilder | None = None,
     scram_secret: bytes | None = None,
 ) -> SecuredListener:
-    """Read and validate the settings of a listener; reads files, so call it in a thread.
+    """Create the security of a listener from its settings.
+
+    Must run in a worker thread, since it reads files.
 
     Args:
         config: the broker's settings.
-        endpoint: the listener.
-        scram_lookup: provides the SCRAM users.
-        principal_builder: builds principals, in place of ``ssl.principal.mapping.rules``.
-        scram_secret: the secret that salts of unknown users are derived from; by default one of
-            this process.
+        endpoint: the endpoint of the listener.
+        scram_lookup: returns the lookup function for SCRAM users.
+        principal_builder: builds principals, instead of ``ssl.principal.mapping.rules``.
+        scram_secret: the secret from which the salts of unknown users are derived; by default a
+            secret of this process.
 
     Raises:
-        ConfigError: a setting is missing or not allowed, or a store cannot be read.
+        ConfigError: a setting is missing or not allowed, or a keystore or truststore cannot be
+            read.
     """
     settings = ListenerSettings(config, endpoint.listener_name)
     protocol = endpoint.security_protocol
@@ -377,7 +378,7 @@ def _oauthbearer(
 
 
 def _token_warning(settings: ListenerSettings) -> str:
-    """Return a warning if tokens are accepted too liberally, else an empty string."""
+    """Return a warning if unintended tokens are accepted, or an empty string."""
     handler = "sasl.server.callback.handler.class"
     if settings.text(handler, oauthbearer.NAME) == _UNSECURED:
         return (
@@ -392,7 +393,7 @@ def _token_warning(settings: ListenerSettings) -> str:
 
 
 def _unsecured(options: dict[str, str], key: str) -> Mechanism:
-    """Create Kafka's validator of unsigned tokens, with its options."""
+    """Create a validator of unsigned tokens with the options of Kafka's validator."""
     skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
     if not skew.isascii() or not skew.isdigit():
         raise ConfigError(

@@ -1,10 +1,11 @@
-"""SASL over Kafka's protocol: handshake, tokens, and re-authentication.
+"""SASL over Kafka's protocol: handshake, tokens and re-authentication.
 
-(Kafka: SaslServerAuthenticator; KIP-43, KIP-152, KIP-368.) A client may send ApiVersions first,
-then names a mechanism with SaslHandshake and sends its tokens: as SaslAuthenticate requests after a
-handshake of version 1, as bare frames after version 0. Any other request closes the connection.
+(Kafka: SaslServerAuthenticator; KIP-43, KIP-152, KIP-368.) A client may first send ApiVersions. It
+then selects a mechanism with SaslHandshake and sends its tokens: in SaslAuthenticate requests if
+the version of SaslHandshake is 1, or in bare frames if it is 0. Any other request closes the
+connection.
 
-States: ``FIRST`` (ApiVersions or handshake), ``HANDSHAKE`` (handshake only), ``TOKENS``,
+The states are ``FIRST`` (ApiVersions or handshake), ``HANDSHAKE`` (handshake only), ``TOKENS``,
 ``COMPLETE``, and ``FAILED``. A SaslHandshake in the state ``COMPLETE`` starts a re-authentication
 in the state ``HANDSHAKE``, which must end with the same principal and mechanism.
 """
@@ -33,21 +34,21 @@ from ...protocol.messages.sasl_authenticate import SaslAuthenticateRequest, Sasl
 from ...protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from ...server._connection import SOFTWARE_CHARS_MAX
 
-# Minimum interval between re-authentications; an earlier one is not started (KIP-368).
+# The minimum interval between re-authentications; earlier handshakes are rejected (KIP-368).
 REAUTHENTICATION_SECONDS_MIN = 1.0
 # The first version of SaslAuthenticate that returns the session lifetime.
 _FIRST_WITH_SESSIONS = 1
 
-# The requests of the exchange have no arrays, and no tagged fields in Kafka.
+# The requests of an exchange have no arrays and, from Kafka clients, no tagged fields.
 _ELEMENTS_MAX = 1000
 
-# The oldest response version holds 32,767 bytes; a character has at most four.
+# The oldest response version allows 32,767 bytes, and a character has at most four bytes.
 _MESSAGE_CHARS_MAX = 8000
 
 _size = Struct(">i").pack
 
 RespondToApiVersions = Callable[[ApiVersionsRequest | None, int], ApiVersionsResponse]
-"""``(request, version)``; None for a request of a version that is not served."""
+"""``(request, version) -> response``; the request is None if its version is not served."""
 
 
 @attrs.frozen
@@ -56,11 +57,12 @@ class SaslSettings:
 
     Attributes:
         mechanisms: the enabled mechanisms by name, in the order in which they are advertised.
-        session_ms: maximum session lifetime by mechanism, in milliseconds; 0 or absent for
-            sessions that expire only with the credential (``connections.max.reauth.ms``).
-        frame_bytes_max: maximum frame size before authentication completes
+        session_ms: the maximum session lifetime by mechanism, in milliseconds
+            (``connections.max.reauth.ms``). If it is 0 or missing, sessions only expire with their
+            credential.
+        frame_bytes_max: the maximum frame size until authentication completes
             (``sasl.server.max.receive.size``).
-        failure_delay_seconds: how long the response to a failure is delayed
+        failure_delay_seconds: the delay before the response to a failed authentication
             (``connection.failed.authentication.delay.ms``).
         failure_linger_seconds: how long the connection stays open after that response, unless the
             client closes it earlier.
@@ -82,7 +84,7 @@ class _State(Enum):
 
 
 class _RequestHead:
-    """A request's decoded header, with methods to decode its body and encode a response."""
+    """A decoded request header, with methods to decode the request body and encode a response."""
 
     __slots__ = ("codec", "correlation_id", "key", "position", "version")
 
@@ -107,17 +109,17 @@ class _RequestHead:
 
 
 class SaslExchange:
-    """The exchange on one connection; a :class:`trionet.net.authenticator.Authenticator`.
+    """The :class:`trionet.net.authenticator.Authenticator` of one connection.
 
     Args:
-        settings: the listener's settings.
-        respond_to_api_versions: responds to ApiVersions before authentication.
-        make_principal: ``(mechanism, authorization id)``; raises AuthenticationError to reject the
-            peer.
+        settings: the SASL settings of the listener.
+        respond_to_api_versions: returns the response to an ApiVersions request.
+        make_principal: ``(mechanism, authorization id) -> principal``; raises AuthenticationError
+            to reject the peer.
 
     Attributes:
-        client_software: the client's software name and version, from ApiVersions.
-        mechanism: the mechanism of the last handshake; empty before the first.
+        client_software: the software name and version in the client's ApiVersions request.
+        mechanism: the mechanism of the last handshake; empty before the first handshake.
     """
 
     __slots__ = (
@@ -152,8 +154,8 @@ class SaslExchange:
         self._state = _State.FIRST
         self._server: SaslServer | None = None
         self._has_headers = False
-        self._begun_at: float | None = None  # the last re-authentication
-        self._previous: tuple[str, Principal] | None = None  # while there is one
+        self._begun_at: float | None = None  # when the last re-authentication began
+        self._previous: tuple[str, Principal] | None = None  # during a re-authentication
         self._is_mechanism_changed = False
         self.frame_bytes_max = settings.frame_bytes_max
         self.is_complete = False
@@ -166,11 +168,11 @@ class SaslExchange:
 
     @property
     def is_reauthenticating(self) -> bool:
-        """Whether the exchange in progress, or the last one, is a re-authentication."""
+        """Whether a re-authentication is in progress or has failed."""
         return self._previous is not None
 
     def gate(self, payload: Frame, now: float) -> Gate:
-        """Decide what to do with a frame received after authentication; runs for each request."""
+        """Return how to handle a frame that is received after authentication."""
         is_handshake = (
             len(payload) > 1 and payload[0] == 0 and payload[1] == api_keys.SASL_HANDSHAKE
         )
@@ -215,7 +217,8 @@ class SaslExchange:
             or (key == api_keys.SASL_AUTHENTICATE and state is _State.TOKENS)
         )
         if not is_expected:
-            # Checked before the body is decoded: unauthenticated peers reach no other decoder.
+            # Checked before the body is decoded, so that unauthenticated peers cannot use other
+            # decoders.
             return self._failed(
                 CloseReason.ILLEGAL_SASL_STATE,
                 f"unexpected {api_keys.name_of(key)}, expected {state.value}",
@@ -304,7 +307,7 @@ class SaslExchange:
         return Step(progress, Send([_size(len(server_token)) + server_token]))
 
     def _evaluate(self, token: bytes, now_ms: int) -> bytes:
-        """Pass a token to the mechanism, and check the resulting principal.
+        """Pass a token to the mechanism, check the resulting principal, and return the response.
 
         Raises:
             AuthenticationError: the mechanism rejects the token, or a re-authentication would
@@ -335,7 +338,7 @@ class SaslExchange:
         return server_token
 
     def _finish_if_complete(self, now: float, now_ms: int) -> tuple[Progress, int]:
-        """Return the progress after a valid token, and the session lifetime in milliseconds."""
+        """Return the progress after a valid token, and the session lifetime in ms."""
         server = self._server
         assert server is not None
         if not server.is_complete:
@@ -359,7 +362,7 @@ class SaslExchange:
         return Progress.REAUTHENTICATED, session_ms
 
     def _client_message(self, error: AuthenticationError) -> str:
-        """Return the error message for the client: short, and without details of credentials."""
+        """Return a short error message for the client, which does not reveal credentials."""
         if not isinstance(error, CredentialsError):
             return str(error)[:_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
         during = "authentication" if self._previous is None else "re-authentication"

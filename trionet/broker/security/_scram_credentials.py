@@ -1,7 +1,7 @@
-"""SCRAM credentials: salted hashes, stored in the database and cached in memory.
+"""SCRAM credentials: salted hashes that are stored in the database and cached in memory.
 
-(Kafka keeps them in its metadata log: ScramImage.) Passwords are hashed in a thread and discarded;
-nothing in memory or in the database can be used to log in.
+(Kafka stores them in its metadata log: ScramImage.) Passwords are hashed in a worker thread and
+then discarded. The stored hashes cannot be used to log in.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _PROPERTY = "scram.secret"  # name in the table of properties
 
 
 class ScramCredentials:
-    """The users of the SCRAM mechanisms; created by :meth:`load`.
+    """The credentials of SCRAM users; created by :meth:`load`.
 
     Attributes:
-        secret: the secret that salts of unknown users are derived from. It is persistent, since
-            a salt that changes with a restart would reveal that the user does not exist.
+        secret: the secret from which the salts of unknown users are derived. It is persistent,
+            since a salt that changed at a restart would reveal that the user does not exist.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ScramCredentials:
 
     @classmethod
     async def load(cls, database: Database) -> ScramCredentials:
-        """Read all credentials and the secret.
+        """Read all credentials and the secret from the database.
 
         Raises:
             DatabaseError: the database cannot be read.
@@ -63,11 +63,11 @@ class ScramCredentials:
         return cls(database, found, secret)
 
     def lookup(self, mechanism: str) -> Lookup:
-        """Return the lookup function of one mechanism for a ScramServer."""
+        """Return the function with which a ScramServer looks up the users of a mechanism."""
         return self._by_mechanism[mechanism].get
 
     def users(self) -> dict[str, dict[str, int]]:
-        """Return the iterations of each mechanism by user name.
+        """Return, for each user name, the iteration count by mechanism.
 
         (Kafka: DescribeUserScramCredentials.)
         """
@@ -80,18 +80,18 @@ class ScramCredentials:
     async def set_password(
         self, user_name: str, password: str, mechanisms: tuple[str, ...] = tuple(HASHES)
     ) -> None:
-        """Create a user, or replace its password.
+        """Create a user, or replace the password of an existing user.
 
         Args:
-            user_name: 1 to 255 characters.
-            password: not empty.
-            mechanisms: names in :data:`trionet.net.sasl.scram.HASHES`.
+            user_name: the user name, of 1 to 255 characters.
+            password: the password, which must not be empty.
+            mechanisms: the mechanisms, from :data:`trionet.net.sasl.scram.HASHES`.
 
         Raises:
             ConfigError: the user name is not allowed, or the password is empty.
-            DatabaseError: the database cannot be written; nothing was changed.
+            DatabaseError: the database cannot be written. Nothing was changed.
 
-        Cancellation: raises ``Cancelled`` only if nothing was changed.
+        Cancellation: if cancelled, nothing was changed.
         """
         check_user_name(user_name)
         if not password:
@@ -103,14 +103,17 @@ class ScramCredentials:
         await self.put(user_name, made)
 
     async def put(self, user_name: str, credentials: dict[str, ScramCredential]) -> None:
-        """Create or replace a user's credentials, by mechanism (KIP-554: upsertion).
+        """Create or replace a user's credentials (KIP-554: upsertion).
+
+        Args:
+            user_name: the user name, of 1 to 255 characters.
+            credentials: the credentials by mechanism.
 
         Raises:
-            ConfigError: the user name is not allowed, or a credential has too few or too many
-                iterations.
-            DatabaseError: the database cannot be written; nothing was changed.
+            ConfigError: the user name or an iteration count is not allowed.
+            DatabaseError: the database cannot be written. Nothing was changed.
 
-        Cancellation: raises ``Cancelled`` only if nothing was changed.
+        Cancellation: if cancelled, nothing was changed.
         """
         check_user_name(user_name)
         for credential in credentials.values():
@@ -125,12 +128,12 @@ class ScramCredentials:
                 self._by_mechanism[mechanism][user_name] = credential
 
     async def remove(self, user_name: str, mechanism: str) -> bool:
-        """Delete a user's credential of one mechanism; returns whether it existed.
+        """Delete a user's credential for one mechanism, and return whether it existed.
 
         Raises:
-            DatabaseError: the database cannot be written; nothing was changed.
+            DatabaseError: the database cannot be written. Nothing was changed.
 
-        Cancellation: raises ``Cancelled`` only if nothing was changed.
+        Cancellation: if cancelled, nothing was changed.
         """
         async with self._changing:
             was_there = user_name in self._by_mechanism[mechanism]
@@ -140,7 +143,7 @@ class ScramCredentials:
 
 
 def check_user_name(user_name: str) -> None:
-    """Reject a user name that no client could log in with.
+    """Reject a user name with which no client could log in.
 
     Raises:
         ConfigError: the name is empty or too long, or SASLprep changes it (RFC 4013).
@@ -166,7 +169,7 @@ def _read(connection: Connection) -> dict[tuple[str, str], ScramCredential]:
 
 
 def _secret(connection: Connection) -> bytes:
-    """Return the secret of this database, creating it on first use."""
+    """Return the secret that is stored in the database; create it on first use."""
     row = connection.execute("SELECT value FROM property WHERE name = ?", (_PROPERTY,)).fetchone()
     if row is not None:
         return bytes.fromhex(row[0])
@@ -198,23 +201,25 @@ def _delete(user_name: str, mechanism: str, connection: Connection) -> None:
 
 
 async def add_scram_user(folder: str, user_name: str, password: str) -> None:
-    """Add a user for all SCRAM mechanisms to the data folder of a broker that is not running.
+    """Add a user with credentials for all SCRAM mechanisms to a broker's data folder.
+
+    The broker must not be running.
 
     Args:
-        folder: the data folder; created if it does not exist.
-        user_name: 1 to 255 characters.
-        password: not empty.
+        folder: the data folder, which is created if it does not exist.
+        user_name: the user name, of 1 to 255 characters.
+        password: the password, which must not be empty.
 
     Raises:
         ConfigError: the folder is in use or belongs to another broker, or the user name or
             password is not allowed.
         DatabaseError: the database cannot be opened or written.
-        OSError: the folder cannot be used.
+        OSError: the folder cannot be accessed.
 
-    Cancellation: the user was added, or was not.
+    Cancellation: the user is either added completely, or not at all.
     """
     check_user_name(user_name)
-    # A running broker would not notice the new user.
+    # A running broker would not read the new user from the database.
     async with open_stopped(folder) as database:
         credentials = await ScramCredentials.load(database)
         await credentials.set_password(user_name, password)

@@ -1,1 +1,1 @@
-"""What a broker reports about itself: metrics, snapshot sections, and the request log topic."""
+"""The telemetry of a broker: metrics, snapshot sections and the request log."""

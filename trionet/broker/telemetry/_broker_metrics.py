@@ -31,7 +31,7 @@ from ._snapshot_sections import fetch_sessions_section, groups_section
 
 logger = logging.getLogger("trionet.broker")
 
-# How often a snapshot is taken without a request, as often as Yammer's meters tick.
+# The interval of snapshots without requests, which is that of Yammer's meters.
 TICK_SECONDS = 5.0
 
 PARTITION_COUNT = gauge("server", "ReplicaManager", "PartitionCount", "Partitions.")
@@ -69,7 +69,7 @@ LOOP_IDLE_SECONDS = Metric(
 LOOP_LAG = Metric(
     "trionet_loop_lag_seconds",
     Kind.GAUGE,
-    "Duration of the trio loop's iterations since the start, which delays everything on it.",
+    "Duration of the trio loop's iterations since the start, which delays all tasks.",
     ("quantile",),
 )
 REQUEST_LOG: dict[str, Metric] = {
@@ -80,7 +80,7 @@ REQUEST_LOG: dict[str, Metric] = {
             "dropped",
             "dropped_total",
             Kind.COUNTER,
-            "Requests dropped because the request log's buffer was full or could not be written.",
+            "Requests dropped because the request log's buffer was full or a write failed.",
         ),
         (
             "left_out",
@@ -111,8 +111,8 @@ REQUEST_LOG: dict[str, Metric] = {
             "connections_dropped_total",
             Kind.COUNTER,
             (
-                "Closed connections dropped because the request log's buffer was full or could not"
-                " be written."
+                "Closed connections dropped because the request log's buffer was full or a write"
+                " failed."
             ),
         ),
     )
@@ -136,21 +136,21 @@ class BrokerMetrics:
     """The metrics of one node.
 
     Args:
-        state: the node's data.
-        server: the node's network.
+        state: the state of the node.
+        server: the node's network layer.
         monitor: the monitor of the event loop.
         requests: the node's request counts.
-        recorder: the recorder of the request log; None without one.
-        settings: the settings of metrics and their listener.
-        log: recent log lines, to be reported.
+        recorder: the recorder of the request log; None without a request log.
+        settings: the settings of the metrics and of their listener.
+        log: the recent log lines to report.
 
     Attributes:
-        registry: the collectors; further ones may be registered.
-        log: as passed in.
-        sections: the lists of ``/snapshot``, by name.
-        endpoint: the bound address of the metrics listener; None without one.
-        url: the base URL of the metrics listener, such as ``http://127.0.0.1:9404``; None without
-            one.
+        registry: the registry of collectors; further collectors may be registered.
+        log: the recent log lines to report.
+        sections: the sections of ``/snapshot`` by name.
+        endpoint: the bound address of the metrics listener; None if it is not open.
+        url: the base URL of the metrics listener, such as ``http://127.0.0.1:9404``; None if it is
+            not open.
     """
 
     def __init__(
@@ -194,20 +194,20 @@ class BrokerMetrics:
         self._of_requests = collectors[-1]
 
     def snapshot(self) -> Snapshot:
-        """Collect all metrics now, which takes a few milliseconds."""
+        """Collect all metrics and return their snapshot, which takes a few milliseconds."""
         return self.registry.snapshot(trio.current_time())
 
     def snapshot_without_requests(self) -> Snapshot:
-        """Collect all metrics but those of requests, which make up four fifths of the cost.
+        """Collect all metrics except request metrics, which take four fifths of the time.
 
-        The request figures that a dashboard shows are in :meth:`about`.
+        A dashboard reads its request figures from :meth:`about`.
         """
         return self.registry.snapshot(trio.current_time(), without=(self._of_requests,))
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Keep rates up to date, and serve the metrics listener if there is one.
+        """Update rates periodically and serve the metrics listener, if any, until cancelled.
 
-        Reports ``started`` when the listener accepts connections. Runs until cancelled.
+        Reports ``started`` when the listener accepts connections.
 
         Raises:
             ConfigError: the listener's certificate cannot be read.
@@ -253,7 +253,7 @@ class BrokerMetrics:
         logger.info("metrics are at %s/metrics", self.url)
 
     def about(self) -> dict[str, object]:
-        """Return the fields of ``/snapshot`` besides its lists and metrics, as JSON values."""
+        """Return the fields of ``/snapshot`` other than its sections and metrics."""
         state = self._state
         return {
             "trionet": __version__,
@@ -270,7 +270,7 @@ class BrokerMetrics:
             id: the connection id.
 
         Returns:
-            Whether there was such a connection.
+            Whether the connection existed.
         """
         return self._server.close_connection(id, "closed by an operator")
 
@@ -310,7 +310,7 @@ class BrokerMetrics:
 
 
 def _name_of(request: Request) -> str | None:
-    """Return the name of a request's API; None before the request is decoded."""
+    """Return the name of a request's API, or None if the request is not decoded yet."""
     return None if request.kind is None else cast(ApiVersionCodec, request.kind).name
 
 

@@ -1,4 +1,4 @@
-"""Reads and validates the settings of metrics and of their listener."""
+"""The settings of the metrics and of their listener."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...protocol._config_types import Password
 from ..config._broker_config import BrokerConfig
 
-# The metrics listener's name in keys, as in `listener.name.metrics.ssl.keystore.location`.
+# The metrics listener's name in keys, such as `listener.name.metrics.ssl.keystore.location`.
 LISTENER_NAME = "METRICS"
 _PROTOCOLS = {"http": SecurityProtocol.PLAINTEXT, "https": SecurityProtocol.SSL}
 _FORM = "http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:9404"
-# Shorter tokens could be guessed by trial.
+# Shorter tokens could be guessed.
 TOKEN_CHARS_MIN = 16
 
 
 @attrs.frozen
 class MetricsSettings:
-    """The settings of metrics.
+    """The settings of the metrics and of their listener.
 
     Attributes:
-        endpoint: the address of the metrics listener; None without one.
-        token: the token that readers must send; None if no token is required.
-        samples: ``metrics.num.samples``.
-        sample_seconds: ``metrics.sample.window.ms``, in seconds.
+        endpoint: the address of the metrics listener; None without a metrics listener.
+        token: the token that HTTP clients must send; None if no token is required.
+        samples: the value of ``metrics.num.samples``.
+        sample_seconds: the value of ``metrics.sample.window.ms``, in seconds.
     """
 
     endpoint: Endpoint | None
@@ -38,16 +38,16 @@ class MetricsSettings:
 
     @property
     def is_secure(self) -> bool:
-        """Whether the listener uses TLS."""
+        """Whether the metrics listener uses TLS."""
         return self.endpoint is not None and self.endpoint.security_protocol is SecurityProtocol.SSL
 
 
 def metrics_settings(config: BrokerConfig) -> MetricsSettings:
-    """Read and validate the settings of metrics.
+    """Validate the metrics settings of a broker, and return them.
 
     Raises:
-        ConfigError: the listener is not a URL, or can be reached from other machines without TLS
-            and a token, the token is too short, or h11 is not installed.
+        ConfigError: the listener is not a URL, other machines can reach it without TLS and a
+            token, the token is too short or has invalid characters, or h11 is not installed.
     """
     url = config["metrics.listener"]
     token = config["metrics.listener.token"]

@@ -1,6 +1,6 @@
-"""Metrics of the process, named as in Prometheus's client libraries: time, memory, descriptors.
+"""Metrics of the process (CPU time, memory, file descriptors), with Prometheus's usual names.
 
-All of them are available on Linux; other systems report only some.
+On Linux, all metrics are available. Other systems report only some of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DESCRIPTORS = "/proc/self/fd"
 
 
 def collect(now: float) -> Iterator[Family]:  # noqa: ARG001 - required of collectors
-    """Collect the metrics now (see :data:`trionet.metrics.registry.Collect`)."""
+    """Collect the metrics; see :data:`trionet.metrics.registry.Collect`."""
     yield single(CPU_SECONDS, time.process_time())
     try:
         with open(_STATM, encoding="ascii") as file:
@@ -42,5 +42,6 @@ def collect(now: float) -> Iterator[Family]:  # noqa: ARG001 - required of colle
 
 
 def _open_descriptors() -> int:
-    # Since Linux 6.2 the size of the folder is the count; listing thousands takes milliseconds.
+    # Since Linux 6.2, the size of the folder is the number of file descriptors. Listing thousands
+    # takes milliseconds.
     return os.stat(_DESCRIPTORS).st_size or len(os.listdir(_DESCRIPTORS)) - 1

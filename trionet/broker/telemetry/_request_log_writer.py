@@ -1,22 +1,22 @@
-"""Writes the request log of a node: appends rows from its recorder to the log's topic, in batches.
+"""The writer of a node's request log, which appends batches of rows to the request log's topic.
 
-The problem: each completed request and closed connection becomes a record of an ordinary topic,
-without slowing requests down and without losing rows silently.
+The problem: each completed request and closed connection becomes a record of an ordinary topic.
+This must not slow down requests, and rows must not be lost silently.
 
 The choice: the processors only fill the bounded buffer of a :class:`.RequestRecorder`. One task
-waits for rows, lets more accumulate for ``request.log.linger.ms``, and appends them in the process,
-as a producer with acks=1 would. Rows wait in the buffer while no partition has a leader; rows that
-a log rejects are dropped, and counted. Remaining rows are appended at the end of the broker, after
-the last connection has closed.
+waits for rows, waits another ``request.log.linger.ms`` for more rows, and appends them directly to
+the log, as a producer with acks=1 would. While no partition has a leader, rows stay in the buffer.
+Rows that a log rejects are dropped and counted. When the broker stops, the remaining rows are
+appended after the last connection has closed.
 
 Rejected:
 
-* A producer that connects to the broker. Its requests would be logged, too, and would compete with
+* A producer that connects to the broker. Its requests would also be logged, and would compete with
   clients for handlers and connections.
-* Waiting for space when the buffer is full. A slow disk would then stop the network; dropping and
-  counting does not.
+* Waiting for space when the buffer is full, since a slow disk would then block the network.
 
-Think again if rows must survive a failing disk: they exist only in memory until they are appended.
+Reconsider if rows must survive a failing disk. Until they are appended, they exist only in
+memory.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ logger = logging.getLogger("trionet.broker")
 TOPIC: Final = "request.log.topic"
 SAMPLE: Final = "request.log.sample"
 
-#: How long to wait before looking for a partition with a leader again.
+#: The back-off while no partition of the topic has a leader.
 RETRY_SECONDS: Final = 0.1
 
 
@@ -58,10 +58,10 @@ class RequestLogSettings:
 
     Attributes:
         topic: the name of the topic.
-        partitions: the number of partitions, if the topic has to be created.
-        sample_ppm: how many out of a million requests are logged.
+        partitions: the number of partitions with which the topic is created if needed.
+        sample_ppm: the number of logged requests per million requests.
         rows_max: the maximum number of buffered rows.
-        linger_seconds: how long rows wait for further ones.
+        linger_seconds: how long the writer waits for further rows before it appends a batch.
     """
 
     topic: str
@@ -73,18 +73,18 @@ class RequestLogSettings:
 
 @attrs.frozen
 class RequestLogStatistics:
-    """Completed requests and closed connections, by their outcome in the request log.
+    """The number of completed requests and closed connections by their outcome in the request log.
 
-    The first five add up to all completed requests, as counted by the metric TotalTimeMs.
+    The first five numbers add up to the count of the metric TotalTimeMs.
 
     Attributes:
         logged: requests whose rows are in the topic.
-        dropped: requests dropped because the buffer was full or their rows could not be appended.
-        left_out: requests about the log's own topic.
+        dropped: requests without a row, because the buffer was full or the append failed.
+        left_out: requests for the request log's own topic.
         sampled_out: requests that are not in the sample.
-        buffered: requests whose rows are still to be appended.
+        buffered: requests whose rows are not appended yet.
         connections_logged: closed connections whose rows are in the topic.
-        connections_dropped: closed connections dropped for the same reasons as requests.
+        connections_dropped: closed connections without a row, for the same reasons as requests.
     """
 
     logged: int = 0
@@ -97,7 +97,7 @@ class RequestLogStatistics:
 
 
 def request_log_settings(config: BrokerConfig) -> RequestLogSettings | None:
-    """Read and validate the settings; None if no topic is set.
+    """Validate the settings of the request log and return them, or None if no topic is set.
 
     Raises:
         ConfigError: the topic name is not allowed, or the sample rate is too small.
@@ -129,7 +129,7 @@ def request_log_settings(config: BrokerConfig) -> RequestLogSettings | None:
 
 
 def statistics(recorders: list[RequestRecorder]) -> RequestLogStatistics:
-    """Add up the statistics of recorders."""
+    """Return the total statistics of several recorders."""
     return RequestLogStatistics(
         **{
             field.name: sum(getattr(recorder, field.name) for recorder in recorders)
@@ -141,10 +141,10 @@ def statistics(recorders: list[RequestRecorder]) -> RequestLogStatistics:
 async def open_request_log(
     cluster: Cluster, states: Iterable[BrokerState]
 ) -> dict[int, RequestLog]:
-    """Create the topic if needed, and the request log of every node.
+    """Create the topic if needed, and create a request log for each node.
 
     Returns:
-        The request logs by node id; empty if no topic is set.
+        The request logs by node id; an empty dict if no topic is set.
 
     Raises:
         ConfigError: the topic cannot be created.
@@ -162,15 +162,15 @@ async def open_request_log(
 
 
 class RequestLog:
-    """Writes the rows of one node.
+    """The request log of a node.
 
     Args:
-        cluster: the cluster with the topic.
-        state: the node's state.
+        cluster: the cluster that the node belongs to.
+        state: the state of the node.
         settings: the settings of the request log.
 
     Attributes:
-        recorder: records a row for each request of the node.
+        recorder: records the rows of the node's requests and connections.
     """
 
     def __init__(self, cluster: Cluster, state: BrokerState, settings: RequestLogSettings) -> None:
@@ -190,7 +190,7 @@ class RequestLog:
         self._is_failing = False
 
     async def run(self) -> None:
-        """Append rows until cancelled."""
+        """Append buffered rows to the topic until cancelled."""
         recorder = self.recorder
         while True:
             await recorder.has_rows.wait()
@@ -203,7 +203,7 @@ class RequestLog:
                     await self._append_some(log)
 
     async def _append_some(self, log: Log) -> None:
-        """Append one batch, in the topic's compression type, and flush it if required."""
+        """Append one batch with the topic's compression type, and flush the log if required."""
         await trio.lowlevel.checkpoint()
         batch = self._batch(log)
         try:
@@ -220,7 +220,7 @@ class RequestLog:
                 self._fail(error.message)
 
     def close(self) -> None:
-        """Append the remaining rows, after the last request and connection."""
+        """Append the remaining rows; must be called after the last connection has closed."""
         recorder = self.recorder
         recorder.release_throttled()
         while recorder.rows:
@@ -232,7 +232,7 @@ class RequestLog:
                 self._append(log, self._batch(log))
 
     def _next_log(self) -> Log | None:
-        """Choose the partition of the next batch, round-robin; None if none has a leader."""
+        """Return the log for the next batch, round-robin, or None if no partition is writable."""
         topic = self._cluster.topics.get(self._settings.topic)
         found: list[Log] = []
         for partition in range(topic.partitions if topic is not None else 0):
@@ -245,12 +245,12 @@ class RequestLog:
         return found[next(self._turns) % len(found)]
 
     def _batch(self, log: Log) -> bytes:
-        """Encode the oldest rows as one batch, of at most the topic's max.message.bytes."""
+        """Encode the oldest rows as one batch, no larger than the topic's max.message.bytes."""
         recorder = self.recorder
         limit = recorder.batch_bytes_max = log.config.max_message_bytes
         rows = recorder.next_batch()
         batch = b"".join(batch_chunks(rows.builder))
-        # Only if the limit was lowered since the batch was begun.
+        # Only needed if the limit was lowered after the batch was begun.
         while len(batch) > limit and rows.builder.count > 1:
             recorder.divided(halves(batch))
             rows = recorder.next_batch()
@@ -272,7 +272,7 @@ class RequestLog:
         self._fail(error.message)
 
     def _fail(self, why: str) -> None:
-        """Log the first failure only, until an append succeeds again."""
+        """Log a failure, but only the first failure after a successful append."""
         if not self._is_failing:
             logger.warning("cannot write the request log: %s", why)
         self._is_failing = True

@@ -1,9 +1,10 @@
-"""Buffers the rows of the request log between the processors and the topic.
+"""The buffer of request log rows between the processors and the topic.
 
-Everything that runs per request is here, and is compiled: the decision whether to log it, and its
-row, which is encoded straight into the topic's next record batch. Nothing waits: when the buffer is
-full, rows are dropped and counted. Requests are sampled with equal probability, by drawing the
-number of requests to skip, so that a skipped request costs one subtraction.
+This compiled module contains all code that runs per request. It decides whether to log a request,
+and encodes the request's row directly into the topic's next record batch. No call waits: if the
+buffer is full, rows are dropped and counted. All requests have the same probability of being
+sampled. The recorder draws the number of requests to skip, so that a skipped request costs one
+subtraction.
 """
 
 # Compiled by mypyc.
@@ -49,25 +50,25 @@ if TYPE_CHECKING:
     from ...protocol._typed_request_log import RequestWriter
     from ...protocol.records._pure_writer import BatchBuilder
 
-# The size prefix of a frame is not counted as part of it.
+# The size prefix of a frame, which is not included in the frame's size.
 _PREFIX_BYTES: Final = 4
 _UINT32_MAX: Final = (1 << 32) - 1
 _NEVER: Final = 1 << 62
 
-#: Maximum rows per batch: appending more would hold the loop for too long.
+#: The maximum number of rows per batch; appending more would block the event loop for too long.
 BATCH_ROWS_MAX: Final = 2000
-# Maximum size of a row in a batch: a closed connection with the longest strings, plus the overhead
-# of a record.
+# The maximum size of a row in a batch: that of a closed connection with the longest strings, plus
+# the overhead of a record.
 _ROW_BYTES_MAX: Final = CONNECTION_SIZE + TEXT_BYTES_MAX * len(TEXTS + CONNECTION_TEXTS) + 32
 
 
 class RowBatch:
-    """Rows that become one record batch of the topic.
+    """A number of rows that are written as one record batch.
 
     Attributes:
         builder: builds the record batch.
-        requests: the number of rows of requests.
-        connections: the number of rows of connections.
+        requests: the number of request rows.
+        connections: the number of connection rows.
     """
 
     __slots__ = ("builder", "connections", "requests")
@@ -79,7 +80,7 @@ class RowBatch:
 
 
 def halves(batch: bytes) -> list[RowBatch]:
-    """Split a batch into two batches with half of the rows each."""
+    """Split a batch into two batches with half of the rows."""
     columns = decode_columns(batch)
     middle = len(columns.values) // 2
     found = []
@@ -92,7 +93,7 @@ def halves(batch: bytes) -> list[RowBatch]:
 
 
 class _Origin:
-    """The fields that a connection's rows share while its client and principal stay the same."""
+    """The fields that the rows of a connection share until its client id or principal changes."""
 
     __slots__ = ("client_id", "codec", "encoded", "prefix", "principal", "software", "texts")
 
@@ -117,21 +118,22 @@ class RequestRecorder:
 
     Args:
         node_id: the broker's node id.
-        sample_ppm: how many out of a million requests are logged.
+        sample_ppm: the number of logged requests per million requests.
         rows_max: the maximum number of buffered rows (``request.log.buffer.records``).
-        time_ns: returns the time of day, in nanoseconds since the epoch.
-        rng: the source of randomness for the sample.
+        time_ns: returns the current time, in nanoseconds since the epoch.
+        rng: the random generator for sampling.
 
     Attributes:
-        has_rows: an event that is set while there are buffered rows.
+        has_rows: an event that is set while rows are buffered.
         rows: the number of buffered rows.
-        batch_bytes_max: the maximum size of batches begun from now on; one row always fits.
-        left_out: requests about the log's own topic.
-        sampled_out: requests that are not in the sample.
-        dropped: requests dropped because the buffer was full or their rows could not be written.
-        logged: requests whose rows are in the topic.
-        connections_dropped: closed connections dropped for the same reasons.
-        connections_logged: closed connections whose rows are in the topic.
+        batch_bytes_max: the maximum size of new batches; a batch always has at least one row.
+        left_out: the number of requests for the request log's own topic.
+        sampled_out: the number of requests that are not in the sample.
+        dropped: the number of requests without a row, because the buffer was full or the append
+            failed.
+        logged: the number of requests whose rows are in the topic.
+        connections_dropped: the number of closed connections without a row, for the same reasons.
+        connections_logged: the number of closed connections whose rows are in the topic.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class RequestRecorder:
 
     @property
     def buffered(self) -> int:
-        """The number of requests that are still to be written, including throttled ones."""
+        """The number of requests whose rows are not written yet, including throttled requests."""
         return sum(batch.requests for batch in self._batches) + len(self._throttled)
 
     # The Recorder interface.
@@ -227,28 +229,28 @@ class RequestRecorder:
     # The interface of the writer.
 
     def release_throttled(self) -> None:
-        """Record the requests that are still throttled, since their throttling will not end."""
+        """Record the requests that are still throttled when the broker stops."""
         throttled, self._throttled = self._throttled, {}
         epoch_us = self._epoch_us()
         for request in throttled:
             self._record(cast(Request, request), epoch_us)
 
     def next_batch(self) -> RowBatch:
-        """Return the oldest batch, closing it for further rows; the buffer must not be empty.
+        """Close the oldest batch for further rows, and return it. The buffer must not be empty.
 
-        It stays in the buffer until :meth:`written` or :meth:`divided`.
+        The batch stays in the buffer until :meth:`written` or :meth:`divided` is called.
         """
         if len(self._batches) == 1:
             self._begin_batch()
         return self._batches[0]
 
     def divided(self, parts: list[RowBatch]) -> None:
-        """Replace the oldest batch with its parts."""
+        """Replace the oldest batch with the given parts."""
         self._batches.popleft()
         self._batches.extendleft(reversed(parts))
 
     def written(self, *, is_logged: bool) -> None:
-        """Remove the oldest batch, whose rows were written or are dropped."""
+        """Remove the oldest batch, and count its rows as logged or dropped."""
         batch = self._batches.popleft()
         if is_logged:
             self.logged += batch.requests
@@ -263,7 +265,7 @@ class RequestRecorder:
     # Rows.
 
     def _begin_batch(self) -> None:
-        """Begin a new batch for further rows."""
+        """Begin a new batch, to which further rows are added."""
         builder: Any = implementation.writer.BatchBuilder()
         self._last = RowBatch(builder)
         self._batches.append(self._last)
@@ -273,7 +275,7 @@ class RequestRecorder:
             self._typed = RequestWriter(builder)
 
     def _note_row(self, batch: RowBatch, batch_size: int) -> None:
-        """Count a row that was added to the last batch, and begin a new batch if it is full."""
+        """Count a row that was added to the last batch, and begin a new batch if that is full."""
         self.rows += 1
         if self.rows == 1:
             self.has_rows.set()
@@ -284,11 +286,11 @@ class RequestRecorder:
             self._begin_batch()
 
     def _epoch_us(self) -> int:
-        """Return the time of day at which ``perf_counter_ns`` was 0, in microseconds."""
+        """Return the time at which ``perf_counter_ns`` was 0, in microseconds since the epoch."""
         return (self._time_ns() - now_ns()) // 1000
 
     def _next_gap(self) -> int:
-        """Draw how many requests to skip until the next one that is logged."""
+        """Draw the number of requests to skip before the next logged request."""
         if self._sample_ppm == SAMPLE_ALL:
             return 0
         if not self._sample_ppm:
@@ -314,7 +316,7 @@ class RequestRecorder:
     def _append(
         self, request: Request, origin: _Origin, completed_us: int, builder: BatchBuilder
     ) -> int:
-        """Append the row; returns the size of the batch."""
+        """Append the row of a request, and return the size of the batch."""
         received: i64 = request.received_ns
         taken: i64 = request.taken_ns
         handled: i64 = request.handled_ns
@@ -402,16 +404,16 @@ class RequestRecorder:
         )
 
 
-# Neither min() nor a conditional expression: mypyc would box both numbers for these.
+# Without min() or a conditional expression, for which mypyc would box both numbers.
 def _uint32(number: i64) -> i64:
-    """Clamp to the maximum of an unsigned 32-bit integer."""
+    """Return the number, but at most the maximum of an unsigned 32-bit integer."""
     if number > _UINT32_MAX:
         return _UINT32_MAX
     return number
 
 
 def _us(nanoseconds: i64) -> i64:
-    """Convert to microseconds, clamped to an unsigned 32-bit integer."""
+    """Return a duration in microseconds, clamped to an unsigned 32-bit integer."""
     if nanoseconds <= 0:
         return 0
     return _uint32(nanoseconds // 1000)

@@ -1,4 +1,4 @@
-"""Snapshot sections of a broker besides those of its server: groups and fetch sessions."""
+"""The snapshot sections for groups and fetch sessions, in addition to the server's sections."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..model._fetch_sessions import FetchSession
 
 
 class Numbers:
-    """Assigns ascending numbers to keys; a key keeps its number while it exists."""
+    """A mapping of keys to ascending numbers; a key keeps its number while it exists."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._next = 0
 
     def of(self, keys: Iterable[object]) -> list[tuple[int, object]]:
-        """Return (number, key) for each of ``keys``, by ascending number; forgets other keys."""
+        """Return the number of each key, in ascending order, and discard all other keys."""
         current = dict.fromkeys(keys)
         known = self._numbers
         if any(key not in current for key in known):
@@ -34,7 +34,7 @@ class Numbers:
 
 
 def groups_section(groups: Callable[[], Iterable[Group]], clock: Callable[[], float]) -> Section:
-    """Build the section of classic groups and their members.
+    """Return the section of classic groups and their members.
 
     Args:
         groups: returns the groups that the node coordinates.
@@ -80,7 +80,7 @@ def _member_row(member: Member, group: Group, leader: str | None, now: float) ->
 
 
 def _phase(member: Member, group: Group) -> str:
-    """Return the rebalance phase of a member: what it waits for, or what the group expects."""
+    """Return the phase of a member in a rebalance: its waiting call, or the expected call."""
     if member.is_joining:
         return "joining"
     if member.is_syncing:
@@ -95,7 +95,7 @@ def _phase(member: Member, group: Group) -> str:
 def fetch_sessions_section(
     sessions: Callable[[], Iterable[FetchSession]], clock: Callable[[], float]
 ) -> Section:
-    """Build the section of incremental fetch sessions (KIP-227).
+    """Return the section of incremental fetch sessions (KIP-227).
 
     Args:
         sessions: returns the cached sessions.
@@ -127,7 +127,7 @@ def fetch_sessions_section(
 def _page_of(
     numbered: list[tuple[int, object]], count_max: int, before: int | None
 ) -> list[tuple[int, object]]:
-    """Return one page, highest number first."""
+    """Return one page of keys, in descending order of their numbers."""
     end = len(numbered)
     if before is not None:
         end = bisect_left(numbered, before, key=lambda item: item[0])

@@ -1,1 +1,1 @@
-"""The configuration APIs: listing, describing and altering the settings of resources."""
+"""The configuration APIs, which list, describe and alter the settings of resources."""

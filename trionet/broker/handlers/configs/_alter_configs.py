@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs: changes of settings."""
+"""Implements AlterConfigs and IncrementalAlterConfigs, which change settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ R = TypeVar("R", AlterConfigsResourceResponse, incremental.AlterConfigsResourceR
 async def alter_configs(
     broker: BrokerState, request: AlterConfigsRequest, call: Call
 ) -> AlterConfigsResponse:
-    """AlterConfigs, versions 0 to 2: replaces all settings of a resource.
+    """Handle AlterConfigs, versions 0 to 2, which replaces all settings of a resource.
 
     Gap: client metrics and groups have no settings; altering them is an error. Loggers can only be
     altered by IncrementalAlterConfigs, as in Kafka.
@@ -49,7 +49,7 @@ async def alter_configs(
 async def incremental_alter_configs(
     broker: BrokerState, request: incremental.IncrementalAlterConfigsRequest, call: Call
 ) -> incremental.IncrementalAlterConfigsResponse:
-    """IncrementalAlterConfigs, versions 0 and 1: sets and deletes keys, and changes list values.
+    """Handle IncrementalAlterConfigs, versions 0 and 1: set or delete keys, change list values.
 
     Gap: client metrics and groups have no settings; altering them is an error.
     """

@@ -1,6 +1,6 @@
-"""The resources of DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
+"""The resources of DescribeConfigs, AlterConfigs and IncrementalAlterConfigs requests.
 
-(Kafka: ConfigAdminManager and ControllerConfigurationValidator.)
+(Kafka: ConfigAdminManager, ControllerConfigurationValidator.)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ...model._broker_state import BrokerState
 from ...model._topic_registry import check_topic_name
 from ...storage._storage_errors import storage_errors
 
-# Java's Integer.parseInt accepts a sign and any number of zeros; longer names are no node id.
+# Java's Integer.parseInt accepts a sign and any number of zeros. Longer names are rejected.
 _NODE_ID = re.compile(r"[+-]?[0-9]{1,100}")
 _NAME_SHOWN_MAX = 100
 
@@ -44,12 +44,12 @@ _NAMES = {CLIENT_METRICS: "client metrics", GROUP: "groups"}
 
 
 Alter: TypeAlias = Callable[[int, str, Sequence[Operation]], Awaitable[None]]
-"""Applies operations to the resource of a type and name, all or none, or raises an ApiError."""
+"""Applies all operations to the resource with a type and name, or none if one raises ApiError."""
 
 
 @attrs.frozen
 class AlterResult:
-    """The result for one resource of a request: its error code, or 0, and the error message."""
+    """The result for one resource of a request; the error code is 0 on success."""
 
     type: int
     name: str
@@ -60,12 +60,12 @@ class AlterResult:
 async def alter_each(
     resources: Sequence[tuple[int, str, Sequence[Operation]]], alter: Alter, call: Call
 ) -> list[AlterResult]:
-    """Alter the resources of a request one by one; an error of one does not affect the others.
+    """Alter each resource of a request; an error does not affect the other resources.
 
     Args:
-        resources: type, name and operations of each. Repeated resources are not altered.
+        resources: the type, name and operations of each resource. Repeated resources are rejected.
         alter: applies the operations to one resource.
-        call: the request's call.
+        call: the call of the request.
     """
     counts: Counter[tuple[int, str]] = Counter()
     for type, name, _ in resources:
@@ -94,10 +94,10 @@ async def alter_incrementally(
     *,
     validate_only: bool,
 ) -> None:
-    """Apply all operations of IncrementalAlterConfigs on one resource, or none.
+    """Apply all operations of IncrementalAlterConfigs to one resource, or none.
 
     Raises:
-        ApiError: with Kafka's error code.
+        ApiError: the resource does not exist or is not supported, or an operation is invalid.
     """
     check_operations(operations)
     if type == BROKER_LOGGER:
@@ -119,17 +119,17 @@ async def replace_all(
     *,
     validate_only: bool,
 ) -> None:
-    """Replace all settings of one resource (AlterConfigs); other keys get their defaults.
+    """Replace all settings of one resource (AlterConfigs). Keys that are not set are deleted.
 
     Args:
         broker: the node's state.
-        type: type of the resource.
-        name: name of the resource.
-        operations: a SET for each setting that the resource will have.
-        validate_only: validate, and change nothing.
+        type: the type of the resource.
+        name: the name of the resource.
+        operations: a SET operation for each new setting.
+        validate_only: only validate the change.
 
     Raises:
-        ApiError: see :func:`alter_incrementally`; loggers are not supported by AlterConfigs.
+        ApiError: see :func:`alter_incrementally`; AlterConfigs does not support loggers.
     """
     check_operations(operations)
     if type == BROKER_LOGGER:
@@ -157,7 +157,7 @@ async def _alter(
         if not name:
             raise ApiError(
                 INVALID_REQUEST,
-                "the topic's name is empty; to set defaults of all topics, alter the broker",
+                "the topic name is empty; to set defaults for all topics, alter the broker",
             )
         check_topic_name(name)
         await broker.cluster.alter_topic(name, change(_topic_list), validate_only=validate_only)
@@ -177,7 +177,7 @@ def check_broker_name(broker: BrokerState, name: str) -> str:
     """Return the canonical resource name of this broker, its node id.
 
     Raises:
-        ApiError: INVALID_REQUEST: the name is another broker's, or not a node id.
+        ApiError: the name belongs to another broker, or is not a node id (INVALID_REQUEST).
     """
     if _NODE_ID.fullmatch(name) is None:
         raise ApiError(
@@ -191,7 +191,7 @@ def check_broker_name(broker: BrokerState, name: str) -> str:
 
 
 def unknown_type(type: int) -> ApiError:
-    """Return the error for a resource type without settings."""
+    """Return the error for a resource type that cannot be described or altered."""
     what = _NAMES.get(type, f"resource type {type}")
     return ApiError(
         INVALID_REQUEST,

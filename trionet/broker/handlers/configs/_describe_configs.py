@@ -1,6 +1,6 @@
-"""DescribeConfigs, versions 0 to 4: the settings of topics and of the broker, with their sources.
+"""Implements DescribeConfigs, versions 0 to 4: topic and broker settings with their sources.
 
-Loggers are described by their levels (KIP-412).
+The settings of a logger are its level (KIP-412).
 
 Gap: client metrics and groups have no settings here; describing them is an error.
 """
@@ -46,7 +46,8 @@ async def handle(
         if call.must_pause():
             await call.pause()
         keys = resource.configuration_keys
-        # What is named twice is described once (Kafka: twice): 16 KB could name one 2,000 times.
+        # Duplicates are described once (Kafka: each time). A request of 16 KB could name a resource
+        # 2,000 times.
         name = resource.resource_type, resource.resource_name, frozenset(keys or ())
         wanted.setdefault(name, resource)
     results = (_describe(broker, request, resource) for resource in wanted.values())

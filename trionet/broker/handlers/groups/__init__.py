@@ -1,1 +1,1 @@
-"""The APIs of consumer groups: members, offsets, and administration."""
+"""The consumer group APIs: membership, offsets and administration."""

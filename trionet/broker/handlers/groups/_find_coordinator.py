@@ -1,10 +1,13 @@
-"""FindCoordinator, versions 0 to 6: the node that coordinates a consumer group.
+"""Implements FindCoordinator, versions 0 to 6: the node that coordinates a consumer group.
 
-Served from version 0, because librdkafka infers features from it. For unsupported coordinators,
-clients get errors that they do not retry. librdkafka retries finding the coordinator of its
-transactions until its timeout unless it is not authorized; the Java client gives up on any error
-that is not retriable; and only brokers look for coordinators of share groups, for which Apache
-Kafka returns INVALID_REQUEST if it does not serve them. Gap: no transactions and no share groups.
+Version 0 is served, because librdkafka infers features from it.
+
+For unsupported coordinator types, clients receive an error that they do not retry. When librdkafka
+looks for its transaction coordinator, it retries until a timeout, except after an authorization
+error. The Java client fails on any error that is not retriable. Only brokers look for the
+coordinators of share groups. Apache Kafka returns INVALID_REQUEST if it does not serve them.
+
+Gap: no transactions and no share groups.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Administration of consumer groups: ListGroups, DescribeGroups and DeleteGroups."""
+"""Implements the administration of consumer groups: ListGroups, DescribeGroups, DeleteGroups."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NO_OPERATIONS = -(2**31)
 async def list_groups(
     broker: BrokerState, request: ListGroupsRequest, call: Call
 ) -> ListGroupsResponse:
-    """ListGroups, versions 0 to 5: all groups, or those of some states (KIP-518) and types."""
+    """Handle ListGroups, versions 0 to 5, which can filter groups by state (KIP-518) and type."""
     states = await _requested(call, (each.strip() for each in request.states_filter), _STATES)
     types = await _requested(call, request.types_filter, frozenset([TYPE]))
     if request.types_filter and not types:
@@ -53,7 +53,7 @@ async def list_groups(
 
 
 async def _requested(call: Call, names: Iterable[str], known: frozenset[str]) -> set[str]:
-    """Return the known names among the requested ones, of which there may be very many."""
+    """Return the requested names that are known. A request may contain a large number of names."""
     requested = set()
     for name in names:
         if call.must_pause():
@@ -76,9 +76,9 @@ def _listed(group: Group) -> ListedGroup:
 async def describe_groups(
     broker: BrokerState, request: DescribeGroupsRequest, call: Call
 ) -> DescribeGroupsResponse:
-    """DescribeGroups, versions 0 to 6: the state and the members of groups."""
+    """Handle DescribeGroups, versions 0 to 6, which describes the state and members of groups."""
     call.expect(len(request.groups))
-    ids = dict.fromkeys(request.groups)  # Kafka describes a group named twice twice
+    ids = dict.fromkeys(request.groups)  # Kafka describes a repeated group repeatedly
     call.expect(len(ids) + sum(_members_of(broker, group_id) for group_id in ids))
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NO_OPERATIONS
     groups = (_describe(broker, call, group_id, operations) for group_id in ids)
@@ -140,7 +140,7 @@ def _member(member: Member, protocol_name: str | None) -> DescribedGroupMember:
 async def delete_groups(
     broker: BrokerState, request: DeleteGroupsRequest, call: Call
 ) -> DeleteGroupsResponse | None:
-    """DeleteGroups, versions 0 to 2: deletes empty groups with their offsets (KIP-229)."""
+    """Handle DeleteGroups, versions 0 to 2, which deletes empty groups and offsets (KIP-229)."""
     call.expect(len(request.groups_names))
     names = list(dict.fromkeys(request.groups_names))
     if not names:

@@ -1,4 +1,4 @@
-"""Membership in consumer groups: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
+"""Implements the membership in consumer groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ...api._dispatch import serves
 from ...groups._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
 from ...model._broker_state import BrokerState
 
-# From this version on, a new member has to join again with the id that it was assigned (KIP-394).
+# From this version on, a new member must rejoin with the member id that it is assigned (KIP-394).
 MUST_KNOW_ID_VERSION = 4
 # Before this version, "no protocol" is encoded as "" instead of null.
 NULL_PROTOCOL_VERSION = 7
 CAN_SKIP_ASSIGNMENT_VERSION = 9
-# From this version on, the client states the protocol that it expects (KIP-559).
+# From this version on, clients send the protocol that they expect (KIP-559).
 STATES_PROTOCOL_VERSION = 5
 MANY_MEMBERS_VERSION = 3
 # More members leave in several steps, as if by several requests.
@@ -34,9 +34,9 @@ LEFT_AT_ONCE = 1000
 async def join_group(
     broker: BrokerState, request: JoinGroupRequest, call: Call
 ) -> JoinGroupResponse | None:
-    """JoinGroup, versions 0 to 9: joins a consumer group, or its next generation.
+    """Handle JoinGroup, versions 0 to 9: join a consumer group, or rejoin in a rebalance.
 
-    The response is sent when the generation is complete; the call holds no handler until then.
+    The response is sent when the join phase is complete. Until then, the call occupies no handler.
     """
     if len(request.protocols) > broker.config.integer("group.member.max.protocols"):
         return JoinGroupResponse(
@@ -89,9 +89,9 @@ def _join_response(result: JoinGroupResult, version: int) -> JoinGroupResponse:
 async def sync_group(
     broker: BrokerState, request: SyncGroupRequest, call: Call
 ) -> SyncGroupResponse | None:
-    """SyncGroup, versions 0 to 5: the leader sends the assignments, each member gets its own.
+    """Handle SyncGroup, versions 0 to 5: receive the assignments, and send each member its own.
 
-    The response is sent when the assignments are stored; the call holds no handler until then.
+    The response is sent when the assignments are stored. Until then, the call occupies no handler.
     """
     protocol = (request.protocol_type, request.protocol_name)
     if call.version >= STATES_PROTOCOL_VERSION and None in protocol:
@@ -126,7 +126,7 @@ def _sync_response(result: SyncGroupResult) -> SyncGroupResponse:
 async def heartbeat(
     broker: BrokerState, request: HeartbeatRequest, call: Call
 ) -> HeartbeatResponse:
-    """Heartbeat, versions 0 to 4: keeps a member's session alive; reports a rebalance."""
+    """Handle Heartbeat, versions 0 to 4: extend a member's session, and report a rebalance."""
     caller = Caller(request.member_id, request.group_instance_id, request.generation_id)
     return HeartbeatResponse(error_code=broker.groups.heartbeat(request.group_id, caller))
 
@@ -135,9 +135,10 @@ async def heartbeat(
 async def leave_group(
     broker: BrokerState, request: LeaveGroupRequest, call: Call
 ) -> LeaveGroupResponse:
-    """LeaveGroup, versions 0 to 5: members leave at once, instead of when their sessions expire.
+    """Handle LeaveGroup, versions 0 to 5: remove members before their sessions expire.
 
-    From version 3 on several members, by member id or, if static, by instance id (KIP-345).
+    From version 3, a request may name several members by member id, or static members by instance
+    id (KIP-345).
     """
     if not request.group_id:
         return LeaveGroupResponse(error_code=error_codes.INVALID_GROUP_ID)

@@ -1,7 +1,7 @@
-"""OffsetCommit, versions 0 to 10: commits offsets of a group; from version 10 on by topic id.
+"""Implements OffsetCommit, versions 0 to 10; version 10 uses topic ids.
 
-The response is sent when the offsets are stored, so that a broker that is killed does not lose
-them. Offsets of version 0, which Kafka kept in ZooKeeper, are stored like all others.
+The response is sent when the offsets are stored, so that they are not lost if the broker is killed.
+Version 0, with which Kafka stored offsets in ZooKeeper, is treated like the other versions.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ...groups._group_calls import Caller
 from ...model._broker_state import BrokerState
 from ...model._topic_store import Topic
 
-# From this version on, an unknown group has an error of its own (KIP-848).
+# From this version on, there is a specific error for unknown groups (KIP-848).
 GROUP_NOT_FOUND_VERSION = 9
 TOPIC_ID_VERSION = 10
-# The greatest time in 64 bits.
+# The maximum timestamp of 64 bits.
 _NEVER_MS = 2**63 - 1
 _UNKNOWN = (error_codes.UNKNOWN_TOPIC_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -76,7 +76,7 @@ async def handle(broker: BrokerState, request: OffsetCommitRequest, call: Call) 
         call.respond(response)
         return
     if call.is_long:
-        # Topics deleted during the pauses: respond as if they had been deleted a moment later.
+        # Topics may have been deleted during the pauses. Respond as if it happened later.
         gone = {name for name, topic in found.items() if _is_gone(broker, name, topic)}
         offsets = {each: offset for each, offset in offsets.items() if each[0] not in gone}
     caller = Caller(
@@ -131,7 +131,7 @@ def _respond(call: Call, response: OffsetCommitResponse, error_code: int) -> Non
 def _failed(
     call: Call, topic: OffsetCommitResponseTopic, error_code: int
 ) -> OffsetCommitResponseTopic:
-    """Return the response for a topic whose offsets could not be stored."""
+    """Return the error response for a topic whose offsets could not be committed."""
     partitions = (
         OffsetCommitResponsePartition(
             partition_index=each.partition_index,

@@ -1,4 +1,4 @@
-"""OffsetDelete, version 0: deletes offsets of topics without subscribers in the group (KIP-496)."""
+"""Implements OffsetDelete, version 0, for topics without subscribers in the group (KIP-496)."""
 
 from __future__ import annotations
 

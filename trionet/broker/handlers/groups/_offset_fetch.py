@@ -1,6 +1,6 @@
-"""OffsetFetch, versions 0 to 10: the committed offsets of a group; from version 8 on, of several.
+"""Implements OffsetFetch, versions 0 to 10, which returns the committed offsets of groups.
 
-There are no transactions, so no offset is ever pending, and ``require_stable`` has no effect.
+Without transactions, offsets are never pending, so ``require_stable`` has no effect.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _old_partition(index: int, committed: CommittedOffset) -> OffsetFetchRespons
 
 
 def _failed(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
-    """Return a response with the error in each partition."""
+    """Return a response that reports the error for each partition."""
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(
