@@ -1,1 +1,1 @@
-"""A consumer's side of its group: membership, rebalances, and committed offsets."""
+"""The part of a consumer that takes part in a group: membership, rebalances, committed offsets."""
