@@ -141,9 +141,9 @@ class Consumer:
 
         Raises:
             ConfigError: there is no ``group.id``.
-            ValueError: ``topics`` is empty; or :meth:`unsubscribe` must be called first, because
-                partitions are assigned manually, or because the subscription changes from names to
-                a pattern or vice versa.
+            ValueError: ``topics`` is empty, partitions are assigned manually, or the subscription
+                would change from names to a pattern or vice versa. Except for empty ``topics``,
+                call :meth:`unsubscribe` first.
             TypeError: a topic is not a str.
         """
         coordinator = self._member()
@@ -398,7 +398,9 @@ class Consumer:
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up the first record at or after a timestamp in each partition; None without one.
+        """Look up the first record at or after a timestamp in each partition.
+
+        The result is None for a partition without such a record.
 
         Args:
             times: the timestamp for each partition, in milliseconds since 1970; the partitions need

@@ -52,7 +52,7 @@ class ClientResponse:
 
 
 class PendingResponse:
-    """A callback for a request, on which a task can wait for the response."""
+    """A callback that lets a task wait for the response to a request."""
 
     __slots__ = ("_body", "_ended", "_error")
 

@@ -134,7 +134,7 @@ def partitions_by_topic(
 def ordered_members(subscriptions: Mapping[str, MemberSubscription]) -> list[str]:
     """Return the member ids in order: static members by instance id, then the other members.
 
-    Instance ids survive restarts, so the order of static members does (KIP-345; Kafka:
+    Instance ids survive restarts, so the order of static members is stable (KIP-345; Kafka:
     AbstractPartitionAssignor.MemberInfo).
     """
 

@@ -67,7 +67,7 @@ class Racks:
 
 
 def _roomiest(heaps: list[list[tuple[int, int, str]]]) -> str | None:
-    """Return the member that is furthest below its target, and count a partition for it."""
+    """Pop the member furthest below its target, and push it back with one more partition."""
     heap = min((each for each in heaps if each), key=lambda each: each[0], default=None)
     if heap is None:
         return None

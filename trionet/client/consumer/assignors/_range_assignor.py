@@ -21,7 +21,7 @@ from ._assignor import (
 
 
 class RangeAssignor:
-    """An assignor of ranges, which prefers nearby partitions if the balance allows (KIP-881)."""
+    """An assignor of ranges, which prefers nearby partitions if shares stay even (KIP-881)."""
 
     name: Final = "range"
     protocols: Final = (RebalanceProtocol.EAGER,)

@@ -10,7 +10,7 @@ from ._assignor import MemberSubscription, PartitionsByTopic, RebalanceProtocol,
 
 
 class RoundRobinAssignor:
-    """An assignor that deals partitions to members in turn, skipping members without the topic."""
+    """An assignor that assigns partitions in turn to the members that subscribe to the topic."""
 
     name: Final = "roundrobin"
     protocols: Final = (RebalanceProtocol.EAGER,)

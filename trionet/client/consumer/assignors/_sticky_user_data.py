@@ -58,10 +58,10 @@ def _decode_assigned(raw: bytes) -> Claim:
 
 
 def encode_generation(generation: int) -> bytes:
-    """Encode only a generation (Kafka: COOPERATIVE_STICKY_ASSIGNOR_USER_DATA_V0)."""
+    """Encode a generation (Kafka: COOPERATIVE_STICKY_ASSIGNOR_USER_DATA_V0)."""
     return _INT.pack(generation)
 
 
 def decode_generation(raw: bytes | None) -> int:
-    """Decode only a generation; -1 if the data are absent or malformed."""
+    """Decode a generation; -1 if the data are absent or malformed."""
     return _INT.unpack_from(raw)[0] if raw is not None and len(raw) >= _INT.size else NO_GENERATION

@@ -1,1 +1,1 @@
-"""The part of a consumer that takes part in a group: membership, rebalances, committed offsets."""
+"""The group membership of a consumer: rebalances, heartbeats and committed offsets."""

@@ -54,7 +54,7 @@ _REASON_CHARACTERS_MAX: Final = 255  # KIP-800
 
 
 class Generation(NamedTuple):
-    """The generation of a group and a member's id in it (Kafka: Generation).
+    """A generation of a group, and the id of the member in the group (Kafka: Generation).
 
     Attributes:
         id: the id of the generation, which counts the rebalances of the group; -1 outside the

@@ -1,4 +1,4 @@
-"""The coordinator of a consumer's part in its group (Kafka: ConsumerCoordinator).
+"""The group membership of a consumer, with its committed offsets (Kafka: ConsumerCoordinator).
 
 There are two kinds of work for a group. Heartbeats, joins, fetches of committed offsets and
 auto-commits must not depend on the user's loop, so they run in background tasks
@@ -45,7 +45,7 @@ _CLOSED: Final = "the consumer is closed"
 
 
 class ConsumerCoordinator:
-    """The link between the background tasks of a group and the task that reads records.
+    """The group membership of one consumer, split between background tasks and the user's task.
 
     Args:
         client: polled by the network task.

@@ -30,7 +30,7 @@ Body = Callable[[int], Message]
 
 
 class CoordinatorFinder:
-    """The connection to the coordinator of one group, which is looked up when needed.
+    """The coordinator of one group, which is looked up when needed.
 
     Args:
         client: polled by the network task.

@@ -59,7 +59,7 @@ class OffsetPrefetch:
         self.expected: frozenset[TopicPartition] = frozenset()
 
     def expect(self, assignment: bytes) -> None:
-        """Record the leader's assignment to itself, as encoded for SyncGroup, to be prefetched."""
+        """Record the encoded assignment of this leader, whose offsets will be prefetched."""
         self._found = {}
         self.expected = (
             frozenset(decode_assignment(assignment)) - self._subscription.assignment.partitions
