@@ -55,7 +55,7 @@ class Consumer:
     the next record is requested. Only one task at a time may read records; any other task that
     tries gets a ``trio.BusyResourceError``.
 
-    The class has more than 25 methods because users expect those of Kafka's consumer on one object.
+    The class has more than 25 methods, as Kafka's consumer does, because users expect one object.
     """
 
     _client: KafkaClient

@@ -1,4 +1,4 @@
-"""The metrics registry of one client, for its network layer and the layers above."""
+"""The metrics registry of one client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MetricsSettings:
 
 
 class ClientMetrics:
-    """All metrics of one client.
+    """The metrics of one client.
 
     The metrics of most clients are never read. Collectors are therefore created at the first
     snapshot, with zero as their value at the opening of the client. Until then, clients only update

@@ -59,7 +59,7 @@ def decode_response(request: InFlightRequest, received: Frame) -> Any:
     """Decode a response's body in the version of its request.
 
     Raises:
-        WireFormatError: the response is malformed, or its correlation id is that of another
+        WireFormatError: the response is malformed, or its correlation id belongs to another
             request.
     """
     codec = request.codec

@@ -18,7 +18,7 @@ from ._sticky_user_data import decode_generation, encode_generation
 
 
 class CooperativeStickyAssignor:
-    """An assignor of even shares that moves as few partitions as possible, in a second rebalance."""
+    """An assignor of even shares that moves few partitions, each in a second rebalance."""
 
     name: Final = "cooperative-sticky"
     protocols: Final = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)

@@ -28,7 +28,7 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata | None]
 
 
 class OffsetPrefetch:
-    """A prefetch of the committed offsets of the partitions that a leader assigns to itself.
+    """The prefetch of committed offsets for the partitions that a leader assigns to itself.
 
     The leader knows its assignment before the SyncGroup response. It fetches the committed offsets
     while it waits for that response, which saves a round trip before the first record. No other

@@ -81,7 +81,7 @@ class ConsumerBatch:
         return TopicPartition(self.topic, self.partition)
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """Iterate over the records one by one."""
+        """Iterate over the records."""
         columns = self.offsets, self.timestamps, self.keys, self.values, self.headers
         return map(
             ConsumerRecord,
