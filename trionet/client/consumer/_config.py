@@ -1,4 +1,4 @@
-"""Conversion of Kafka's configuration keys to ConsumerSettings, with checks of combinations.
+"""Conversion of Kafka's configuration keys to ConsumerSettings, with consistency checks.
 
 (Kafka: ConsumerConfig, KafkaConsumer's constructor, Heartbeat.)
 """

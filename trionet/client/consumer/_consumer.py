@@ -157,7 +157,7 @@ class Consumer:
         self._changed()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Assign exactly these partitions, without using a group; none to stop reading.
+        """Assign exactly these partitions, without a group. An empty list stops reading.
 
         Partitions that were assigned before keep their positions.
 
@@ -414,7 +414,7 @@ class Consumer:
         Cancellation: changes nothing.
         """
         if any(each < 0 for each in times.values()):
-            raise ValueError("times must be 0 or more, in milliseconds since 1970")
+            raise ValueError("timestamps must be 0 or more, in milliseconds since 1970")
         return await self._offset_fetcher.fetch(
             {topic_partition(each): times[each] for each in times}
         )

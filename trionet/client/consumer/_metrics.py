@@ -31,8 +31,8 @@ class ConsumerMetrics:
     """The collector of the metrics of one consumer.
 
     Args:
-        client: the consumer's client.
-        subscriptions: the assigned partitions.
+        client: the Kafka client of the consumer.
+        subscriptions: holds the assigned partitions.
         counters: the counters of fetched records.
         is_read_committed: whether the lag ends at the first open transaction.
         polled_at: returns the time at which the user last requested records; None without a group.

@@ -35,7 +35,7 @@ class NetworkTask:
 
     Args:
         client: polled only by this task.
-        subscriptions: the assigned partitions.
+        subscriptions: holds the assigned partitions.
         errors: collects the errors that the user's next call raises.
         workers: the parts that send requests between two polls.
         find_offsets: called while some partition needs its committed offset.

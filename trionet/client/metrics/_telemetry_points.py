@@ -37,7 +37,7 @@ class TelemetryPoints:
         self._reported: dict[tuple[str, tuple[str, ...]], float] = {}
 
     def forget(self) -> None:
-        """Discard the previous values: the next deltas start at the opening of the client."""
+        """Discard the previous values, so that the next deltas start when the client was opened."""
         self._reported.clear()
         self._reported_ns = self._opened_ns
 

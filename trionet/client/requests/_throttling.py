@@ -54,7 +54,7 @@ _FIRST_VERSION: Final = {
 
 
 def throttle_seconds(codec: ApiVersionCodec, body: Any) -> float:
-    """Return how long the client must not send requests to the node that sent this response."""
+    """Return the throttle time of a response that the client must enforce, in seconds."""
     if codec.version < _FIRST_VERSION.get(codec.api_key, 0):
         return 0.0
     return max(0, getattr(body, "throttle_time_ms", 0)) / 1000

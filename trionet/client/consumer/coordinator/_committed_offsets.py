@@ -164,7 +164,7 @@ class CommittedOffsets:
             if sent_as.member_id:
                 member.dismissed(code)
             return self._commit_failed()
-        return api_error(code, f"group {self._settings.group_id}: committing an offset of {about}")
+        return api_error(code, f"group {self._settings.group_id}: committing the offset of {about}")
 
     def _commit_failed(self) -> CommitFailedError:
         return CommitFailedError(

@@ -142,7 +142,7 @@ class RebalanceSteps:
             joined: the generation that the member has joined.
         """
         if joined != self._member.generation:
-            self._member.request_rejoin("the member was removed before it got its assignment")
+            self._member.request_rejoin("the member was removed before it received its assignment")
             return
         given = decode_assignment(self._member.assignment)
         if not self._subscription.fits_subscription(given):

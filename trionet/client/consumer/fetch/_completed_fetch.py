@@ -141,7 +141,7 @@ class CompletedFetch:
         """Decode the next records; None if there are none, or :attr:`decompression` must run first.
 
         Args:
-            records_wanted: the number of records from which no further batch is joined to the
+            records_wanted: the number of records after which no further batch is joined to the
                 chunk.
 
         Raises:

@@ -51,7 +51,7 @@ def fetch_error_action(
         position: the position in the fetch request.
         error_code: the error code in the response; not 0.
         state: the state of the partition.
-        subscriptions: the assigned partitions.
+        subscriptions: holds the assigned partitions.
     """
     logger.info("fetching %s failed: %s", name, error_codes.name_of(error_code))
     if error_code == error_codes.OFFSET_OUT_OF_RANGE:

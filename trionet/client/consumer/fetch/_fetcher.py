@@ -76,7 +76,7 @@ class Fetcher:
 
     Args:
         client: sends the requests.
-        subscriptions: the assigned partitions.
+        subscriptions: holds the assigned partitions.
         settings: the settings of fetches.
         errors: collects the errors that the user's next call raises.
         replica_seconds: how long to prefer a nearby replica (``metadata.max.age.ms``).
@@ -120,14 +120,14 @@ class Fetcher:
 
     @property
     def decompression(self) -> Decompression | None:
-        """A decompression that must run before :meth:`next_chunk` returns more; or None."""
+        """The decompression to run before the next :meth:`next_chunk`; None if not needed."""
         return self._buffer.decompression
 
     def next_chunk(self, records_wanted: int, now: float) -> Chunk | None:
         """Return the next records; None if there are none, or :attr:`decompression` must run first.
 
         Args:
-            records_wanted: the number of records from which no further batch is joined to the
+            records_wanted: the number of records after which no further batch is joined to the
                 chunk.
             now: the current time, in seconds of the loop's clock.
 

@@ -52,7 +52,7 @@ class OffsetReset:
 
     Args:
         client: sends the requests.
-        subscriptions: the assigned partitions.
+        subscriptions: holds the assigned partitions.
         errors: collects the errors that the user's next call raises.
         requests: finds leaders and handles their responses.
         is_read_committed: whether the end of a log is the start of its first open transaction.

@@ -51,7 +51,7 @@ class PositionValidator:
 
     Args:
         client: sends the requests.
-        subscriptions: the assigned partitions.
+        subscriptions: holds the assigned partitions.
         errors: collects the errors that the user's next call raises.
         requests: finds leaders and handles their responses.
     """
