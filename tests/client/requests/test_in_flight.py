@@ -81,7 +81,7 @@ def test_nothing_in_flight_cannot_be_completed(complete: str, is_known: bool) ->
     in_flight = filled(*[1] * is_known)
     in_flight.clear(A)
 
-    with pytest.raises(LocalProtocolError, match="nothing is in flight to node 1"):
+    with pytest.raises(LocalProtocolError, match="no request to node 1 is in flight"):
         getattr(in_flight, complete)(A)
 
 

@@ -1,4 +1,4 @@
-"""Builds ConsumerSettings from Kafka's configuration keys, and checks their combinations.
+"""Conversion of Kafka's configuration keys to ConsumerSettings, with consistency checks.
 
 (Kafka: ConsumerConfig, KafkaConsumer's constructor, Heartbeat.)
 """
@@ -27,7 +27,7 @@ from .coordinator._group_settings import GroupSettings
 from .fetch._completed_fetch import FetchSettings
 from .state._reset_strategy import ResetStrategy
 
-#: The size of a response beside its records (librdkafka assumes the same).
+#: The assumed size of a fetch response without its records (the same as in librdkafka).
 _FETCH_OVERHEAD_BYTES: Final = 512
 
 _STRATEGY: Final = "partition.assignment.strategy"
@@ -58,14 +58,14 @@ def consumer_settings(
     """Build and check the settings of a consumer.
 
     Args:
-        config: see :func:`.read_config`; ``partition.assignment.strategy`` may also contain
-            custom assignors. Or a settings object, which excludes all other settings.
+        config: see :func:`.read_config`; ``partition.assignment.strategy`` may also contain custom
+            assignors. A settings object is also accepted, but only without other settings.
         keywords: see :func:`.read_config`.
-        token_provider: returns the tokens of OAUTHBEARER.
+        token_provider: returns the tokens for OAUTHBEARER.
 
     Raises:
         TypeError: a settings object is combined with other settings.
-        ConfigError: a key is unknown, a value is not allowed, or values are inconsistent; the
+        ConfigError: a key is unknown, a value is not allowed, or values contradict each other; the
             message names the keys and the allowed values.
     """
     if isinstance(config, ConsumerSettings):
@@ -159,7 +159,7 @@ def _check_group(config: ClientConfig) -> None:
 def _by_name(
     settings: Mapping[str, object], own: dict[str, Assignor]
 ) -> Iterator[tuple[str, object]]:
-    """Replace assignors by their names, and collect them in ``own``."""
+    """Yield the settings with assignors replaced by their names; add the assignors to ``own``."""
     for name, value in settings.items():
         is_strategy = name.replace("_", ".") == _STRATEGY
         if not is_strategy or value is None or isinstance(value, str):

@@ -43,19 +43,19 @@ from .state._reset_strategy import (
 )
 from .state._subscription_state import SubscriptionState
 
-#: How long records may be handed out without a full checkpoint, in seconds.
+#: The maximum time between two full checkpoints while records are returned, in seconds.
 CHECKPOINT_SECONDS: Final = 0.001
 
 
 @final
 class Consumer:
-    """Reads records; created by :func:`.open_consumer`.
+    """A Kafka consumer. Use :func:`.open_consumer` to open one.
 
-    ``async for record in consumer`` returns one record at a time, and a record counts as finished
-    when the next one is requested. Only one task may read records: a second task that tries to
-    read at the same time gets a ``trio.BusyResourceError``.
+    ``async for record in consumer`` returns one record at a time. A record counts as finished when
+    the next record is requested. Only one task at a time may read records; any other task that
+    tries gets a ``trio.BusyResourceError``.
 
-    More than 25 methods: those of Kafka's consumer, which users expect on one object.
+    The class has more than 25 methods, as Kafka's consumer does, because users expect one object.
     """
 
     _client: KafkaClient
@@ -87,13 +87,13 @@ class Consumer:
         coordinator: ConsumerCoordinator | None,
         offset_fetcher: OffsetFetcher,
     ) -> Consumer:
-        """Assemble a consumer from its parts; for :func:`.open_consumer`.
+        """Create a consumer from its parts. Called by :func:`.open_consumer`.
 
         Args:
             client: polled by the network task.
-            subscriptions: the subscription, the assignment and the positions.
+            subscriptions: holds the subscription, the assignment and the positions.
             fetcher: fetches records.
-            errors: errors of the background tasks, raised by the next call.
+            errors: the errors of the background tasks, which the next call raises.
             settings: the settings of the consumer.
             parking_lot: where the reading task waits for records.
             coordinator: the consumer's side of its group; None without a group.
@@ -125,23 +125,25 @@ class Consumer:
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
     ) -> None:
-        """Subscribe to topics, whose partitions the group assigns; replaces the subscription.
+        """Subscribe to topics in place of the current subscription; the group assigns partitions.
 
-        Callbacks run in the task that reads records, before it gets the next record; see
+        The callbacks run in the task that reads records, before the next record is returned; see
         :class:`.RebalanceCallbacks`.
 
         Args:
-            topics: topic names, or a pattern to match against whole names, including those of
-                topics created later.
-            on_assigned: called with partitions that were added. Callbacks may be plain or async.
+            topics: topic names, or a pattern that must match the whole name of a topic. A pattern
+                also matches topics that are created later.
+            on_assigned: called with partitions that were added. All callbacks may be plain or
+                async.
             on_revoked: called with partitions that are about to be revoked.
-            on_lost: called with partitions that were lost to other members; if omitted,
+            on_lost: called with partitions that other members may already own; if omitted,
                 ``on_revoked`` is called instead.
 
         Raises:
             ConfigError: there is no ``group.id``.
-            ValueError: there are no topics, partitions are assigned manually, or a subscription to
-                names follows one to a pattern or vice versa; call :meth:`unsubscribe` first.
+            ValueError: ``topics`` is empty, partitions are assigned manually, or the subscription
+                would change from names to a pattern or vice versa. Except for empty ``topics``,
+                call :meth:`unsubscribe` first.
             TypeError: a topic is not a str.
         """
         coordinator = self._member()
@@ -155,7 +157,7 @@ class Consumer:
         self._changed()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Assign exactly these partitions, without a group; an empty list stops reading.
+        """Assign exactly these partitions, without a group. An empty list stops reading.
 
         Partitions that were assigned before keep their positions.
 
@@ -172,10 +174,10 @@ class Consumer:
         self._subscriptions.assign(topic_partitions(partitions))
 
     async def unsubscribe(self) -> None:
-        """Stop reading and leave the group; finished records are committed first.
+        """Commit finished records, leave the group, and drop the subscription or assignment.
 
         Raises:
-            Exception: a callback raised it; the consumer is unsubscribed nevertheless.
+            Exception: raised by a callback; the consumer is unsubscribed nevertheless.
 
         Cancellation: the consumer may still be subscribed.
         """
@@ -203,7 +205,7 @@ class Consumer:
         return self._subscriptions.topics
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Return no records of these partitions until :meth:`resume`; they stay assigned.
+        """Stop returning records of these partitions until :meth:`resume`, but keep them assigned.
 
         Args:
             partitions: assigned partitions.
@@ -215,10 +217,10 @@ class Consumer:
             self._subscriptions.assignment.pause(each)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Return records of these partitions again.
+        """Resume returning records of these partitions.
 
         Args:
-            partitions: assigned partitions; those that are not paused are not affected.
+            partitions: assigned partitions, which need not be paused.
 
         Raises:
             ValueError: a partition is not assigned.
@@ -242,11 +244,11 @@ class Consumer:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None
     ) -> None:
-        """Commit offsets to the group, and wait for the response.
+        """Commit offsets for the group, and wait for the response.
 
         Args:
-            offsets: the offset of the next record to read, by partition; by default the offsets
-                after all records returned so far, including the current one.
+            offsets: the offset of the next record to read in each partition; by default the offsets
+                after all records that were returned, including the current one.
 
         Raises:
             ConfigError: there is no ``group.id``.
@@ -281,10 +283,10 @@ class Consumer:
         return await self._member().committed(topic_partitions(partitions))
 
     def rejoin(self, reason: str) -> None:
-        """Make the group rebalance (KIP-568).
+        """Trigger a rebalance of the group (KIP-568).
 
         Args:
-            reason: the reason to show in the coordinator's log.
+            reason: the reason, which the coordinator logs.
 
         Raises:
             ConfigError: there is no ``group.id``.
@@ -292,7 +294,7 @@ class Consumer:
         self._member().rejoin(reason)
 
     def group_metadata(self) -> GroupMetadata:
-        """Return the group id, and this member's current id, generation and instance id.
+        """Return the current identity of this consumer in its group.
 
         Raises:
             ConfigError: there is no ``group.id``.
@@ -302,22 +304,22 @@ class Consumer:
     # Positions.
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        """Continue reading at another offset.
+        """Set the position in a partition to an offset.
 
         Args:
             partition: an assigned partition.
             offset: the offset of the next record to return; 0 or more.
             leader_epoch: the leader epoch of the preceding record, if known, to detect that the log
-                was truncated since (KIP-320).
+                has been truncated (KIP-320).
 
         Raises:
-            ValueError: the offset is out of range, or the partition is not assigned.
+            ValueError: the offset is negative or too large, or the partition is not assigned.
         """
         position = FetchPosition(checked_offset(offset), checked_epoch(leader_epoch))
         self._subscriptions.assignment.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Continue at the first existing record of the partitions.
+        """Set the positions in these partitions to the first existing record.
 
         The offsets are looked up when the next record is requested; that call raises if a look-up
         fails.
@@ -331,9 +333,11 @@ class Consumer:
         self._reset(partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Continue after the last record of the partitions.
+        """Set the positions in these partitions to the offset after the last record.
 
-        With ``isolation.level=read_committed``, that is the start of the first open transaction.
+        With ``isolation.level=read_committed``, that offset is the start of the first open
+        transaction, if there is one. As with :meth:`seek_to_beginning`, the offsets are looked up
+        later.
 
         Args:
             partitions: assigned partitions; if there are none, all assigned partitions.
@@ -348,7 +352,7 @@ class Consumer:
             self._subscriptions.assignment.request_reset(each, strategy)
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the offset of the next record to return; None while it is not known.
+        """Return the offset of the next record that will be returned; None while it is not known.
 
         Args:
             partition: an assigned partition.
@@ -360,9 +364,10 @@ class Consumer:
         return None if position is None else position.offset
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Return the number of offsets from the position to the end of the readable records.
+        """Return the number of offsets between the position and the end of the readable records.
 
-        The end is that of the last fetch response for the partition; None before the first.
+        The end is taken from the last fetch response for the partition. The lag is None before the
+        first response, and while the position is not known.
 
         Args:
             partition: an assigned partition.
@@ -378,13 +383,13 @@ class Consumer:
         return offset_lag(None if position is None else position.offset, end)
 
     def statistics(self) -> ClientStatistics:
-        """Return the consumer's current metrics by Kafka's names."""
+        """Return the current metrics of the consumer by their Kafka names."""
         return self._client.metrics.statistics(self._clock())
 
     def connection_problem(self) -> str:
         """Return why a broker cannot be reached; empty if no problem is known.
 
-        Useful after a ``trio.move_on_after`` of your own.
+        Useful to explain why a ``trio.move_on_after`` around a call has expired.
         """
         return self._client.connection_problem()
 
@@ -393,21 +398,23 @@ class Consumer:
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up the first record at or after a time in each partition; None if there is none.
+        """Look up the first record at or after a timestamp in each partition.
+
+        The result is None for a partition without such a record.
 
         Args:
-            times: the times in milliseconds since 1970 by partition; the partitions need not be
-                assigned.
+            times: the timestamp for each partition, in milliseconds since 1970; the partitions need
+                not be assigned.
 
         Raises:
-            ValueError: a time is negative.
+            ValueError: a timestamp is negative.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
         Cancellation: changes nothing.
         """
         if any(each < 0 for each in times.values()):
-            raise ValueError("times must be 0 or more, in milliseconds since 1970")
+            raise ValueError("timestamps must be 0 or more, in milliseconds since 1970")
         return await self._offset_fetcher.fetch(
             {topic_partition(each): times[each] for each in times}
         )
@@ -475,19 +482,19 @@ class Consumer:
         """Return the next record.
 
         Raises:
-            PartitionError: one partition cannot be read; see the subclasses.
+            PartitionError: a partition cannot be read; see the subclasses.
             ApiError: the brokers rejected a request.
             AuthenticationError: the brokers rejected the client's credentials.
-            CallTimedOutError: no broker was ever reached within ``default.api.timeout.ms``; the
-                message says why.
+            CallTimedOutError: the client has never reached a broker, and none could be reached
+                within ``default.api.timeout.ms``; the message says why.
             trio.BusyResourceError: another task is reading.
             trio.ClosedResourceError: the consumer is closed.
             ValueError: there is no subscription and no assignment.
-            Exception: a rebalance callback raised it.
+            Exception: raised by a rebalance callback.
 
         Cancellation: no record is lost; the next call returns the record that this call would have
-        returned. Each call checks for cancellation; a full checkpoint is made when the decoded
-        records are used up, and at least every millisecond.
+        returned. Every call checks for cancellation. A full checkpoint is executed when no decoded
+        records are left, and at least every millisecond.
         """
         record = self._loop.take()
         if record is not None:
@@ -497,14 +504,13 @@ class Consumer:
     def batches(self) -> AsyncIterator[ConsumerBatch]:
         """Iterate over batches of records of one partition each, as columns.
 
-        Each batch has up to ``max.poll.records`` records, and counts as finished when the next one
-        is requested.
-        Otherwise like ``async for record in consumer``.
+        A batch has at most ``max.poll.records`` records, and counts as finished when the next batch
+        is requested. Everything else is as in ``async for record in consumer``.
         """
         return BatchLoop(self.next_batch)
 
     async def next_batch(self) -> ConsumerBatch:
-        """Return the next batch of :meth:`batches`; the preceding batch counts as finished.
+        """Return the next batch, as :meth:`batches` does; the preceding batch counts as finished.
 
         This is always a full checkpoint.
 
@@ -518,7 +524,7 @@ class Consumer:
         return chunk.take(self._settings.records_max)
 
     async def _next_chunk(self) -> Chunk:
-        """Return the next records to hand out; those handed out before count as finished."""
+        """Mark the preceding records as finished, and wait for the next records."""
         with self._single_reader():
             if self._in_hand is not None:
                 self._in_hand.finish()
@@ -535,7 +541,7 @@ class Consumer:
         return chunk
 
     async def _wait_for_first_chunk(self) -> Chunk:
-        """Wait for a chunk, but raise if no broker is reached within ``default.api.timeout.ms``."""
+        """Wait for a chunk; raise if no broker can be reached within ``default.api.timeout.ms``."""
         client, seconds = self._client, self._settings.api_timeout_seconds
         while True:
             with client.reachability.until_reached(seconds, client.connection_problem):
@@ -583,7 +589,7 @@ class Consumer:
             raise trio.ClosedResourceError("this consumer is closed")
 
     def _changed(self) -> None:
-        """Apply a change of the subscription, the assignment or a position."""
+        """Apply a change to the subscription, the assignment or a position."""
         if self._in_hand is not None and not self._in_hand.is_fetchable:
             self._loop.records = NOTHING
         topics = self._subscriptions.metadata_topics
@@ -596,7 +602,7 @@ class Consumer:
     # Closing.
 
     def _end(self) -> None:
-        """Stop handing out records; for :func:`.open_consumer`."""
+        """Stop returning records. Called by :func:`.open_consumer`."""
         self._is_closed = True
         self._loop.records = NOTHING
         self._loop.checkpoint_at = 0.0

@@ -1,8 +1,8 @@
 """Kafka's metrics of a consumer: fetches, partitions and the group.
 
-(Kafka: FetchMetricsRegistry, ConsumerCoordinatorMetrics, KafkaConsumerMetrics.) The times of joins,
-syncs, commits and heartbeats are those of their requests. Left out are the times of whole
-rebalances and of callbacks.
+(Kafka: FetchMetricsRegistry, ConsumerCoordinatorMetrics, KafkaConsumerMetrics.) The latencies of
+joins, syncs, commits and heartbeats are the latencies of their requests. Kafka's latencies of whole
+rebalances and of callbacks are not included.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _GROUP = "consumer-coordinator-metrics"
 
 
 class ConsumerMetrics:
-    """The collector of one consumer.
+    """The collector of the metrics of one consumer.
 
     Args:
-        client: the consumer's client.
-        subscriptions: the assigned partitions.
-        counters: counters of fetched records.
-        is_read_committed: whether the lag counts only up to the first open transaction.
-        polled_at: returns the time when the user last requested records; None outside groups.
+        client: the Kafka client of the consumer.
+        subscriptions: holds the assigned partitions.
+        counters: the counters of fetched records.
+        is_read_committed: whether the lag ends at the first open transaction.
+        polled_at: returns the time at which the user last requested records; None without a group.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ def _member_metrics(group: MetricGroup, client: KafkaClient) -> tuple[ApiMetrics
 
 
 class _Consumed:
-    """Metrics of consumed records, for the whole consumer and for each topic."""
+    """The metrics of consumed records, for the whole consumer and for each topic."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._records = group.rated("records-consumed", "Records consumed")
@@ -114,7 +114,7 @@ class _Consumed:
 
 
 class _Fetches:
-    """Metrics of fetch requests and their responses."""
+    """The metrics of fetch requests and responses."""
 
     def __init__(self, group: MetricGroup, client: KafkaClient) -> None:
         self._api = client.metrics.counters.api(api_keys.FETCH)
@@ -147,7 +147,7 @@ class _Fetches:
 
 
 class _Positions:
-    """Metrics of the lag and lead of partitions."""
+    """The metrics of the lag and lead of partitions."""
 
     def __init__(
         self, group: MetricGroup, of_partition: MetricGroup, *, is_read_committed: bool

@@ -1,6 +1,7 @@
-"""The network task of a consumer: polls the client, finds positions, fetches.
+"""The network task of a consumer, which sends its requests and polls the client.
 
-(Kafka: ConsumerNetworkThread.) It runs in the background, independently of the task that reads.
+(Kafka: ConsumerNetworkThread.) It runs in the background, independently of the task that reads
+records.
 """
 
 # Compiled by mypyc.
@@ -25,19 +26,19 @@ from .state._subscription_state import SubscriptionState
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: Errors of a topic that only the user can resolve.
+#: Topic errors that only the user can resolve.
 _FINAL = frozenset({error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.INVALID_TOPIC_EXCEPTION})
 
 
 class NetworkTask:
-    """Polls the client, and has each part of the consumer send its requests between two polls.
+    """The loop that lets each part of a consumer send requests, and then polls the client.
 
     Args:
-        client: polled only here.
-        subscriptions: the assigned partitions.
-        errors: collects errors for the user's next call.
+        client: polled only by this task.
+        subscriptions: holds the assigned partitions.
+        errors: collects the errors that the user's next call raises.
         workers: the parts that send requests between two polls.
-        find_offsets: called while committed offsets are needed.
+        find_offsets: called while some partition needs its committed offset.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class NetworkTask:
             await self._client.poll(seconds)
 
     def _work(self, now: float) -> float:
-        """Send the requests that are due. Returns the seconds until the next ones are due."""
+        """Send the requests that are due. Returns the seconds until further requests are due."""
         self._check_metadata()
         if not self._subscriptions.assignment.states:
             return math.inf

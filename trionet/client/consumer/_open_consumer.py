@@ -1,4 +1,4 @@
-"""Opens a consumer, and closes it at the end of the block."""
+"""The context manager that opens and closes a consumer."""
 
 from __future__ import annotations
 
@@ -49,31 +49,32 @@ async def open_consumer(
     on_commit: OnCommit | None = None,
     **keywords: Unpack[ConsumerKeywords],
 ) -> AsyncIterator[Consumer]:
-    """Open a consumer for the length of the block.
+    """Open a consumer for use in an ``async with`` block.
 
-    At a normal end of the block, all records that were returned count as finished; after an error
-    or a cancellation, the last record does not. Finished records are committed if
-    ``enable.auto.commit`` is set, and the consumer leaves its group, both within a bounded time.
+    If the block ends normally, all records that were returned count as finished. If it ends with an
+    error or is cancelled, the last record does not. The consumer then commits finished records if
+    ``enable.auto.commit`` is set, and leaves its group, both within a bounded time.
 
     Args:
         bootstrap_servers: ``host:port`` strings, or one comma-separated string.
         config: settings by Kafka's dotted keys, as strings or Python values;
-            ``partition.assignment.strategy`` may contain custom assignors. Or a settings object.
+            ``partition.assignment.strategy`` may contain custom assignors. A settings object is
+            also accepted.
         topics: the topics to subscribe to; see :meth:`.Consumer.subscribe`, also for the callbacks.
         on_assigned: called with partitions that were added.
         on_revoked: called with partitions that are about to be revoked.
-        on_lost: called with partitions that were lost to other members.
+        on_lost: called with partitions that other members may already own.
         network: opens connections.
         token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; plain or async.
         on_consume: called with the records of one partition before the first of them is returned.
-            Must be a plain function, and quick. Its errors are logged.
-        on_commit: called with offsets that were committed. The same rules apply.
+            Must be a plain, fast function. Its errors are logged.
+        on_commit: called with offsets that were committed. The rules for ``on_consume`` apply.
         keywords: settings by Kafka's keys with underscores for dots; they take precedence.
 
     Raises:
         ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
-            or values are inconsistent.
-        ValueError: ``topics`` is set without a ``group.id``.
+            or values contradict each other.
+        ValueError: ``topics`` is set without ``group.id``.
     """
     settings = consumer_settings(config, keywords, token_provider)
     async with open_kafka_client(
@@ -89,20 +90,20 @@ async def open_consumer(
 
 
 class _Polling:
-    """Runs the network task, shielded from the cancellation of the user's block."""
+    """The network task in a scope that is shielded from the cancellation of the user's block."""
 
     def __init__(self, task: NetworkTask) -> None:
         self._network_task = task
         self.scope = trio.CancelScope(shield=True)
 
     async def run(self) -> None:
-        """Poll until the scope is cancelled, within a bounded time after the end of the block."""
+        """Poll until the scope is cancelled, soon after the end of the block."""
         with self.scope:
             await self._network_task.run()
 
 
 class _Parts:
-    """Builds a consumer and its parts."""
+    """A consumer and its parts."""
 
     def __init__(
         self,
@@ -202,7 +203,7 @@ class _Parts:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the background tasks until the block ends, then close."""
+        """Run the background tasks until the block ends, then close the consumer."""
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
                 # A cancelled block leaves its group, too: until then responses have to be read.
@@ -227,12 +228,12 @@ class _Parts:
 
     @property
     def _cancelled_close_seconds(self) -> float:
-        """The limit for :meth:`_close` after an error or cancellation: callbacks and LeaveGroup."""
+        """The limit for callbacks and LeaveGroup when a block fails or is cancelled."""
         group = self._settings.group
         return 0.0 if group is None else 2 * group.cancelled_close_timeout_seconds
 
     async def _close(self, *, is_normal: bool) -> None:
-        """Leave the group, even if the block was cancelled before this started."""
+        """Leave the group, even if the caller is already cancelled."""
         if self._coordinator is None:
             await trio.lowlevel.checkpoint()
         else:

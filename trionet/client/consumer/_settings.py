@@ -9,23 +9,24 @@ from .coordinator._group_settings import GroupSettings
 from .fetch._completed_fetch import FetchSettings
 from .state._reset_strategy import LATEST, ResetStrategy
 
-#: The most requests in flight to one node (Kafka: ConsumerNetworkClient has 100).
+#: The maximum number of in-flight requests per node (as in Kafka's ConsumerNetworkClient).
 IN_FLIGHT_MAX = 100
 
 
 @attrs.frozen(kw_only=True)
 class ConsumerSettings:
-    """All settings of a consumer.
+    """The settings of a consumer.
 
     Attributes:
-        client: the settings of the network client.
-        fetch: how records are fetched.
-        reset: where to start without an offset (``auto.offset.reset``).
+        client: the settings of the Kafka client.
+        fetch: the settings of fetches.
+        reset: where to start without a committed offset, or if the position is out of range
+            (``auto.offset.reset``).
         records_max: the maximum size of one batch of :meth:`.Consumer.batches`
             (``max.poll.records``).
-        api_timeout_seconds: how long a call such as :meth:`.Consumer.end_offsets` retries
-            (``default.api.timeout.ms``).
-        allow_auto_topic_creation: whether requesting a topic's metadata may create it
+        api_timeout_seconds: the limit of a call such as :meth:`.Consumer.end_offsets`, including
+            retries (``default.api.timeout.ms``).
+        allow_auto_topic_creation: whether a metadata request for a topic may create the topic
             (``allow.auto.create.topics``).
         group: the settings of the group; None without ``group.id``.
     """

@@ -1,1 +1,1 @@
-"""Metrics and statistics of clients, and their telemetry (KIP-714)."""
+"""Metrics, statistics and telemetry (KIP-714) of clients."""

@@ -1,4 +1,4 @@
-"""Kafka's metrics for the requests of one API: count, latency, size and throttle time."""
+"""Kafka's count and latency metrics for the requests of one API."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class ApiMetrics:
     """The count and latency metrics of one API, computed from the client's counters.
 
     Args:
-        group: the metric group in which Kafka reports them.
+        group: the metric group in which Kafka reports the metrics.
         counters: the client's counters.
         api_key: the key of the API.
-        count: the prefix of Kafka's name for the count, such as ``heartbeat``.
-        what: a description of what is counted.
-        time: the prefix of Kafka's names for the latencies, such as ``heartbeat-response-time``.
+        count: the prefix of the names of the rate and total, such as ``heartbeat``.
+        what: a description of the counted requests.
+        time: the prefix of the names of the latencies, such as ``heartbeat-response-time``.
         has_average: whether Kafka also reports the average latency.
     """
 

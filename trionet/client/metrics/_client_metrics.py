@@ -1,4 +1,4 @@
-"""The metrics registry of one client, for its network layer and the layers above."""
+"""The metrics registry of one client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._statistics import ClientStatistics
 
 @attrs.frozen(kw_only=True)
 class MetricsSettings:
-    """The windows over which rates and averages are computed.
+    """The sampling windows of rates, averages and maxima.
 
     Attributes:
         samples: the number of windows, including the current one (``metrics.num.samples``).
@@ -31,18 +31,18 @@ class MetricsSettings:
 
 
 class ClientMetrics:
-    """All metrics of one client.
+    """The metrics of one client.
 
-    The metrics of most clients are never read. The collectors are therefore created at the first
-    snapshot, as if they had seen zeros when the client was opened; until then, only the counters
-    have a cost.
+    The metrics of most clients are never read. Collectors are therefore created at the first
+    snapshot, with zero as their value at the opening of the client. Until then, clients only update
+    the counters.
 
     Args:
         client: the prefix of Kafka's metric names: ``producer``, ``consumer``, ``admin-client``, or
-            ``network-client`` for a client that is none of these.
-        settings: the windows of the metrics.
+            ``network-client`` for any other client.
+        settings: the sampling windows.
         selector: the client's selector.
-        now: when the client was opened, in seconds of the loop's clock.
+        now: the time at which the client was opened, in seconds of the loop's clock.
 
     Attributes:
         counters: the client's request counters.
@@ -76,22 +76,22 @@ class ClientMetrics:
         ).collect
 
     def group(self, group: str, *labels: str) -> MetricGroup:
-        """Create a group of this client's metrics by Kafka's name, such as ``producer-metrics``."""
+        """Create a metric group with Kafka's name, such as ``producer-metrics``."""
         settings = self._settings
         sampling = Sampling(settings.samples, settings.window_seconds, self._began_at)
         return MetricGroup(self._client, group, *labels, sampling=sampling)
 
     def register(self, make: Callable[[], Collect]) -> None:
-        """Add a collector, which ``make`` creates when the next snapshot is taken."""
+        """Add a collector. ``make`` is called at the next snapshot and returns the collector."""
         self._pending.append(make)
 
     def snapshot(self, now: float) -> Snapshot:
-        """Return all metrics at ``now``, with their names and kinds."""
+        """Return all metrics at the time ``now``, with their names and kinds."""
         pending, self._pending = self._pending, []
         for make in pending:
             self._registry.register(make())
         return self._registry.snapshot(now)
 
     def statistics(self, now: float) -> ClientStatistics:
-        """Return all metrics at ``now`` by Kafka's names."""
+        """Return all metrics at the time ``now`` by their Kafka names."""
         return ClientStatistics(self.snapshot(now))

@@ -1,7 +1,7 @@
-"""Counters of a client's requests and responses.
+"""Counters of the requests and responses of a client.
 
-(Kafka: the sensors of Selector.SelectorMetrics and NetworkClient.) A request costs a few additions;
-rates and averages are computed from the counters when metrics are read.
+(Kafka: the sensors of Selector.SelectorMetrics and NetworkClient.) Counting a request costs a few
+additions. Rates and averages are computed from the counters when metrics are read.
 """
 
 # Compiled by mypyc.
@@ -16,11 +16,11 @@ US: Final = 1e6
 
 
 class NodeCounters:
-    """Counters of one node.
+    """The counters of one node.
 
     Attributes:
-        requests: the number of requests sent.
-        request_bytes: the total size of the requests on the wire.
+        requests: the number of sent requests.
+        request_bytes: the total size of the requests, in bytes.
         largest_request: the largest request of the current window, in bytes.
         responses: the number of responses received.
         response_bytes: the total size of the responses.
@@ -47,7 +47,7 @@ class NodeCounters:
 
 
 class ApiCounters:
-    """Counters of one API over all nodes.
+    """The counters of one API over all nodes.
 
     Attributes:
         responses: the number of responses received.
@@ -80,11 +80,11 @@ class ApiCounters:
 
 
 class ClientCounters:
-    """Counters of one client.
+    """The counters of one client.
 
     Attributes:
-        nodes: counters by node id.
-        apis: counters by API key.
+        nodes: the counters of each node, by node id.
+        apis: the counters of each API, by API key.
     """
 
     __slots__ = ("apis", "nodes")
@@ -94,14 +94,14 @@ class ClientCounters:
         self.apis: dict[int, ApiCounters] = {}
 
     def api(self, api_key: int) -> ApiCounters:
-        """Return the counters of one API, created at first use."""
+        """Return the counters of one API, creating them if needed."""
         counters = self.apis.get(api_key)
         if counters is None:
             counters = self.apis[api_key] = ApiCounters()
         return counters
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """Move a node's counters to another id, unless that id already has counters."""
+        """Change the id of a node's counters, unless the new id already has counters."""
         if new_id not in self.nodes:
             self.nodes[new_id] = self.nodes.pop(node_id)
 
@@ -117,7 +117,7 @@ class ClientCounters:
     def response_received(
         self, node_id: int, api_key: int, size: int, seconds: float, throttle_seconds: float
     ) -> None:
-        """Count a response of ``size`` bytes, ``seconds`` after its request."""
+        """Count a response of ``size`` bytes that arrived ``seconds`` after the request."""
         latency_us = int(seconds * US)
         node = self.nodes[node_id]
         node.responses += 1

@@ -1,8 +1,8 @@
-"""Kafka's metrics of a client's connections, requests and nodes.
+"""Kafka's metrics of the connections, requests and nodes of a client.
 
-(Kafka: Selector.SelectorMetrics.) The event loop is shared with the program's own tasks. What Kafka
-measures as time in ``select`` is therefore the time between two turns of the client, during which
-it waited or other tasks ran.
+(Kafka: Selector.SelectorMetrics.) The client shares the event loop with the tasks of the
+application. The metrics that Kafka defines as time spent in ``select`` therefore cover the whole
+time between two polls of the client, in which the loop waits or other tasks run.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _MS_OF_US = 1e-3
 
 
 class NetworkMetrics:
-    """The collector for the network layer of one client.
+    """The collector of the network metrics of one client.
 
     Args:
         client: ``producer``, ``consumer``, ``admin-client`` or ``network-client``.
         selector: the client's selector.
         counters: the client's request counters.
-        began_at: when the client was opened, in seconds of the loop's clock.
-        samples: ``metrics.num.samples``.
-        seconds: ``metrics.sample.window.ms``, in seconds.
+        began_at: the time at which the client was opened, in seconds of the loop's clock.
+        samples: the number of windows (``metrics.num.samples``).
+        seconds: the length of each window (``metrics.sample.window.ms``).
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class NetworkMetrics:
 
 
 class _Traffic:
-    """Metrics of the counts and sizes of requests and responses, by label."""
+    """The numbers and sizes of requests and responses, by label."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._request = group.rated("request", "Requests sent")
@@ -165,7 +165,7 @@ class _Traffic:
 
 
 class _NodeMetrics:
-    """Metrics per node."""
+    """The metrics of each node."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._traffic = _Traffic(group)
@@ -187,7 +187,7 @@ class _NodeMetrics:
 
 
 def _sum(nodes: Iterable[NodeCounters]) -> NodeCounters:
-    """Return the sums of the totals of all nodes."""
+    """Sum the totals of all nodes."""
     whole = NodeCounters()
     for node in nodes:
         whole.requests += node.requests

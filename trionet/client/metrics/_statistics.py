@@ -1,4 +1,4 @@
-"""A snapshot of a client's metrics by Kafka's names."""
+"""A snapshot of the metrics of a client, by their Kafka names."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ K = TypeVar("K")
 NODE = ("node-id",)
 TOPIC = ("topic",)
 PARTITION = ("topic", "partition")
-#: The labels of a client-wide metric whose Kafka name is also used per topic.
+#: The labels of a client-wide value whose metric also has values per topic.
 WHOLE = ("",)
 
 
 class ClientStatistics(Mapping[str, float]):
-    """All metrics of a client at one moment, as a mapping from Kafka's names to values.
+    """A snapshot of all metrics of a client, as a mapping from Kafka's names to values.
 
     ``statistics["request-total"]`` is the value for the whole client,
     ``statistics.nodes[1]["request-total"]`` the value for one node. Rates and averages cover the
-    last windows, including the current one.
+    configured sampling windows, including the current one.
 
     Args:
-        snapshot: a snapshot of the client's metrics.
+        snapshot: the metric families of the client.
 
     Attributes:
-        nodes: metrics by node id.
-        topics: metrics by topic.
-        partitions: metrics by partition.
-        snapshot: the snapshot, with all names and kinds;
+        nodes: the metrics of each node, by node id.
+        topics: the metrics of each topic, by topic name.
+        partitions: the metrics of each partition.
+        snapshot: the metric families, with all names and kinds;
             :func:`trionet.metrics._prometheus.exposition` formats it for Prometheus.
     """
 

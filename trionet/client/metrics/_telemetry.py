@@ -1,9 +1,10 @@
-"""Pushes a client's metrics to a broker that subscribes to them (KIP-714).
+"""Client telemetry, which pushes metrics to a broker that subscribes to them (KIP-714).
 
-(Kafka: ClientTelemetryReporter, NetworkClient.TelemetrySender.) The client asks a broker which
-metrics it wants, and how often; it then pushes them to that broker for as long as it stays
-connected. Brokers without a metrics plugin do not support the API, and are sent nothing. All of
-this runs in the background: no call waits for it, and errors are only logged.
+(Kafka: ClientTelemetryReporter, NetworkClient.TelemetrySender.) The client requests a subscription
+from a broker, which names the metrics and the push interval. It then pushes these metrics to the
+same broker until the connection is lost. A broker without a metrics plugin does not advertise the
+API, so the client sends it nothing. Telemetry runs in a background task: no call waits for it, and
+errors are only logged.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ _RETRY_LATER: Final = (error_codes.TELEMETRY_TOO_LARGE, error_codes.THROTTLING_Q
 
 @attrs.frozen(kw_only=True)
 class TelemetrySettings:
-    """Settings of a client's telemetry.
+    """The telemetry settings of a client.
 
     Attributes:
         is_enabled: whether metrics are pushed (``enable.metrics.push``).
-        labels: the labels of all metrics, with KIP-714's names: ``client_rack``, ``group_id``,
+        labels: the labels of all metrics, by the names of KIP-714: ``client_rack``, ``group_id``,
             ``group_instance_id``, ``transactional_id``.
     """
 
@@ -67,15 +68,15 @@ class TelemetrySettings:
 
 @attrs.frozen
 class Subscription:
-    """The metrics that a broker subscribes to.
+    """A broker's subscription to metrics of this client.
 
     Attributes:
         id: the subscription id.
-        interval_seconds: the time between two pushes.
-        bytes_max: the maximum size of a push.
+        interval_seconds: the push interval.
+        bytes_max: the maximum size of the compressed metrics of a push; 0 for no limit.
         compression: the compression codec of pushes.
-        is_delta: whether counters are sent as the increase since the last push.
-        prefixes: the prefixes of the requested metrics' names; empty if none is requested.
+        is_delta: whether a push contains the increase of each counter since the preceding push.
+        prefixes: the name prefixes of the requested metrics; empty if none are requested.
     """
 
     id: int
@@ -101,7 +102,7 @@ class Subscription:
 
 
 def retry_seconds(error_code: int, interval_seconds: float) -> float:
-    """Return the seconds until the next request for a subscription; ``math.inf`` for never.
+    """Return the delay before the next request for a subscription; ``math.inf`` for never.
 
     (Kafka: ClientTelemetryUtils.maybeFetchErrorIntervalMs.)
     """
@@ -132,15 +133,16 @@ class TelemetryClient(Protocol):
 
 
 class Telemetry:
-    """The telemetry of one client.
+    """The telemetry sender of one client.
 
     Args:
         metrics: the metrics to push.
-        labels: the labels of all metrics.
+        labels: the labels of all metrics; see :class:`TelemetrySettings`.
         network: provides the wall-clock time.
 
     Attributes:
-        client_instance_id: the id that a broker assigned to this client; None before.
+        client_instance_id: the id that a broker assigned to this client; None before the first
+            subscription.
     """
 
     def __init__(self, metrics: ClientMetrics, labels: Mapping[str, str], network: Network) -> None:
@@ -159,9 +161,9 @@ class Telemetry:
         return self._network.now_ms() * 1_000_000
 
     async def push_periodically(self, client: TelemetryClient) -> None:
-        """Subscribe and push until cancelled, or until a broker rejects telemetry for good.
+        """Subscribe and push until cancelled, or until a broker permanently rejects telemetry.
 
-        Another task must poll.
+        Another task must poll the client meanwhile.
         """
         await trio.lowlevel.checkpoint()
         seconds = 0.0
@@ -180,7 +182,7 @@ class Telemetry:
                 return  # the client is being closed
 
     async def _subscribe(self, client: TelemetryClient) -> float:
-        """Request a subscription. Returns the seconds until the next step."""
+        """Request a subscription. Returns the delay before the next request, in seconds."""
         known = self.client_instance_id or NO_UUID
         body = GetTelemetrySubscriptionsRequest(client_instance_id=known)
         response = await self._request(client, api_keys.GET_TELEMETRY_SUBSCRIPTIONS, body)
@@ -198,7 +200,7 @@ class Telemetry:
         return found.interval_seconds * self._rng.uniform(*_FIRST_PUSH)
 
     async def _push(self, client: TelemetryClient, subscription: Subscription) -> float:
-        """Push the subscribed metrics. Returns the seconds until the next step."""
+        """Push the subscribed metrics. Returns the delay before the next request, in seconds."""
         await trio.lowlevel.checkpoint()
         body = self._push_request(subscription, is_last=False)
         if body is None:
@@ -213,15 +215,15 @@ class Telemetry:
         seconds = retry_seconds(error_code, self._interval_seconds)
         name = error_codes.name_of(error_code)
         if seconds == math.inf:
-            logger.warning("a broker rejected this client's metrics and gets no more: %s", name)
+            logger.warning("a broker rejected this client's metrics permanently: %s", name)
         else:
-            logger.info("a broker rejected this client's metrics for now: %s", name)
+            logger.info("a broker rejected this client's metrics temporarily: %s", name)
         return seconds
 
     def _push_request(
         self, subscription: Subscription, *, is_last: bool
     ) -> PushTelemetryRequest | None:
-        """Build a push request; None if it exceeds the broker's limit."""
+        """Build a PushTelemetry request; None if the metrics exceed the broker's limit."""
         assert self.client_instance_id is not None
         now = trio.current_time()
         points = self._points.points(
@@ -247,10 +249,10 @@ class Telemetry:
         )
 
     async def _request(self, client: TelemetryClient, api_key: int, body: Any) -> Any:
-        """Send a request to the current broker, or to another one if its connection is lost.
+        """Send a request to the current broker, or to another broker if the connection is lost.
 
         Raises:
-            TrionetError: there was no response.
+            TrionetError: no response was received.
         """
         await client.until_updated()
         now = trio.current_time()
@@ -269,7 +271,7 @@ class Telemetry:
         return await pending.wait()
 
     def end(self, client: TelemetryClient) -> None:
-        """Push the final metrics of a closing client, if that is possible without waiting."""
+        """Push the final metrics of a closing client, if a request can be sent without waiting."""
         node, subscription = self._node, self._subscription
         now = trio.current_time()
         if node is None or subscription is None or not client.can_send(node.id, now):
@@ -281,4 +283,4 @@ class Telemetry:
 
 
 def _ignore(response: ClientResponse) -> None:
-    """Ignore the response to the last push: the client is closed."""
+    """Ignore the response to the last push, since the client is closed."""

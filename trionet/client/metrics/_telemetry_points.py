@@ -1,4 +1,4 @@
-"""Convert a client's metrics to OTLP points with KIP-714's names.
+"""Conversion of a client's metrics to OTLP data points with the names of KIP-714.
 
 ``connection-creation-total`` of the group ``producer-metrics`` is
 ``org.apache.kafka.producer.connection.creation.total`` (Kafka: TelemetryMetricNamingConvention).
@@ -17,7 +17,7 @@ _DOMAIN: Final = "org.apache.kafka"
 
 
 def telemetry_name(metric: Metric) -> str:
-    """Return KIP-714's name of a metric; empty for a metric that is not Kafka's."""
+    """Return the KIP-714 name of a metric; empty for a metric that Kafka does not have."""
     _, _, rest = metric.kafka.partition(":type=")
     group, comma, name = rest.partition(",")
     if not comma:
@@ -26,10 +26,10 @@ def telemetry_name(metric: Metric) -> str:
 
 
 class TelemetryPoints:
-    """Converts snapshots to points, keeping the previous values for deltas.
+    """A converter of snapshots to data points, which keeps the previous values for deltas.
 
     Args:
-        now_ns: when the client was opened, in ns since the epoch.
+        now_ns: the time at which the client was opened, in nanoseconds since the epoch.
     """
 
     def __init__(self, now_ns: int) -> None:
@@ -37,20 +37,20 @@ class TelemetryPoints:
         self._reported: dict[tuple[str, tuple[str, ...]], float] = {}
 
     def forget(self) -> None:
-        """Make the next deltas start at the opening of the client."""
+        """Discard the previous values, so that the next deltas start when the client was opened."""
         self._reported.clear()
         self._reported_ns = self._opened_ns
 
     def points(
         self, snapshot: Snapshot, prefixes: tuple[str, ...], now_ns: int, *, is_delta: bool
     ) -> Iterator[Point]:
-        """Yield the points of a snapshot whose names have one of the prefixes.
+        """Yield the data points of the metrics whose names start with one of the prefixes.
 
         Args:
             snapshot: a snapshot of the client's metrics.
-            prefixes: the prefixes of the requested names.
-            now_ns: when the snapshot was taken, in ns since the epoch.
-            is_delta: whether counters are sent as the increase since the last call.
+            prefixes: the name prefixes of the requested metrics.
+            now_ns: the time of the snapshot, in nanoseconds since the epoch.
+            is_delta: whether to yield the increase of each counter since the preceding call.
         """
         since_ns, self._reported_ns = self._reported_ns, now_ns
         for family in snapshot.values():

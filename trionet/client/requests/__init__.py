@@ -1,1 +1,1 @@
-"""Requests in flight, their responses, API versions and throttling."""
+"""In-flight requests, responses, API versions and throttling."""

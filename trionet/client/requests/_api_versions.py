@@ -1,4 +1,4 @@
-"""Choose a version of each API that both a node and this client support.
+"""The API versions of a node, and the choice of a version that both sides support.
 
 (Kafka: NodeApiVersions; KIP-35, KIP-97.)
 """
@@ -18,7 +18,8 @@ class NodeApiVersions:
     """The API versions that a node supports.
 
     Args:
-        response: the node's ApiVersions response; None to assume that it supports everything.
+        response: the node's ApiVersions response; None to assume that the node supports all
+            versions.
     """
 
     def __init__(self, response: ApiVersionsResponse | None = None) -> None:
@@ -40,7 +41,7 @@ class NodeApiVersions:
             version_max: the newest version that the caller supports; None for no limit.
 
         Raises:
-            UnsupportedVersionError: there is no such version.
+            UnsupportedVersionError: no version within these limits is supported by both sides.
         """
         key = api_key, version_min, version_max
         codec = self._codecs.get(key)
@@ -76,7 +77,7 @@ class NodeApiVersions:
         return f"the broker does not support {name}"
 
     def versions(self, api_key: int) -> range:
-        """Return the versions of an API that the node supports; empty if there are none."""
+        """Return the versions of an API that the node supports; empty if it supports none."""
         if self._ranges is None:
             return schema_versions(api_key)
         oldest, newest = self._ranges.get(api_key, (0, -1))

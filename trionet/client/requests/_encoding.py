@@ -1,4 +1,4 @@
-"""Encode requests and decode responses. The records of a batch are sent without being copied."""
+"""Encoding of requests, without copying the records of a batch, and decoding of responses."""
 
 # Compiled by mypyc.
 
@@ -18,12 +18,12 @@ from ._version_discovery import response_codec
 
 
 class RecordChunks:
-    """The records of a batch in several pieces of memory, as one chunk of a request.
+    """The records of a batch in several buffers, to be encoded as one chunk of a request.
 
-    Codecs pass it through unchanged; :func:`encode_request` replaces it by its chunks.
+    Codecs treat this object as a chunk; :func:`encode_request` replaces it by its buffers.
 
     Args:
-        chunks: bytes-like objects that together make up the records.
+        chunks: the buffers, in order; bytes-like objects.
     """
 
     __slots__ = ("chunks", "size")
@@ -37,7 +37,7 @@ class RecordChunks:
 
 
 def encode_request(request: InFlightRequest, client_id: str) -> bytes | Send:
-    """Encode a request with its header and length, as bytes if it is one piece, else as a Send.
+    """Encode a request with its size and header: as bytes, or as a Send if it has several chunks.
 
     Raises:
         LocalProtocolError: the body cannot be encoded.
@@ -59,7 +59,8 @@ def decode_response(request: InFlightRequest, received: Frame) -> Any:
     """Decode a response's body in the version of its request.
 
     Raises:
-        WireFormatError: the bytes do not decode, or respond to another request.
+        WireFormatError: the response is malformed, or its correlation id belongs to another
+            request.
     """
     codec = request.codec
     correlation_id, pos = decode_response_header(codec, received)

@@ -1,4 +1,4 @@
-"""The requests sent to each node that have no response yet (Kafka: InFlightRequests)."""
+"""The requests to each node that still await a response (Kafka: InFlightRequests)."""
 
 # Compiled by mypyc.
 
@@ -16,23 +16,24 @@ from ._response import ClientResponse
 
 
 class InFlightRequest:
-    """One request in flight.
+    """An in-flight request.
 
     Args:
-        node_id: the node.
+        node_id: the id of the node.
         correlation_id: the correlation id.
-        codec: the codec for the version of the request and its response (KAFKA-2756).
-        body: the request.
-        sent_at: the time of sending, in seconds of the loop's clock.
-        timeout_seconds: how long the response may take, not counting throttling.
-        is_internal: whether the client sent the request for its own use; its outcome is not
-            returned by polls (KAFKA-6289).
-        callback: called with the outcome at the end of a poll.
+        codec: the codec of the version in which the request is encoded; the response is decoded in
+            the same version (KAFKA-2756).
+        body: the body of the request.
+        sent_at: the time at which the request was sent, in seconds of the loop's clock.
+        timeout_seconds: the limit for the response, not counting throttling.
+        is_internal: whether the client sent the request for its own use; polls do not return the
+            response of an internal request (KAFKA-6289).
+        callback: called with the :class:`.ClientResponse` at the end of a poll.
 
     Attributes:
-        is_sent: whether the last byte has been written.
-        throttled_seconds: how long the node has been throttled since then; added to the timeout
-            (KAFKA-16083).
+        is_sent: whether the last byte of the request has been written.
+        throttled_seconds: how long the node was throttled while the request was in flight; extends
+            the timeout (KAFKA-16083).
         expects_response: False for a Produce request with ``acks=0``, which has no response.
     """
 
@@ -76,7 +77,7 @@ class InFlightRequest:
 
     @property
     def expires_at(self) -> float:
-        """When the request times out, in seconds of the loop's clock."""
+        """The time at which the request times out, in seconds of the loop's clock."""
         return self.sent_at + self.timeout_seconds + self.throttled_seconds
 
     def __repr__(self) -> str:
@@ -84,10 +85,11 @@ class InFlightRequest:
 
 
 class InFlightRequests:
-    """The requests in flight, by node, oldest first.
+    """The in-flight requests of each node, oldest first.
 
     Args:
-        requests_max: the limit per node (``max.in.flight.requests.per.connection``).
+        requests_max: the maximum number of requests per node
+            (``max.in.flight.requests.per.connection``).
     """
 
     def __init__(self, requests_max: int) -> None:
@@ -99,7 +101,7 @@ class InFlightRequests:
         return self._count
 
     def __iter__(self) -> Iterator[InFlightRequest]:
-        """Iterate over all requests, each node's in the order they were sent."""
+        """Iterate over all requests, node by node, oldest first."""
         for requests in self._by_node.values():
             yield from requests
 
@@ -111,42 +113,42 @@ class InFlightRequests:
         self._count += 1
 
     def can_send_more(self, node_id: int) -> bool:
-        """Whether another request may be sent: the newest is written, and the limit not reached."""
+        """Whether the newest request is fully written, and the node is below its limit."""
         requests = self._by_node.get(node_id)
         return not requests or (requests[-1].is_sent and len(requests) < self._requests_max)
 
     def oldest(self, node_id: int) -> InFlightRequest:
-        """Return the request whose response comes next.
+        """Return the oldest request to a node, whose response arrives next.
 
         Raises:
-            LocalProtocolError: nothing is in flight to the node.
+            LocalProtocolError: no request to the node is in flight.
         """
         return self._of(node_id)[0]
 
     def last_sent(self, node_id: int) -> InFlightRequest:
-        """Return the newest request; see :meth:`oldest` for the error."""
+        """Return the newest request to a node; raises as :meth:`oldest` does."""
         return self._of(node_id)[-1]
 
     def complete_next(self, node_id: int) -> InFlightRequest:
-        """Remove and return the oldest request: its response has arrived."""
+        """Remove and return the oldest request to a node, whose response has arrived."""
         request = self._of(node_id).popleft()
         self._count -= 1
         return request
 
     def complete_last_sent(self, node_id: int) -> InFlightRequest:
-        """Remove and return the newest request: it is sent, and expects no response."""
+        """Remove and return the newest request to a node, which expects no response."""
         request = self._of(node_id).pop()
         self._count -= 1
         return request
 
     def clear(self, node_id: int) -> list[InFlightRequest]:
-        """Remove and return all requests of a node, in the order they were sent."""
+        """Remove and return all requests to a node, oldest first."""
         requests = list(self._by_node.pop(node_id, ()))
         self._count -= len(requests)
         return requests
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """Move a node's requests to another id, which must have none."""
+        """Change the id of a node; no requests may be in flight to the new id."""
         requests = self._by_node.pop(node_id, None)
         if requests is not None:
             self._by_node[new_id] = requests
@@ -154,12 +156,12 @@ class InFlightRequests:
                 request.node_id = new_id
 
     def throttled(self, node_id: int, seconds: float) -> None:
-        """Extend the timeouts of a throttled node's requests."""
+        """Extend the timeouts of the requests to a throttled node."""
         for request in self._by_node.get(node_id, ()):
             request.throttled_seconds += seconds
 
     def timed_out_nodes(self, now: float) -> list[int]:
-        """Return the nodes with a timed-out request, the oldest or a later one (KAFKA-7231)."""
+        """Return the ids of nodes with any timed-out request, not only the oldest (KAFKA-7231)."""
         late = []
         for node_id, requests in self._by_node.items():
             for each in requests:
@@ -169,9 +171,10 @@ class InFlightRequests:
         return late
 
     def next_expiry(self) -> float:
-        """Return when the next request times out; ``math.inf`` if nothing is in flight.
+        """Return the time of the next timeout; ``math.inf`` if no request is in flight.
 
-        This is the instant after its deadline: a response at the deadline is still in time.
+        The result is the next float after the deadline, because a response at the deadline is still
+        in time.
         """
         at = math.inf
         for requests in self._by_node.values():
@@ -182,5 +185,5 @@ class InFlightRequests:
     def _of(self, node_id: int) -> deque[InFlightRequest]:
         requests = self._by_node.get(node_id)
         if not requests:
-            raise LocalProtocolError(f"nothing is in flight to node {node_id}")
+            raise LocalProtocolError(f"no request to node {node_id} is in flight")
         return requests

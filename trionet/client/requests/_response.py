@@ -1,4 +1,4 @@
-"""The outcome of a request (Kafka: ClientResponse), and a callback to wait for it."""
+"""The response to a request or its error (Kafka: ClientResponse), and a callback to await it."""
 
 # Compiled by mypyc.
 
@@ -13,20 +13,20 @@ from ...errors import TrionetError
 
 
 class ClientResponse:
-    """The outcome of a request, as returned by a poll.
+    """The response to a request, or the error in its place, as returned by a poll.
 
     Args:
-        node_id: the node the request was sent to.
+        node_id: the id of the node to which the request was sent.
         correlation_id: the request's correlation id.
-        request: the request's body.
-        body: the response's body; None with an ``error``, and for a request without a response
-            (Produce with ``acks=0``).
+        request: the body of the request.
+        body: the body of the response; None if there is an ``error``, or if the request has no
+            response (Produce with ``acks=0``).
         error: why there is no response: :class:`.UnsupportedVersionError` if the node supports no
             common version of the API, :class:`.DisconnectedError` if the connection was lost,
             :class:`.RequestTimedOutError` if there was no response in time,
             :class:`.WireFormatError` if the response does not decode,
             :class:`.ResponseTooLargeError` if it exceeds ``receive.message.max.bytes``.
-        latency_seconds: the time from sending the request to its outcome.
+        latency_seconds: the time from sending the request to the response or error.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ClientResponse:
 
 
 class PendingResponse:
-    """A callback of a request that lets a task wait for the response."""
+    """A callback that lets a task wait for the response to a request."""
 
     __slots__ = ("_body", "_ended", "_error")
 
@@ -66,7 +66,7 @@ class PendingResponse:
         self._ended.set()
 
     def fail(self, error: TrionetError) -> None:
-        """End the wait with an error, since the callback will never be called."""
+        """Make :meth:`wait` raise an error, since the callback will never be called."""
         self._error = error
         self._ended.set()
 

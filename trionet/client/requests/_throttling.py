@@ -1,6 +1,7 @@
-"""The versions in which a client has to honour the throttle time of a response (KIP-219).
+"""The API versions in which the client must enforce the throttle time itself (KIP-219).
 
-For older versions, the broker delays the response itself, so waiting would throttle twice.
+In older versions, the broker delays the response instead; a client that also waited would be
+throttled twice.
 """
 
 # Compiled by mypyc.
@@ -12,7 +13,7 @@ from typing import Any, Final
 from ...protocol import api_keys
 from ...protocol._codec import ApiVersionCodec
 
-#: APIs that are not listed are throttled by the client in all versions.
+#: The client throttles the APIs that are not listed here in all versions.
 _FIRST_VERSION: Final = {
     api_keys.PRODUCE: 6,
     api_keys.FETCH: 8,
@@ -53,7 +54,7 @@ _FIRST_VERSION: Final = {
 
 
 def throttle_seconds(codec: ApiVersionCodec, body: Any) -> float:
-    """Return how long the client may send nothing to the node that sent this response."""
+    """Return the throttle time of a response that the client must enforce, in seconds."""
     if codec.version < _FIRST_VERSION.get(codec.api_key, 0):
         return 0.0
     return max(0, getattr(body, "throttle_time_ms", 0)) / 1000

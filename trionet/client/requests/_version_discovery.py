@@ -1,8 +1,8 @@
-"""Discovers the API versions on each new connection (KIP-35), including older brokers (KIP-511).
+"""Discovery of API versions on new connections (KIP-35), also with older brokers (KIP-511).
 
-A broker that does not know the version of the ApiVersions request responds in version 0 with
-UNSUPPORTED_VERSION, possibly with the versions of ApiVersions that it does know; the request is
-then sent again in one of those. Pure.
+A broker that does not support the version of the ApiVersions request responds in version 0 with
+UNSUPPORTED_VERSION and, if it is new enough, the versions of ApiVersions that it supports. The
+client then sends the request again in an older version. Pure.
 """
 
 # Compiled by mypyc.
@@ -20,14 +20,14 @@ SOFTWARE_NAME: Final = "trionet"
 
 
 class VersionDiscovery:
-    """Tracks the nodes to which ApiVersions must be sent, and in which version."""
+    """The nodes to which ApiVersions must be sent, and the version to use for each."""
 
     def __init__(self) -> None:
         self._due: dict[int, int] = {}
 
     @property
     def due(self) -> list[int]:
-        """The nodes to which ApiVersions must be sent once they are ready."""
+        """The ids of the nodes to which ApiVersions must be sent when they are ready."""
         return list(self._due)
 
     def connected(self, node_id: int) -> None:
@@ -38,7 +38,7 @@ class VersionDiscovery:
         self._due.pop(node_id, None)
 
     def request(self, node_id: int) -> tuple[ApiVersionCodec, ApiVersionsRequest]:
-        """Return the request to send; the node is no longer due."""
+        """Return the request to send to a node, which is then no longer due."""
         codec = lookup(api_keys.API_VERSIONS, self._due.pop(node_id))
         assert codec is not None
         return codec, ApiVersionsRequest(
@@ -46,16 +46,16 @@ class VersionDiscovery:
         )
 
     def handle_response(self, node_id: int, requested: int, response: ApiVersionsResponse) -> bool:
-        """Handle a response.
+        """Handle a response to ApiVersions; schedule a retry if the version was rejected.
 
         Args:
-            node_id: the node.
+            node_id: the id of the node.
             requested: the version of the request.
             response: the response.
 
         Returns:
-            Whether the connection is usable: the response has the versions, or the request must be
-            sent again in an older version.
+            Whether the connection is usable: discovery succeeded, or a retry in an older version is
+            due.
         """
         if not response.error_code:
             return True
@@ -70,7 +70,7 @@ class VersionDiscovery:
 def response_codec(
     requested: ApiVersionCodec, body: bytes | bytearray, pos: int
 ) -> ApiVersionCodec:
-    """Return the codec of a response: that of version 0 if it starts with UNSUPPORTED_VERSION."""
+    """Return the codec of a response, which has version 0 if the error is UNSUPPORTED_VERSION."""
     error_code = int.from_bytes(body[pos : pos + 2], "big", signed=True)
     if error_code != error_codes.UNSUPPORTED_VERSION or not requested.version:
         return requested

@@ -1,4 +1,4 @@
-"""Assignors: how the partitions of topics are divided among the members of a group."""
+"""Assignors, which divide the partitions of topics among the members of a group."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The interface of assignors, which divide the partitions of topics among the members of a group.
 
-(Kafka: ConsumerPartitionAssignor.) The leader of a group runs the assignor that all members have in
-common; each member's own assignor provides the user data for the leader.
+(Kafka: ConsumerPartitionAssignor.) The leader of a group runs an assignor that all members support.
+The assignor of each member provides user data for the leader.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ...metadata._cluster import Cluster
 NO_GENERATION: Final = -1
 
 PartitionsByTopic: TypeAlias = Mapping[str, Mapping[int, frozenset[str]]]
-"""For each topic, by name, and each partition, by number, the racks of the replicas."""
+"""The racks of the replicas, by topic name and partition number."""
 
 
 class RebalanceProtocol(IntEnum):
-    """What a member revokes when a rebalance begins (KIP-429)."""
+    """The set of partitions that a member revokes when a rebalance begins (KIP-429)."""
 
     EAGER = 0
     """All partitions."""
 
     COOPERATIVE = 1
-    """Only the partitions that are assigned to another member, once these are known."""
+    """Only partitions that move to another member, after the new assignment is known."""
 
 
 def _names(topics: Iterable[str]) -> tuple[str, ...]:
@@ -41,13 +41,13 @@ def _partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, .
 
 @attrs.frozen
 class MemberSubscription:
-    """The subscription of a group member, and the partitions it owns.
+    """The subscription of a group member, and the partitions that the member owns.
 
     Attributes:
-        topics: the topics that the member subscribes to.
-        user_data: the data that the member's assignor sends to the leader's.
-        owned_partitions: the partitions that the member still owns with a cooperative assignor;
-            otherwise empty.
+        topics: the topics to which the member subscribes.
+        user_data: the data that the assignor of the member sends to the assignor of the leader.
+        owned_partitions: the partitions that the member still owns; empty unless it uses a
+            cooperative assignor.
         generation_id: the generation in which the owned partitions were assigned; -1 before the
             first.
         rack_id: the rack of the member (``client.rack``); None if not set.
@@ -64,13 +64,13 @@ class MemberSubscription:
 
 @runtime_checkable
 class Assignor(Protocol):
-    """Divides partitions among members; users may write custom assignors.
+    """The interface of assignors. Users can implement custom ones.
 
     Attributes:
-        name: the name that members agree on; all assignors with this name must understand each
-            other's user data.
-        protocols: the supported rebalance protocols. A member uses the highest one that all its
-            assignors support.
+        name: the name by which the members of a group agree on an assignor; all assignors with the
+            same name must understand each other's user data.
+        protocols: the supported rebalance protocols. A member uses the highest protocol that all
+            its assignors support.
     """
 
     @property
@@ -82,12 +82,12 @@ class Assignor(Protocol):
     def user_data(
         self, topics: Sequence[str], assigned: Sequence[TopicPartition] | None, generation: int
     ) -> bytes | None:
-        """Return the data that the leader needs about this member besides its subscription.
+        """Return the data that the leader needs from this member in addition to its subscription.
 
         Args:
-            topics: the topics the member subscribes to.
-            assigned: the last assignment of the member; None before the first.
-            generation: the generation of that assignment; -1 before the first.
+            topics: the topics to which this member subscribes.
+            assigned: the last assignment of this member; None before the first assignment.
+            generation: the generation of the last assignment; -1 before the first assignment.
         """
         ...
 
@@ -96,14 +96,14 @@ class Assignor(Protocol):
         partitions_by_topic: PartitionsByTopic,
         subscriptions_by_member_id: Mapping[str, MemberSubscription],
     ) -> dict[str, list[TopicPartition]]:
-        """Divide the partitions.
+        """Assign partitions to members.
 
         Args:
-            partitions_by_topic: the topics that members subscribe to, as far as they exist.
-            subscriptions_by_member_id: all members, at least one.
+            partitions_by_topic: the existing topics to which any member subscribes.
+            subscriptions_by_member_id: the subscriptions of all members; at least one.
 
         Returns:
-            A list for each member, which may be empty. No partition may be in two lists.
+            The partitions of each member, which may be empty. No partition may have two members.
         """
         ...
 
@@ -111,11 +111,11 @@ class Assignor(Protocol):
 def partitions_by_topic(
     cluster: Cluster, topics: Iterable[str]
 ) -> dict[str, dict[int, frozenset[str]]]:
-    """Return the input of an assignor for some topics; topics without partitions are omitted.
+    """Return the partitions of topics, for an assignor; topics that do not exist are omitted.
 
     Args:
         cluster: the metadata of the group's leader.
-        topics: the topics that members subscribe to.
+        topics: the topics to which members subscribe.
     """
     racks = {node.id: node.rack for node in cluster.nodes.values()}
     found: dict[str, dict[int, frozenset[str]]] = {}
@@ -132,9 +132,10 @@ def partitions_by_topic(
 
 
 def ordered_members(subscriptions: Mapping[str, MemberSubscription]) -> list[str]:
-    """Return the ids of members: static members first, by instance id, which survives a restart.
+    """Return the member ids in order: static members by instance id, then the other members.
 
-    (KIP-345; Kafka: AbstractPartitionAssignor.MemberInfo.)
+    Instance ids survive restarts, so the order of static members is stable (KIP-345; Kafka:
+    AbstractPartitionAssignor.MemberInfo).
     """
 
     def order(member_id: str) -> tuple[bool, str]:
@@ -145,16 +146,17 @@ def ordered_members(subscriptions: Mapping[str, MemberSubscription]) -> list[str
 
 
 def member_racks(subscriptions: Mapping[str, MemberSubscription]) -> dict[str, str]:
-    """Return the racks of the members that have one."""
+    """Return the racks of the members that have a rack."""
     return {each: rack for each, found in subscriptions.items() if (rack := found.rack_id)}
 
 
 def racks_matter(
     racks_of_members: Collection[str], racks_of_partitions: Collection[frozenset[str]]
 ) -> bool:
-    """Whether it makes a difference which member has which partition (KIP-881).
+    """Whether racks affect the choice of a member for a partition (KIP-881).
 
-    It does not if no member is in the rack of a replica, or if every rack has every partition.
+    They do not if no member is in the rack of a replica, or if every rack has a replica of every
+    partition.
     """
     all_racks = frozenset().union(*racks_of_partitions)
     if all_racks.isdisjoint(racks_of_members):

@@ -1,7 +1,7 @@
-"""Encodes the messages that members of a consumer group exchange (Kafka: ConsumerProtocol).
+"""Implements the messages between the members of a consumer group (Kafka: ConsumerProtocol).
 
-Each message is preceded by its version. Newer versions begin like the newest known one, since
-fields are only added at the end.
+Each message begins with its version. A version that is not known is decoded as the newest known
+version, since new versions only add fields at the end.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of consumer groups."""
 
 VERSION: Final = 3
-"""The version of encoded messages; that of Kafka's newest clients."""
+"""The version of encoded messages, which is the newest version of Kafka's clients."""
 
 _VERSION_BYTES: Final = 2
 
 
 def encode_subscription(subscription: MemberSubscription) -> bytes:
-    """Encode a member's subscription; ``group_instance_id`` is not part of it."""
+    """Encode the subscription of a member, without its ``group_instance_id``."""
     message = subscriptions.ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
         user_data=subscription.user_data,
@@ -43,11 +43,11 @@ def encode_subscription(subscription: MemberSubscription) -> bytes:
 
 
 def decode_subscription(raw: bytes, group_instance_id: str | None = None) -> MemberSubscription:
-    """Decode a member's subscription.
+    """Decode the subscription of a member.
 
     Args:
-        raw: the member's metadata in the response to JoinGroup.
-        group_instance_id: the member's ``group.instance.id``, from the same response.
+        raw: the metadata of the member in the JoinGroup response.
+        group_instance_id: the ``group.instance.id`` of the member in the JoinGroup response.
 
     Raises:
         WireFormatError: the message is malformed.
@@ -68,7 +68,7 @@ def decode_subscription(raw: bytes, group_instance_id: str | None = None) -> Mem
 
 
 def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
-    """Encode the partitions that the leader assigns to a member."""
+    """Encode the assignment of a member."""
     message = assignments.ConsumerProtocolAssignment(
         assigned_partitions=[
             assignments.TopicPartition(topic=topic, partitions=numbers)
@@ -81,7 +81,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(raw: bytes) -> list[TopicPartition]:
-    """Decode a member's assignment; empty if the leader sent no bytes.
+    """Decode the assignment of a member; no bytes are an empty assignment.
 
     Raises:
         WireFormatError: the message is malformed.
@@ -99,7 +99,7 @@ def decode_assignment(raw: bytes) -> list[TopicPartition]:
 def _version(raw: bytes) -> int:
     version = int.from_bytes(raw[:_VERSION_BYTES], "big", signed=True)
     if len(raw) < _VERSION_BYTES or version < 0:
-        raise WireFormatError("not a message of the consumer protocol: invalid version")
+        raise WireFormatError("not a consumer protocol message: invalid version")
     return min(version, VERSION)
 
 

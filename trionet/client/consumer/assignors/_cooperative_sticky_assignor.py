@@ -1,8 +1,8 @@
-"""Assigns evenly; members keep their partitions, even during the rebalance.
+"""The cooperative sticky assignor, with which members keep partitions during a rebalance.
 
-(Kafka: CooperativeStickyAssignor.) A partition that is to move to another member is not assigned
-at first. Its owner sees that it lost the partition, revokes it and rejoins; then the partition is
-free (KIP-429).
+(Kafka: CooperativeStickyAssignor.) A partition that moves to another member is not assigned to that
+member immediately. The owner finds the partition missing from its new assignment, revokes it and
+rejoins. The second rebalance then assigns the partition (KIP-429).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ._sticky_user_data import decode_generation, encode_generation
 
 
 class CooperativeStickyAssignor:
-    """Assigns evenly with as few moves as possible; moves take a second rebalance."""
+    """An assignor of even shares that moves few partitions, each in a second rebalance."""
 
     name: Final = "cooperative-sticky"
     protocols: Final = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
@@ -37,7 +37,7 @@ class CooperativeStickyAssignor:
         partitions_by_topic: PartitionsByTopic,
         subscriptions_by_member_id: Mapping[str, MemberSubscription],
     ) -> dict[str, list[TopicPartition]]:
-        """See :meth:`.Assignor.assign`; partitions to be revoked first are in no list."""
+        """See :meth:`.Assignor.assign`. Partitions that must be revoked first are not assigned."""
         claims = {member: _claim(each) for member, each in subscriptions_by_member_id.items()}
         before = still_wanted(claims, partitions_by_topic, subscriptions_by_member_id)
         assignment = sticky_assignment(partitions_by_topic, subscriptions_by_member_id, before)

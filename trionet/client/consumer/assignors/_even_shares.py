@@ -1,9 +1,9 @@
-"""Divides partitions evenly, while members keep as many of their partitions as possible (KIP-54).
+"""An even division of partitions in which few partitions move to another member (KIP-54).
 
 Topics with the same subscribers form a pool; most groups have one. A division is even if no member
-could take a partition from a member that has at least two more. Among even divisions, the one with
-the fewest moves is preferred: new partitions move before owned ones, and members do not just
-exchange partitions.
+could take a partition from a member that has at least two more partitions. Even divisions with
+fewer moves are preferred: new partitions move before owned partitions, and members do not exchange
+partitions without need.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._assignor import MemberSubscription, PartitionsByTopic
 
 @attrs.frozen(eq=False)
 class Pool:
-    """The partitions that the same members subscribe to.
+    """The partitions of all topics with the same subscribers.
 
     Attributes:
         members: the ids of the members, in order.
@@ -37,7 +37,7 @@ def pools_of(
     subscriptions: Mapping[str, MemberSubscription],
     members: Iterable[str],
 ) -> list[Pool]:
-    """Return the pools of a group; those with the fewest members, and so the least choice, first.
+    """Return the pools of a group, ordered by increasing number of members.
 
     Args:
         partitions_by_topic: the existing topics.
@@ -60,11 +60,11 @@ def pools_of(
 
 
 class Shares:
-    """The partitions assigned to each member so far.
+    """The shares of the members while partitions are being assigned.
 
     Args:
         pools: the partitions to divide.
-        members: the ids of all members in order.
+        members: the ids of all members, in order.
 
     Attributes:
         loads: the number of partitions of each member.
@@ -83,7 +83,7 @@ class Shares:
         }
 
     def assignment(self) -> dict[str, list[TopicPartition]]:
-        """Return the partitions of each member."""
+        """Return the partitions of each member, sorted."""
         found: dict[str, list[TopicPartition]] = {member: [] for member in self.loads}
         for partition, member in self._holders.items():
             found[member].append(partition)
@@ -103,8 +103,8 @@ class Shares:
         """Assign free partitions to their owners.
 
         Args:
-            owners: the owners of partitions, each of which subscribes to the topic.
-            targets: the maximum number of partitions by member; None for no limit.
+            owners: the owner of each partition, which must subscribe to the topic.
+            targets: the maximum number of partitions of each member; None for no limit.
         """
         for free in self.free.values():
             for partition in list(free):
@@ -113,7 +113,7 @@ class Shares:
                     self.give(partition, owner)
 
     def fill(self, targets: Mapping[str, int] | None = None) -> None:
-        """Assign all free partitions to the members with the fewest, or furthest below target."""
+        """Assign free partitions to the members with the fewest, or furthest below their target."""
         for pool, free in self.free.items():
             heap = [
                 (self.loads[each] - (targets[each] if targets else 0), self._places[each], each)
@@ -128,14 +128,14 @@ class Shares:
     def settle(
         self, owners: Mapping[TopicPartition, str], earlier: Mapping[TopicPartition, str]
     ) -> None:
-        """Move partitions until the shares are even and no exchanges are left.
+        """Move partitions until the shares are even and no member has exchanged partitions.
 
-        Each step makes the loads more even, or keeps them and reduces the moves, so this
-        terminates.
+        This terminates: each step makes the loads more even, or reduces the number of moves with
+        the same loads.
 
         Args:
-            owners: the previous owners, which are preferred.
-            earlier: the owners before those, which are preferred next.
+            owners: the owners before the rebalance, which are preferred.
+            earlier: the preceding owners, which are the second choice.
         """
         is_moving = True
         while is_moving:
@@ -144,7 +144,7 @@ class Shares:
             is_moving = self._undo_exchanges(owners)
 
     def _even_out(self, pool: Pool, earlier: Mapping[TopicPartition, str]) -> bool:
-        """Move partitions from the fullest to the emptiest member. Returns whether any moved."""
+        """Even out the loads of the members of a pool. Returns whether any partition was moved."""
         loads, held = self.loads, self._held[pool]
         losses = self._losses(pool, earlier)
         fullest = [(-loads[each], self._places[each], each) for each in pool.members]
@@ -169,7 +169,7 @@ class Shares:
     def _losses(
         self, pool: Pool, earlier: Mapping[TopicPartition, str]
     ) -> dict[tuple[str, str], list[TopicPartition]]:
-        """Return the partitions that other members had earlier, by current and earlier member."""
+        """Return the partitions that an earlier owner lost, by current and earlier owner."""
         found: dict[tuple[str, str], list[TopicPartition]] = {}
         for partition, member in earlier.items():
             if self._pools.get(partition.topic) is pool and member in self._held[pool]:
@@ -179,7 +179,7 @@ class Shares:
     def _least_kept(
         self, pool: Pool, giver: str, lost: list[TopicPartition] | None
     ) -> TopicPartition:
-        """Return the partition to move: one that the taker had before, or the one assigned last."""
+        """Return the partition to move: one that the taker had earlier, or else the newest."""
         while lost:
             partition = lost.pop()
             if self._holders[partition] == giver:
@@ -196,7 +196,7 @@ class Shares:
         self.loads[taker] += 1
 
     def _undo_exchanges(self, owners: Mapping[TopicPartition, str]) -> bool:
-        """Move back partitions that were exchanged in a circle. Returns whether there were any."""
+        """Undo moves that form a cycle of members. Returns whether there were any."""
         moved: dict[tuple[str, str], list[TopicPartition]] = {}
         givers: dict[str, dict[str, None]] = {}
         for partition, taker in self._holders.items():
@@ -215,7 +215,7 @@ class Shares:
 
 
 def _circle(givers: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return members that give to one another in a circle, the first also at the end; or none."""
+    """Return a cycle of members, with the first repeated at the end; empty if there is none."""
     try:
         TopologicalSorter(givers).prepare()
     except CycleError as error:

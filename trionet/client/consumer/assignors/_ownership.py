@@ -1,4 +1,4 @@
-"""The owners of partitions before a rebalance, from claims that may contradict each other."""
+"""The owners of partitions before a rebalance, derived from possibly conflicting claims."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..._topic_partition import TopicPartition
 
 @attrs.frozen
 class Claim:
-    """The partitions that a member claims to have owned.
+    """A member's claim to the partitions of its last assignment.
 
     Attributes:
         partitions: the last assignment of the member.
-        generation: the generation of that assignment; -1 if the member does not report it.
+        generation: the generation of the last assignment; -1 if the member does not report it.
     """
 
     partitions: Sequence[TopicPartition]
@@ -24,12 +24,14 @@ class Claim:
 
 @attrs.frozen
 class Ownership:
-    """The owners derived from the claims.
+    """The result of resolving claims.
 
     Attributes:
         owners: the owner of each partition.
-        earlier: the previous owner of a partition, if it does not know that it lost the partition.
-        disputed: partitions that several members claim in the same generation; they have no owner.
+        earlier: for a partition that is also claimed in an older generation, the member with that
+            claim.
+        disputed: partitions that have no owner, because several members claim them in the same
+            generation.
     """
 
     owners: dict[TopicPartition, str] = attrs.field(factory=dict)
@@ -38,7 +40,7 @@ class Ownership:
 
 
 def ownership(claims: Mapping[str, Claim]) -> Ownership:
-    """Resolve the claims: the claim of the newest generation wins (KIP-341).
+    """Resolve claims: the newest generation wins (KIP-341).
 
     Args:
         claims: the claims by member id.

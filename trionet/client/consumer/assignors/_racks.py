@@ -1,4 +1,4 @@
-"""Prefers members in the rack of a replica (KIP-881)."""
+"""Rack-aware assignment, which prefers members in the rack of a replica (KIP-881)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Racks:
     """The racks of members and replicas.
 
     Args:
-        partitions_by_topic: the partitions, with the racks of their replicas.
-        members: the racks of the members that have one.
+        partitions_by_topic: the racks of the replicas of each partition.
+        members: the racks of the members that have a rack.
 
     Attributes:
-        matter: whether it makes a difference which member has which partition.
+        matter: whether racks affect the choice of a member; see :func:`.racks_matter`.
     """
 
     def __init__(self, partitions_by_topic: PartitionsByTopic, members: Mapping[str, str]) -> None:
@@ -30,18 +30,18 @@ class Racks:
         )
 
     def is_far(self, member: str, partition: TopicPartition) -> bool:
-        """Whether the member has a rack, but no replica of the partition is in it."""
+        """Whether the member has a rack that contains no replica of the partition."""
         rack = self._members.get(member)
         return rack is not None and rack not in self.of(partition)
 
     def of(self, partition: TopicPartition) -> frozenset[str]:
-        """Return the racks of a partition's replicas."""
+        """Return the racks of the replicas of a partition."""
         return self._replicas[partition.topic][partition.partition]
 
     def fill_near(self, shares: Shares, targets: Mapping[str, int]) -> None:
         """Assign free partitions to members in the rack of a replica, up to their targets.
 
-        Partitions with the fewest candidates come first.
+        Partitions with the fewest candidates are assigned first.
         """
         for pool, free in shares.free.items():
             rooms = self._rooms(pool, shares, targets)
@@ -55,7 +55,7 @@ class Racks:
     def _rooms(
         self, pool: Pool, shares: Shares, targets: Mapping[str, int]
     ) -> dict[str, list[tuple[int, int, str]]]:
-        """Return the members with capacity left by rack, those with the most first."""
+        """Return the members below their target as a heap per rack, the furthest below first."""
         rooms: dict[str, list[tuple[int, int, str]]] = {}
         for place, member in enumerate(pool.members):
             room = targets[member] - shares.loads[member]
@@ -67,7 +67,7 @@ class Racks:
 
 
 def _roomiest(heaps: list[list[tuple[int, int, str]]]) -> str | None:
-    """Pop the member with the most capacity from the heaps, and reduce its capacity by one."""
+    """Pop the member furthest below its target, and push it back with one more partition."""
     heap = min((each for each in heaps if each), key=lambda each: each[0], default=None)
     if heap is None:
         return None

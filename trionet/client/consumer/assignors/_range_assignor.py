@@ -1,7 +1,7 @@
-"""Assigns a range of consecutive partitions of each topic to each member (Kafka: RangeAssignor).
+"""The range assignor, which assigns consecutive partitions of each topic (Kafka: RangeAssignor).
 
-Topics with the same partitions and members are divided in the same way, so that a member has the
-same partitions of each topic, as joining topics requires.
+Topics with the same partitions and members are divided in the same way. A member then has the same
+partitions of each topic, which joins of topics require.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._assignor import (
 
 
 class RangeAssignor:
-    """Assigns ranges, preferring nearby partitions where that costs no balance (KIP-881)."""
+    """An assignor of ranges, which prefers nearby partitions if shares stay even (KIP-881)."""
 
     name: Final = "range"
     protocols: Final = (RebalanceProtocol.EAGER,)
@@ -32,7 +32,7 @@ class RangeAssignor:
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002
         generation: int,  # noqa: ARG002
     ) -> bytes | None:
-        """Return None: this assignor has no user data."""
+        """Return None, since this assignor has no user data."""
         return None
 
     def assign(
@@ -60,13 +60,13 @@ class RangeAssignor:
 
 
 class _Division:
-    """One topic and the members that share it.
+    """The division of one topic among its members.
 
     Args:
         name: the name of the topic.
         racks_by_partition: the racks of the replicas, by partition.
-        members: the members that subscribe to the topic, in order.
-        member_racks: the racks of the members that have one.
+        members: the ids of the members that subscribe to the topic, in order.
+        member_racks: the racks of the members that have a rack.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class _Division:
         self.racks_matter = racks_matter(racks, racks_by_partition.values())
 
     def is_near(self, member: str, partition: int) -> bool:
-        """Whether a replica is in the member's rack; always for a member without a rack."""
+        """Whether the member has no rack, or its rack contains a replica of the partition."""
         rack = self._member_racks.get(member)
         return rack is None or rack in self._racks_by_partition[partition]
 
@@ -98,7 +98,7 @@ class _Division:
         return max(0, share - len(self.assigned[member]))
 
     def give(self, member: str, partitions: Sequence[int]) -> None:
-        """Assign free partitions, no more than :meth:`room`."""
+        """Assign free partitions, at most :meth:`room`, to a member."""
         held = self.assigned[member]
         held += partitions
         if len(held) > self._share:
@@ -107,7 +107,7 @@ class _Division:
             del self._free[partition]
 
     def assign_ranges(self, *, near_only: bool = False) -> None:
-        """Assign the first free partitions to each member in turn, up to its share."""
+        """Assign the first free partitions to each member, up to its share."""
         for member in self.members:
             candidates = [n for n in self._free if not near_only or self.is_near(member, n)]
             self.give(member, candidates[: self.room(member)])
@@ -130,7 +130,7 @@ def _divisions(
 
 
 def _divided_alike(topics: Sequence[_Division]) -> list[list[_Division]]:
-    """Group topics that have the same members and the same partitions."""
+    """Group topics by their members and partition numbers."""
     found: dict[tuple[tuple[str, ...], tuple[int, ...]], list[_Division]] = {}
     for topic in topics:
         found.setdefault((topic.members, topic.partitions), []).append(topic)
@@ -138,7 +138,7 @@ def _divided_alike(topics: Sequence[_Division]) -> list[list[_Division]]:
 
 
 def _assign_alike(topics: Sequence[_Division]) -> None:
-    """Assign each partition number in all topics to one member near to all, if there is one."""
+    """Assign each partition number in all topics to one member that is near in all, if possible."""
     first = topics[0]
     for partition in first.partitions:
         for member in first.members:

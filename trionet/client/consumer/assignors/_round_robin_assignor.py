@@ -1,4 +1,4 @@
-"""Assigns the partitions of all topics to the members in turn (Kafka: RoundRobinAssignor)."""
+"""The round-robin assignor (Kafka: RoundRobinAssignor)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._assignor import MemberSubscription, PartitionsByTopic, RebalanceProtocol,
 
 
 class RoundRobinAssignor:
-    """Assigns partitions in turn, skipping members that do not subscribe to the topic."""
+    """An assignor that assigns partitions in turn to the members that subscribe to the topic."""
 
     name: Final = "roundrobin"
     protocols: Final = (RebalanceProtocol.EAGER,)
@@ -21,7 +21,7 @@ class RoundRobinAssignor:
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002
         generation: int,  # noqa: ARG002
     ) -> bytes | None:
-        """Return None: this assignor has no user data."""
+        """Return None, since this assignor has no user data."""
         return None
 
     def assign(

@@ -1,7 +1,7 @@
-"""The algorithm shared by the sticky assignors (Kafka: AbstractStickyAssignor).
+"""The algorithm of the sticky assignors (Kafka: AbstractStickyAssignor).
 
-The goals are, in this order: an even assignment, nearby partitions where racks matter, and as few
-moves as possible.
+The goals, in order of priority, are an even assignment, nearby partitions where racks matter, and
+as few moves as possible.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def still_wanted(
     partitions_by_topic: PartitionsByTopic,
     subscriptions: Mapping[str, MemberSubscription],
 ) -> Ownership:
-    """Return the owners by the claims on partitions that exist and are still subscribed to."""
+    """Resolve the claims to existing partitions of topics to which the member still subscribes."""
     kept: dict[str, Claim] = {}
     for member, claim in claims.items():
         topics = {
@@ -43,7 +43,7 @@ def sticky_assignment(
     Args:
         partitions_by_topic: the existing topics.
         subscriptions: the subscriptions of all members.
-        before: the previous owners; see :func:`still_wanted`.
+        before: the owners before the rebalance; see :func:`still_wanted`.
     """
     members = ordered_members(subscriptions)
     pools = pools_of(partitions_by_topic, subscriptions, members)

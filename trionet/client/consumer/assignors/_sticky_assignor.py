@@ -1,4 +1,4 @@
-"""Assigns evenly with few moves; members revoke all partitions first (Kafka: StickyAssignor)."""
+"""The sticky assignor, with which members first revoke all partitions (Kafka: StickyAssignor)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from ._sticky_user_data import decode_assigned, encode_assigned
 
 
 class StickyAssignor:
-    """Assigns evenly with as few moves as possible (KIP-54).
+    """An assignor of even shares that moves as few partitions as possible (KIP-54).
 
-    A member owns nothing while the group rebalances, so it reports its last assignment in its
-    user data.
+    A member owns no partitions during a rebalance, so it reports its last assignment as user data.
     """
 
     name: Final = "sticky"
@@ -28,7 +27,7 @@ class StickyAssignor:
         assigned: Sequence[TopicPartition] | None,
         generation: int,
     ) -> bytes | None:
-        """Return the last assignment and its generation; None before the first."""
+        """Return the last assignment and its generation; None before the first assignment."""
         return None if assigned is None else encode_assigned(Claim(assigned, generation))
 
     def assign(

@@ -1,1 +1,1 @@
-"""A consumer's side of its group: membership, rebalances, and committed offsets."""
+"""The group membership of a consumer: rebalances, heartbeats and committed offsets."""

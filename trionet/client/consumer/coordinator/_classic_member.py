@@ -1,7 +1,7 @@
-"""A member of a classic group: its state, its requests, and the handling of responses.
+"""The state of a member of a classic group, and its requests and responses.
 
-(Kafka: AbstractCoordinator, its MemberState and Generation.) Pure. A transient error is a
-:class:`Verdict`; others are raised.
+(Kafka: AbstractCoordinator with MemberState and Generation.) Pure. Transient errors are returned as
+a :class:`Verdict`; other errors are raised.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class GroupMetadata(NamedTuple):
 
     Attributes:
         group_id: the ``group.id``.
-        generation: the generation, which counts the group's rebalances; -1 outside the group.
+        generation: the id of the generation, which counts the rebalances of the group; -1 outside
+            the group.
         member_id: the id assigned by the coordinator; empty outside the group.
         instance_id: the ``group.instance.id`` of a static member; None for others.
     """
@@ -53,10 +54,11 @@ _REASON_CHARACTERS_MAX: Final = 255  # KIP-800
 
 
 class Generation(NamedTuple):
-    """A member's identity in its group (Kafka: Generation).
+    """A generation of a group, and the id of the member in the group (Kafka: Generation).
 
     Attributes:
-        id: the number of the generation, which counts rebalances; -1 outside the group.
+        id: the id of the generation, which counts the rebalances of the group; -1 outside the
+            group.
         member_id: the member id; empty before the first response.
         protocol: the assignor that the group has chosen.
     """
@@ -71,22 +73,22 @@ class MemberState(enum.Enum):
 
     UNJOINED = "unjoined"
     PREPARING_REBALANCE = "preparing rebalance"
-    """The member has sent JoinGroup, and waits for the other members."""
+    """The member has sent JoinGroup and waits for the other members."""
     COMPLETING_REBALANCE = "completing rebalance"
-    """The member has joined, and waits for its assignment."""
+    """The member has joined and waits for its assignment."""
     STABLE = "stable"
 
 
 class Verdict(enum.Enum):
-    """What a response means for its request."""
+    """The action to take after a response."""
 
     DONE = "done"
     RETRY_NOW = "retry now"
-    """Send the request again at once."""
+    """Retry immediately."""
     RETRY_LATER = "retry later"
-    """Send the request again after a backoff."""
+    """Retry after a backoff."""
     FIND_COORDINATOR = "find the coordinator"
-    """This broker is not the coordinator: find it, and retry after a backoff."""
+    """The broker is not the coordinator: find the coordinator, and retry after a backoff."""
 
 
 _COORDINATOR_MOVED: Final = {error_codes.COORDINATOR_NOT_AVAILABLE, error_codes.NOT_COORDINATOR}
@@ -100,9 +102,9 @@ class ClassicMember:
 
     Attributes:
         state: the state of the member.
-        generation: the member's identity in the group.
-        assignment: the member's assignment in this generation, as encoded by the leader.
-        rejoin_reason: why the member has to rejoin; None if it does not.
+        generation: the current generation and the member id.
+        assignment: the assignment of the member in this generation, as encoded by the leader.
+        rejoin_reason: why the member must rejoin; None if it need not rejoin.
     """
 
     def __init__(self, settings: GroupSettings) -> None:
@@ -114,21 +116,21 @@ class ClassicMember:
 
     @property
     def is_static(self) -> bool:
-        """Whether the member keeps its partitions on leaving, until its session ends (KIP-345)."""
+        """Whether the member is static, and so keeps its partitions across a restart (KIP-345)."""
         return self._settings.instance_id is not None
 
     @property
     def is_stable(self) -> bool:
-        """Whether the member has its assignment, and may commit."""
+        """Whether the member has its assignment and may commit."""
         return self.state is MemberState.STABLE
 
     @property
     def has_lost_generation(self) -> bool:
-        """Whether the member is in no generation: others may own its partitions by now."""
+        """Whether the member is in no generation, so that others may own its partitions."""
         return self.generation.id == NO_GENERATION
 
     def request_rejoin(self, reason: str) -> None:
-        """Request a rejoin, once the user's task has revoked the partitions that it has to."""
+        """Request a rejoin, which begins in the user's task with the revocation of partitions."""
         self.rejoin_reason = reason
 
     # Joining.
@@ -137,7 +139,8 @@ class ClassicMember:
         """Build a JoinGroup request.
 
         Args:
-            protocols: the names of the assignors by preference, and the member's metadata for each.
+            protocols: the names of the assignors, in order of preference, each with the metadata of
+                the member.
         """
         self.state = MemberState.PREPARING_REBALANCE
         return JoinGroupRequest(
@@ -155,10 +158,10 @@ class ClassicMember:
         )
 
     def handle_join(self, response: JoinGroupResponse) -> Verdict:
-        """Handle the response to JoinGroup; on DONE, the member is in a new generation.
+        """Handle a JoinGroup response. DONE: the member is in a new generation.
 
         Raises:
-            ApiError, FencedInstanceIdError: the join was rejected.
+            ApiError, FencedInstanceIdError: the JoinGroup request was rejected.
         """
         code = response.error_code
         if code == error_codes.NONE:
@@ -177,7 +180,8 @@ class ClassicMember:
         """Build a SyncGroup request.
 
         Args:
-            assignments: the assignments of all members if this one is the leader; otherwise empty.
+            assignments: the assignments of all members if this member is the leader; otherwise
+                empty.
         """
         return SyncGroupRequest(
             group_id=self._settings.group_id,
@@ -193,10 +197,10 @@ class ClassicMember:
         )
 
     def handle_sync(self, response: SyncGroupResponse) -> Verdict:
-        """Handle the response to SyncGroup; on DONE, the member has its assignment.
+        """Handle a SyncGroup response. DONE: the member has its assignment.
 
         Raises:
-            ApiError, FencedInstanceIdError: the request was rejected.
+            ApiError, FencedInstanceIdError: the SyncGroup request was rejected.
         """
         if response.error_code != error_codes.NONE:
             return self._refused(response.error_code)
@@ -249,15 +253,16 @@ class ClassicMember:
         )
 
     def handle_heartbeat(self, response: HeartbeatResponse, sent_as: Generation) -> Verdict:
-        """Handle the response to a heartbeat; on DONE, the coordinator has accepted it.
+        """Handle a Heartbeat response. DONE: the coordinator has responded, so no retry is needed.
 
         Args:
             response: the response to a :meth:`heartbeat_request`.
-            sent_as: the generation of the request; a response for an older generation is ignored.
+            sent_as: the generation in which the request was sent; an error for an older generation
+                is ignored.
 
         Raises:
             ApiError: this member is not allowed in the group.
-            FencedInstanceIdError: another consumer uses its instance id.
+            FencedInstanceIdError: another consumer uses the same instance id.
         """
         code = response.error_code
         if code == error_codes.NONE or self.generation != sent_as:
@@ -274,7 +279,7 @@ class ClassicMember:
         return Verdict.RETRY_LATER
 
     def dismissed(self, code: int) -> None:
-        """Reset after the coordinator reported this member or its generation as unknown."""
+        """Reset the member, since the coordinator does not know its id or its generation."""
         if code == error_codes.ILLEGAL_GENERATION:
             self.reset("the group has a newer generation", keeps_member_id=True)
         else:
@@ -284,8 +289,8 @@ class ClassicMember:
         """Build a LeaveGroup request.
 
         Args:
-            reason: the reason to show in the broker's log (KIP-800).
-            version: the version of the API, which determines how members are identified.
+            reason: the reason, which the broker logs (KIP-800).
+            version: the version of the request, which determines how the member is identified.
         """
         member_id = self.generation.member_id
         if version < MULTIPLE_MEMBERS_VERSION:
@@ -302,7 +307,7 @@ class ClassicMember:
         )
 
     def reset(self, reason: str, *, keeps_member_id: bool = False) -> None:
-        """Leave the generation, and request a rejoin.
+        """Leave the generation and request a rejoin.
 
         Args:
             reason: the reason for the rejoin.
@@ -317,11 +322,11 @@ class ClassicMember:
 
 
 def raise_unless_passing(code: int, settings: GroupSettings) -> None:
-    """Raise an error that is not transient.
+    """Raise the error of a response unless it is transient.
 
     Raises:
         FencedInstanceIdError: another consumer uses the same instance id.
-        ApiError: any other error that a retry cannot fix.
+        ApiError: any other error that is not retriable.
     """
     if code == error_codes.FENCED_INSTANCE_ID:
         raise FencedInstanceIdError(settings.group_id, settings.instance_id or "")

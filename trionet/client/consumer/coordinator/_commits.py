@@ -1,4 +1,4 @@
-"""Commits by the user, and auto-commits of the records that the user's loop has finished.
+"""Commits by the user, and auto-commits of finished records.
 
 (Kafka: ConsumerCoordinator.commitOffsetsSync, maybeAutoCommitOffsetsAsync.)
 """
@@ -23,15 +23,15 @@ LOGGER: Final = logging.getLogger(__name__)
 
 
 class Commits:
-    """Commits positions, one commit at a time.
+    """The commits of one consumer, which run one at a time.
 
     Args:
         offsets: commits offsets at the coordinator.
         subscription: provides the positions.
-        member: the consumer's membership.
+        member: the membership of the consumer.
         settings: the settings of the group.
-        is_gone: returns whether a partition no longer exists; it is then left out of auto-commits.
-            Kafka's consumer retries such a commit instead, which delays the rebalance.
+        is_gone: returns whether a partition no longer exists. Auto-commits omit such partitions,
+            whereas Kafka's consumer retries the commit and so delays the rebalance.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Commits:
         self._settled: dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]] = {}
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None) -> None:
-        """Commit these offsets, or by default those after all records handed out.
+        """Commit offsets; None to commit the positions after all records that were returned.
 
         See :meth:`.CommittedOffsets.commit`.
         """
@@ -68,7 +68,7 @@ class Commits:
             self._settled.update((each, finished[each]) for each in offsets if each in finished)
 
     async def commit_finished(self) -> None:
-        """Auto-commit finished records, if that is enabled and there are new ones.
+        """Auto-commit newly finished records, if auto-commit is enabled.
 
         Errors are logged.
         """
@@ -92,15 +92,16 @@ class Commits:
                 settled.update(new)
 
     def begin_at(self, partition: TopicPartition) -> None:
-        """Record that the position of this partition is the offset that the group has committed.
+        """Record that the position in a partition is the committed offset of the group.
 
-        The position is not auto-committed until the user has finished more records: a commit would
-        cost a request after each rebalance, and replace the metadata committed with the offset.
+        The position is not auto-committed until the user has finished more records. Such a commit
+        would cost a request after each rebalance, and would discard the metadata of the committed
+        offset.
         """
         self._settled[partition] = self._finished()[partition]
 
     async def commit_regularly(self, seconds: float) -> None:
-        """Auto-commit at an interval, until cancelled."""
+        """Auto-commit periodically until cancelled."""
         while True:
             await trio.sleep(seconds)
             if not self._subscription.is_group_managed or self._member.is_stable:

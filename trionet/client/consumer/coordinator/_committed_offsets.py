@@ -1,4 +1,4 @@
-"""Commits a group's offsets to its coordinator, and fetches them (OffsetCommit, OffsetFetch)."""
+"""The committed offsets of a group, kept by its coordinator (OffsetCommit, OffsetFetch)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _never(_: TopicPartition) -> bool:
 
 
 class CommittedOffsets:
-    """Commits and fetches the offsets of a group at its coordinator.
+    """Access to the committed offsets of a group at its coordinator.
 
     Args:
         finder: finds the coordinator and sends requests to it.
@@ -77,19 +77,20 @@ class CommittedOffsets:
         *,
         is_gone: Callable[[TopicPartition], bool] = _never,
     ) -> None:
-        """Commit offsets, and retry after transient errors; one call at a time.
+        """Commit offsets, with retries after transient errors. Must not run concurrently.
 
         Args:
-            offsets: the offsets by partition.
-            generation: see :meth:`generation`; once it has changed, partitions may have belonged to
-                another member, and nothing is committed.
-            is_gone: returns whether a partition no longer exists, so that its offset is useless.
+            offsets: the offset to commit for each partition.
+            generation: the result of :meth:`generation`. If the generation has changed since,
+                nothing is committed, because the partitions may have belonged to another member.
+            is_gone: returns whether a partition no longer exists; the offsets of such partitions
+                are omitted.
 
         Raises:
-            CommitFailedError: this consumer is no longer in the group's generation.
+            CommitFailedError: this consumer is no longer a member of the generation.
             RebalanceInProgressError: the group is rebalancing.
             FencedInstanceIdError: another consumer uses the same instance id.
-            ApiError: the offset of a partition, or the request, was rejected.
+            ApiError: the coordinator rejected the request or the offset of a partition.
             DisconnectedError: no coordinator responded within ``default.api.timeout.ms``.
 
         Cancellation: the offsets may have been committed.
@@ -121,10 +122,11 @@ class CommittedOffsets:
         raise self._why_refused(*refused, generation)
 
     def generation(self, *, as_member: bool) -> Generation:
-        """Return the generation to commit in.
+        """Return the generation in which to commit.
 
         Args:
-            as_member: whether the group assigned the partitions, and so checks the generation.
+            as_member: whether the group assigned the partitions, so that the coordinator checks the
+                generation.
 
         Raises:
             RebalanceInProgressError, CommitFailedError: the member is in no generation.
@@ -162,7 +164,7 @@ class CommittedOffsets:
             if sent_as.member_id:
                 member.dismissed(code)
             return self._commit_failed()
-        return api_error(code, f"group {self._settings.group_id}: committing an offset of {about}")
+        return api_error(code, f"group {self._settings.group_id}: committing the offset of {about}")
 
     def _commit_failed(self) -> CommitFailedError:
         return CommitFailedError(
@@ -185,10 +187,10 @@ class CommittedOffsets:
         """Fetch the last committed offsets of the group.
 
         Returns:
-            The offset by partition; None if there is none.
+            The committed offset of each partition; None if there is none.
 
         Raises:
-            ApiError: a partition, or the request, was rejected.
+            ApiError: the coordinator rejected the request or a partition.
             DisconnectedError: no coordinator responded within ``default.api.timeout.ms``.
         """
         wanted = sorted(partitions)
@@ -213,7 +215,7 @@ class CommittedOffsets:
         return {each: offsets.get(each) for each in partitions}
 
     async def _until_settled(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Retry transient errors until ``default.api.timeout.ms`` has passed."""
+        """Retry after transient errors until ``default.api.timeout.ms`` has passed."""
         failures = 0
         last: TrionetError | None = None
         with trio.move_on_after(self._settings.api_timeout_seconds):

@@ -1,14 +1,15 @@
-"""A consumer's side of its group (Kafka: ConsumerCoordinator).
+"""The group membership of a consumer, with its committed offsets (Kafka: ConsumerCoordinator).
 
-The work for a group is of two kinds. Heartbeats, joins, fetching committed offsets and
-auto-commits must happen independently of the user's loop: they run in background tasks
+There are two kinds of work for a group. Heartbeats, joins, fetches of committed offsets and
+auto-commits must not depend on the user's loop, so they run in background tasks
 (:meth:`ConsumerCoordinator.run`). Partitions must not be revoked or assigned while the user's loop
-works on them, and the user's callbacks belong in the user's task: these run when that task
-requests a record (:meth:`ConsumerCoordinator.poll`), in :class:`.RebalanceSteps`.
+processes their records, and callbacks belong in the user's task. These steps
+(:class:`.RebalanceSteps`) therefore run when the user's task requests a record
+(:meth:`ConsumerCoordinator.poll`).
 
-Rejected: one task for everything, as Kafka's consumer without its heartbeat thread, where a slow
-loop delays heartbeats and joins; and callbacks in the background, where they would race with the
-loop. Reconsider with the protocol of KIP-848, where the broker computes assignments.
+Rejected: a single task, as in Kafka's consumer without its heartbeat thread, because a slow loop
+would delay heartbeats and joins. Also rejected: callbacks in a background task, because they would
+race with the loop. Reconsider with KIP-848, where the broker computes assignments.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ _CLOSED: Final = "the consumer is closed"
 
 
 class ConsumerCoordinator:
-    """Coordinates the background tasks of a group with the task that reads records.
+    """The group membership of one consumer, split between background tasks and the user's task.
 
     Args:
         client: polled by the network task.
         settings: the settings of the group.
         subscription: receives the assignment.
         rng: jitters backoffs.
-        notify: called when :attr:`needs_poll` has become true.
+        notify: called when :attr:`needs_poll` may have become true.
         hooks: called with offsets that were committed.
 
     Attributes:
@@ -129,11 +130,11 @@ class ConsumerCoordinator:
 
     @property
     def poll_interval(self) -> PollInterval:
-        """Records each request for records."""
+        """The tracker of the user's requests for records."""
         return self._membership.poll_interval
 
     async def wait(self, parking_lot: trio.lowlevel.ParkingLot) -> None:
-        """Park the user's task, which does not count as slow while it waits."""
+        """Park the user's task; the wait does not count towards ``max.poll.interval.ms``."""
         interval = self._membership.poll_interval
         interval.is_waiting = True
         try:
@@ -143,7 +144,7 @@ class ConsumerCoordinator:
 
     @property
     def needs_poll(self) -> bool:
-        """Whether :meth:`poll` must be called before the user gets another record."""
+        """Whether :meth:`poll` must be called before the user receives another record."""
         membership = self._membership
         if self._failure or membership.failure:
             return True
@@ -165,25 +166,26 @@ class ConsumerCoordinator:
         return GroupMetadata(settings.group_id, generation, member_id, settings.instance_id)
 
     def rejoin(self, reason: str) -> None:
-        """Make the group rebalance (Kafka: enforceRebalance, KIP-568)."""
+        """Trigger a rebalance of the group (Kafka: enforceRebalance, KIP-568)."""
         self._member.request_rejoin(reason)
         self._notify()
 
     # Rebalances, in the user's task.
 
     async def poll(self) -> None:
-        """Run the steps of a rebalance that belong in the user's task, callbacks included.
+        """Run the steps of a rebalance that belong in the user's task, including callbacks.
 
         The task that reads records calls this while :attr:`needs_poll` is true. It never waits for
         other members.
 
         Raises:
-            FencedInstanceIdError: another consumer uses this member's instance id; raised by every
-                later call too, and nothing more is done for the group.
-            ApiError, AuthenticationError: the membership has ended; the next call rejoins.
-            Exception: a callback raised it; the rebalance continues with the next call.
+            FencedInstanceIdError: another consumer uses the same instance id; the background tasks
+                have ended, and every later call raises this error too.
+            ApiError, AuthenticationError: the member could not join or was rejected; the next call
+                continues.
+            Exception: raised by a callback; the next call continues the rebalance.
 
-        Cancellation: the next call continues, with the callback that was cancelled.
+        Cancellation: the next call repeats the cancelled step and continues.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         while self.needs_poll:
@@ -212,7 +214,7 @@ class ConsumerCoordinator:
     async def run(self) -> None:
         """Run the background work (heartbeats, joins, offsets, auto-commit) until cancelled.
 
-        Errors are raised by :meth:`poll`.
+        :meth:`poll` raises the errors.
         """
         await trio.lowlevel.checkpoint()
         try:
@@ -243,7 +245,7 @@ class ConsumerCoordinator:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
     ) -> None:
-        """Commit these offsets, or by default those after all records handed out.
+        """Commit offsets, by default the positions after all records that were returned.
 
         See :meth:`.CommittedOffsets.commit`.
         """
@@ -267,8 +269,8 @@ class ConsumerCoordinator:
             is_normal: whether the user's block has ended normally, so that the current record
                 counts as finished.
 
-        Limited by ``close_timeout_seconds``, or by ``cancelled_close_timeout_seconds`` if the end
-        is not normal or the caller is cancelled meanwhile.
+        The limit is ``close_timeout_seconds``, or ``cancelled_close_timeout_seconds`` if the block
+        has not ended normally or the caller is cancelled meanwhile.
         """
         self._is_leaving = True
         if is_normal:
@@ -291,15 +293,15 @@ class ConsumerCoordinator:
             await self._give_up_and_leave(_CLOSED, limit)
 
     async def leave(self, reason: str) -> None:
-        """Commit finished records, revoke all partitions, and leave the group until the next join.
+        """Commit finished records, revoke all partitions, and leave the group.
 
         Args:
-            reason: the reason to show in the broker's log.
+            reason: the reason, which the broker logs.
 
         Raises:
-            Exception: a callback raised it; the member has left nevertheless.
+            Exception: raised by a callback; the member has left nevertheless.
 
-        Cancellation: the consumer may still be a member; if a callback was cancelled, it has left.
+        Cancellation: the consumer may still be a member, unless a callback was cancelled.
         """
         self._is_leaving = True
         try:

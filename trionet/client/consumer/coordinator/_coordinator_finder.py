@@ -1,4 +1,4 @@
-"""Finds a group's coordinator (Kafka: AbstractCoordinator.lookupCoordinator)."""
+"""The look-up of a group's coordinator (Kafka: AbstractCoordinator.lookupCoordinator)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _KEY_TYPE_GROUP: Final = 0
 _MANY_KEYS_VERSION: Final = 4
 
 Body = Callable[[int], Message]
-"""Builds a request for a given version of its API."""
+"""A function that builds the request for a version of the API."""
 
 
 class CoordinatorFinder:
-    """Finds the coordinator of one group, and sends requests to it.
+    """The coordinator of one group, which is looked up when needed.
 
     Args:
         client: polled by the network task.
@@ -53,11 +53,12 @@ class CoordinatorFinder:
         return self._client.connection_problem()
 
     async def find(self) -> Node:
-        """Find the coordinator; retries until it is found.
+        """Find the coordinator, retrying until it is found.
 
         Raises:
-            ApiError: this client may not use the group.
-            AuthenticationError: every node rejected the client's credentials.
+            ApiError: the request was rejected, for example because this client may not use the
+                group.
+            AuthenticationError: every node rejected the credentials of the client.
             trio.ClosedResourceError: the client is closed.
         """
         async with self._finding:
@@ -99,16 +100,17 @@ class CoordinatorFinder:
         version_max: int | None = None,
         timeout_seconds: float | None = None,
     ) -> Any:
-        """Find the coordinator, send it a request once, and wait for the response.
+        """Send a request to the coordinator, without retries, and wait for the response.
 
         Args:
             request: the class of the request.
             body: builds the request.
-            version_max: the newest version that can carry the request; None for any.
+            version_max: the newest version that can carry the request; None for no limit.
             timeout_seconds: the limit for the response, in place of ``request.timeout.ms``.
 
         Raises:
-            DisconnectedError: there was no response; the coordinator must be found again.
+            DisconnectedError: no response was received; the next call looks up the coordinator
+                again.
             UnsupportedVersionError: the coordinator does not support the request.
             ApiError, AuthenticationError, trio.ClosedResourceError: see :meth:`find`.
         """
@@ -140,7 +142,7 @@ class CoordinatorFinder:
         return await response.wait()
 
     def forget(self, node: Node | None, reason: str) -> None:
-        """Forget the coordinator if it is this node, because it has moved or cannot be reached."""
+        """Forget the coordinator and disconnect, if the coordinator is this node."""
         if node is None or node is not self.node:
             return
         LOGGER.info("group %s: lost coordinator %s: %s", self._settings.group_id, node, reason)
@@ -148,6 +150,6 @@ class CoordinatorFinder:
         self._client.disconnect(node)
 
     def drop_connection(self) -> None:
-        """Close the connection to the coordinator; its requests in flight fail."""
+        """Close the connection to the coordinator, so that its in-flight requests fail."""
         if self.node is not None:
             self._client.disconnect(self.node)

@@ -1,4 +1,4 @@
-"""Encodes the subscriptions of members, and computes the assignments if the member is the leader.
+"""The subscription of a member, and the assignments that a leader computes.
 
 (Kafka: ConsumerCoordinator.metadata, onLeaderElected, MetadataSnapshot.) Pure.
 """
@@ -23,18 +23,18 @@ from ..assignors._consumer_protocol import (
 LOGGER: Final = logging.getLogger(__name__)
 
 Snapshot: TypeAlias = Mapping[str, Mapping[int, frozenset[str]]]
-"""The input of an assignment: topics, their partitions, and the racks of the replicas."""
+"""The input of an assignor: the racks of the replicas, by topic name and partition number."""
 
 
 def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
     """Return the highest protocol that all assignors support (KIP-429).
 
-    A group can therefore move from an eager assignor to a cooperative one in two rolling restarts:
-    first with both in the list, then with the new one alone.
+    A group can therefore move from an eager to a cooperative assignor in two rolling restarts:
+    first with both assignors in the list, then with only the cooperative assignor.
 
     Raises:
-        ConfigError: there are no assignors, they have no protocol in common, or two have the same
-            name.
+        ConfigError: there are no assignors, two assignors have the same name, or they have no
+            protocol in common.
     """
     names = [each.name for each in assignors]
     if not names or len(set(names)) < len(names):
@@ -52,10 +52,10 @@ def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
 
 
 class GroupAssignment:
-    """Encodes the member's subscription, and runs the assignors for the group.
+    """The assignors of a member, which provide its user data and compute assignments.
 
     Args:
-        assignors: the assignors by preference.
+        assignors: the assignors, in order of preference.
         rack_id: the rack of this member.
     """
 
@@ -69,10 +69,10 @@ class GroupAssignment:
     def protocols(
         self, topics: Iterable[str], owned: Iterable[TopicPartition]
     ) -> list[tuple[str, bytes]]:
-        """Return the protocols for JoinGroup: each assignor's name with this member's subscription.
+        """Return the protocols for JoinGroup: assignor names, each with the encoded subscription.
 
         Args:
-            topics: the topics that this member subscribes to.
+            topics: the topics to which this member subscribes.
             owned: the partitions that this member still owns.
         """
         names = sorted(topics)
@@ -94,7 +94,7 @@ class GroupAssignment:
         ]
 
     def assigned(self, partitions: Sequence[TopicPartition], generation: int) -> None:
-        """Record the partitions that this member was assigned."""
+        """Record the partitions that were assigned to this member."""
         self._assigned, self._generation = partitions, generation
 
     def knows(self, name: str | None) -> bool:
@@ -104,12 +104,12 @@ class GroupAssignment:
     def assign(
         self, name: str, subscriptions: Mapping[str, MemberSubscription], cluster: Cluster
     ) -> dict[str, bytes]:
-        """Return the encoded assignment of each member.
+        """Compute the assignment of each member, encoded.
 
         Args:
             name: the name of the assignor that the group has chosen.
             subscriptions: the subscriptions of the members.
-            cluster: the metadata, with the topics that the members subscribe to.
+            cluster: the metadata, which includes all topics of the subscriptions.
         """
         topics = wanted_topics(subscriptions)
         partitions = snapshot(cluster, topics)
@@ -124,10 +124,10 @@ class GroupAssignment:
 def subscriptions_of(
     members: Iterable[JoinGroupResponseMember],
 ) -> dict[str, MemberSubscription]:
-    """Return the subscriptions of members, by member id.
+    """Decode the subscriptions of members. Returns them by member id.
 
-    A member whose metadata are malformed is assigned nothing, and does not prevent the assignment
-    of others.
+    Malformed metadata are decoded as a subscription to no topics, so that the other members still
+    get partitions.
     """
     found: dict[str, MemberSubscription] = {}
     for member in members:
@@ -142,10 +142,10 @@ def subscriptions_of(
 
 
 def wanted_topics(subscriptions: Mapping[str, MemberSubscription]) -> frozenset[str]:
-    """Return all topics that any member subscribes to."""
+    """Return the topics to which any member subscribes."""
     return frozenset(topic for each in subscriptions.values() for topic in each.topics)
 
 
 def snapshot(cluster: Cluster, topics: Iterable[str]) -> Snapshot:
-    """Return the input of an assignment of these topics."""
+    """Return the input of an assignor for these topics."""
     return partitions_by_topic(cluster, topics)

@@ -1,4 +1,4 @@
-"""The duties of a group's leader: assigning partitions, and reacting to changes of the topics.
+"""The duties of a group's leader, which assigns partitions and watches for topic changes.
 
 (Kafka: ConsumerCoordinator.onLeaderElected and its MetadataSnapshot.)
 """
@@ -23,12 +23,12 @@ LOGGER: Final = logging.getLogger(__name__)
 
 
 class GroupLeader:
-    """Computes the assignments if this member is elected; every member has a GroupLeader.
+    """The part of a member that computes assignments if the member is elected as leader.
 
     Args:
         client: provides the metadata.
         subscription: the user's subscription.
-        member: the member, which has to rejoin when topics change.
+        member: the member, which must rejoin when topics change.
         assignment: runs the assignors.
         settings: the settings of the group.
     """
@@ -85,10 +85,10 @@ class GroupLeader:
     # Assignments.
 
     async def assignments(self, response: JoinGroupResponse) -> dict[str, bytes]:
-        """Return the assignments of all members if this one is the leader; empty otherwise.
+        """Compute the assignments of all members; empty if this member is not the leader.
 
         Raises:
-            LocalProtocolError: the group has chosen an assignor that this member lacks.
+            LocalProtocolError: the group has chosen an assignor that this member does not support.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         self._assigned_from = None
@@ -112,7 +112,7 @@ class GroupLeader:
         return self._assignment.assign(name, subscriptions, cluster)
 
     async def _until_described(self, topics: Collection[str]) -> None:
-        """Wait for the metadata of all topics that members subscribe to."""
+        """Wait for the metadata of these topics, to which members subscribe."""
         await trio.lowlevel.checkpoint_if_cancelled()
         self._subscription.subscribe_group(topics)
         metadata = self._client.metadata

@@ -1,4 +1,4 @@
-"""The settings of a consumer's group membership."""
+"""The group settings of a consumer."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ def _default_assignors() -> tuple[Assignor, ...]:
 
 @attrs.frozen(kw_only=True)
 class GroupSettings:
-    """How a consumer takes part in its group; times in seconds.
+    """The group settings of a consumer.
 
     Attributes:
         group_id: the id of the group (``group.id``).
         instance_id: the id of a static member (``group.instance.id``, KIP-345), which keeps its
             partitions across a restart; None for a dynamic member.
         rack_id: the rack of the consumer (``client.rack``).
-        session_timeout_seconds: a member without heartbeats for this long is removed
-            (``session.timeout.ms``).
-        heartbeat_seconds: the interval of heartbeats (``heartbeat.interval.ms``).
-        max_poll_interval_seconds: a consumer that does not request the next record within this time
-            leaves the group; also how long a rebalance waits for a member
+        session_timeout_seconds: the time without a heartbeat after which the coordinator removes
+            the member (``session.timeout.ms``).
+        heartbeat_seconds: the heartbeat interval (``heartbeat.interval.ms``).
+        max_poll_interval_seconds: the maximum time between two requests for a record, after which
+            the consumer leaves the group; also the time for which a rebalance waits for a member
             (``max.poll.interval.ms``).
         assignors: the assignors in order of preference (``partition.assignment.strategy``).
-        auto_commit_seconds: the interval of auto-commits (``auto.commit.interval.ms``); None for
-            none (``enable.auto.commit=false``).
-        exclude_internal_topics: whether patterns do not match Kafka's internal topics
+        auto_commit_seconds: the auto-commit interval (``auto.commit.interval.ms``); None disables
+            auto-commits (``enable.auto.commit=false``).
+        exclude_internal_topics: whether patterns exclude Kafka's internal topics
             (``exclude.internal.topics``).
         retry: the backoff after failed requests (``retry.backoff.ms``, ``retry.backoff.max.ms``).
-        request_timeout_seconds: the limit for a response (``request.timeout.ms``); the response to
-            JoinGroup may take as long as a rebalance.
-        api_timeout_seconds: how long a user's call retries transient errors
+        request_timeout_seconds: the limit for a response (``request.timeout.ms``); a JoinGroup
+            response may take as long as a rebalance.
+        api_timeout_seconds: the limit of a user's call, including retries
             (``default.api.timeout.ms``).
         close_timeout_seconds: the limit for closing at the end of the block, including the last
             commit and LeaveGroup (Kafka: the timeout of close).
-        cancelled_close_timeout_seconds: that limit if the block ends with an error or is cancelled.
-        blocked_seconds: tasks that block the event loop for longer are logged; infinite for never.
+        cancelled_close_timeout_seconds: the limit for closing if the block ends with an error or is
+            cancelled.
+        blocked_seconds: a task that blocks the event loop for longer is logged; infinite to
+            disable.
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""Tracks when heartbeats are due, and whether the user still requests records (Kafka: Heartbeat).
+"""The timers for heartbeats, the session and the poll interval (Kafka: Heartbeat).
 
 Pure: ``now`` is a parameter, in seconds of the loop's clock.
 """
@@ -9,11 +9,11 @@ import math
 
 
 class Heartbeat:
-    """Tracks when the next heartbeat is due, and when the session ends.
+    """The timers for heartbeats and the session of a member.
 
     Args:
-        seconds: the interval of heartbeats.
-        session_timeout_seconds: the session ends this long after the last response.
+        seconds: the heartbeat interval.
+        session_timeout_seconds: the time from the last response to the end of the session.
     """
 
     def __init__(self, seconds: float, session_timeout_seconds: float) -> None:
@@ -22,7 +22,7 @@ class Heartbeat:
         self._due_at = self._heard_at = -math.inf
 
     def begin(self, now: float) -> None:
-        """Start the session: the member has joined the group."""
+        """Start the session of a member that has joined the group."""
         self._heard_at = now
         self._due_at = now + self._seconds
 
@@ -35,7 +35,7 @@ class Heartbeat:
         self._heard_at = now
 
     def failed(self, now: float, wait_seconds: float) -> None:
-        """Schedule the next heartbeat after a failed one."""
+        """Schedule the retry of a failed heartbeat."""
         self._due_at = now + wait_seconds
 
     def due_in(self, now: float) -> float:
@@ -43,18 +43,18 @@ class Heartbeat:
         return max(0.0, self._due_at - now)
 
     def session_left(self, now: float) -> float:
-        """Return the seconds until the session ends, if the coordinator got no later heartbeat."""
+        """Return the seconds until the session ends unless the coordinator receives a heartbeat."""
         return max(0.0, self._heard_at + self._session_seconds - now)
 
 
 class PollInterval:
-    """Tracks the time since the user last requested a record (``max.poll.interval.ms``).
+    """The time since the user last requested a record (``max.poll.interval.ms``).
 
     Args:
         seconds_max: the limit after which the member leaves its group.
 
     Attributes:
-        polled_at: when the user last requested a record.
+        polled_at: the time at which the user last requested a record.
         is_waiting: whether the user is waiting for a record, and therefore cannot be late.
     """
 
@@ -76,10 +76,10 @@ class PollInterval:
         return max(0.0, self.polled_at + self._seconds_max - now)
 
     def next_check_in(self, now: float) -> float:
-        """Return the seconds until the limit may be exceeded at the earliest."""
+        """Return the seconds until the limit can be exceeded at the earliest."""
         return self._seconds_max if self.is_waiting else self.left(now)
 
     def stop_waiting(self, now: float) -> None:
-        """Record that the user has its record, or stopped waiting."""
+        """Record that the user has received a record or stopped waiting for one."""
         self.is_waiting = False
         self.polled_at = now

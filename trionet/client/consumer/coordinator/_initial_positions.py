@@ -1,4 +1,4 @@
-"""Sets the initial positions of partitions that a group has assigned to its consumer.
+"""The initial positions in partitions that a group has assigned to a consumer.
 
 (Kafka: ConsumerCoordinator.initWithCommittedOffsetsIfNeeded.)
 """
@@ -28,13 +28,13 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata | None]
 
 
 class OffsetPrefetch:
-    """Prefetches the committed offsets of the partitions that a group's leader assigns to itself.
+    """The prefetch of committed offsets for the partitions that a leader assigns to itself.
 
-    The leader knows its assignment before the response to SyncGroup, so it fetches the committed
-    offsets at the same time, which saves a round trip before the first record. No other member can
-    change the offsets in between: after the response to JoinGroup, the coordinator rejects commits
-    of an older generation, and commits of the new one follow SyncGroup. Prefetched offsets are used
-    once, in the generation in which they were fetched.
+    The leader knows its assignment before the SyncGroup response. It fetches the committed offsets
+    while it waits for that response, which saves a round trip before the first record. No other
+    member can change the offsets meanwhile: after the JoinGroup response, the coordinator rejects
+    commits of older generations, and members commit in the new generation only after SyncGroup.
+    Prefetched offsets are used once, in the generation in which they were fetched.
 
     Args:
         offsets: fetches the offsets.
@@ -42,7 +42,7 @@ class OffsetPrefetch:
         subscription: provides the partitions that are already assigned.
 
     Attributes:
-        expected: the partitions whose offsets are to be fetched.
+        expected: the partitions whose offsets will be fetched.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class OffsetPrefetch:
         self.expected: frozenset[TopicPartition] = frozenset()
 
     def expect(self, assignment: bytes) -> None:
-        """Prefetch the offsets of the assignment that this member is about to get as the leader."""
+        """Record the encoded assignment of this leader, whose offsets will be prefetched."""
         self._found = {}
         self.expected = (
             frozenset(decode_assignment(assignment)) - self._subscription.assignment.partitions
@@ -67,7 +67,7 @@ class OffsetPrefetch:
         self._generation = self._member.generation
 
     async def fetch_expected(self) -> None:
-        """Fetch the offsets of the expected partitions; errors are kept for :meth:`fetch`."""
+        """Prefetch the offsets of the expected partitions; :meth:`fetch` raises errors."""
         await trio.lowlevel.checkpoint_if_cancelled()
         expected, self.expected = self.expected, frozenset()
         if not expected:
@@ -85,14 +85,14 @@ class OffsetPrefetch:
             self._found = found
 
     def forget(self) -> None:
-        """Discard prefetched offsets, which a commit of this consumer may have made outdated."""
+        """Discard prefetched offsets, since a commit of this consumer may make them stale."""
         self._found = {}
         self._generation = Generation()
 
     async def fetch(self, wanted: Collection[TopicPartition]) -> Offsets:
-        """Return the committed offsets of assigned partitions: prefetched, or fetched now.
+        """Return the committed offsets of assigned partitions, fetching them unless prefetched.
 
-        For errors, see :meth:`.CommittedOffsets.fetch`.
+        Raises as :meth:`.CommittedOffsets.fetch` does.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         found, self._found = self._found, {}
@@ -105,14 +105,14 @@ class OffsetPrefetch:
 
 
 class InitialPositions:
-    """Sets the positions of newly assigned partitions to the group's committed offsets.
+    """A background task that sets the positions in new partitions to the committed offsets.
 
     Args:
-        client: starts connecting to the leaders meanwhile.
+        client: connects to the leaders of the partitions.
         subscription: provides the partitions.
         prefetch: fetches the offsets.
-        commits: records each position that is a committed offset.
-        retry_seconds: the wait after a failure.
+        commits: records which positions are committed offsets.
+        retry_seconds: the delay before a retry.
         on_failure: called with the error if the offsets cannot be fetched.
     """
 
@@ -134,17 +134,17 @@ class InitialPositions:
         self._wanted = trio.Event()
 
     def find_soon(self) -> None:
-        """Wake :meth:`run`, since there may be partitions without a position."""
+        """Wake :meth:`run`, since partitions may have no position."""
         self._wanted.set()
 
     def expect(self, assignment: bytes) -> None:
-        """Prefetch offsets if this member leads the group; see :meth:`.OffsetPrefetch.expect`."""
+        """Start a prefetch for the leader; see :meth:`.OffsetPrefetch.expect`."""
         self._prefetch.expect(assignment)
         if self._prefetch.expected:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Set positions whenever :meth:`find_soon` was called, until cancelled."""
+        """Set positions after each call of :meth:`find_soon`, until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted = trio.Event()
@@ -161,7 +161,7 @@ class InitialPositions:
                     await trio.sleep(self._retry_seconds)
 
     def _connect_to_leaders(self, partitions: Iterable[TopicPartition]) -> None:
-        """Start connecting to the nodes to fetch from, while the offsets are being fetched."""
+        """Start connecting to the leaders of partitions while the offsets are being fetched."""
         cluster = self._client.metadata.cluster
         for node in {cluster.leader(*each) for each in partitions}:
             if node is not None:

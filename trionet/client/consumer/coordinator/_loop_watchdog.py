@@ -1,8 +1,8 @@
-"""Warns about tasks that block the event loop, during which no heartbeats are sent.
+"""A watchdog for tasks that block the event loop and so prevent heartbeats.
 
-A member whose heartbeats are late is removed from its group, and its user sees only endless
-rebalances. Only here can the blocking task be identified: a trio instrument is called at every step
-of every task.
+The coordinator removes a member whose heartbeats are late, and the user sees only repeated
+rebalances. The watchdog names the blocking task in the log. It is a trio instrument, which trio
+calls at every step of every task.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import trio
 LOGGER: Final = logging.getLogger(__name__)
 
 _OWN: Final = ("trio", "outcome", "trionet")
-"""Packages whose frames are skipped when looking for the user's code that blocks."""
+"""The packages whose frames are skipped in the search for the user's blocking code."""
 
 
 class LoopWatchdog(trio.abc.Instrument):
-    """Watches the steps of all tasks of a run; shared by all consumers in it.
+    """An instrument that times the steps of all tasks, shared by the consumers of a trio run.
 
     Attributes:
-        limits: the durations in seconds beyond which a step is reported, one for each consumer.
+        limits: the limit of each consumer for the duration of a step, in seconds.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class LoopWatchdog(trio.abc.Instrument):
         trio.lowlevel.add_instrument(self)
 
     def changed(self) -> None:
-        """Apply a change of the limits."""
+        """Apply a change to the limits."""
         self._limit = min(self.limits, default=0.0)
 
     # Called in every step, and so kept minimal: a step ends where the next one begins.
@@ -72,7 +72,7 @@ class LoopWatchdog(trio.abc.Instrument):
 
 
 def whereabouts(coroutine: Any) -> str:
-    """Return the innermost line outside trio and trionet at which a coroutine waits, or ""."""
+    """Return the innermost line of user code at which a coroutine waits; empty if there is none."""
     found = ""
     while coroutine is not None:
         frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
@@ -88,13 +88,13 @@ _WATCH: Final = trio.lowlevel.RunVar[LoopWatchdog]("trionet.client.consumer.loop
 
 @contextmanager
 def watching_loop(seconds: float) -> Iterator[None]:
-    """Warn about every step of any task that takes longer than a limit, while the block runs.
+    """Log a warning for each step of a task that exceeds a limit, until the block ends.
 
     Args:
-        seconds: the limit; the lowest limit of concurrent blocks applies. Infinite disables the
-            watchdog, which costs some 10,000 instructions for each step of any task: one to two
-            microseconds, or two fifths of a bare checkpoint, most of it trio's for calling an
-            instrument.
+        seconds: the limit. Among concurrent blocks, the lowest limit applies. Infinity disables the
+            watchdog, which costs some 10,000 instructions per step of any task. This is one to two
+            microseconds, or two fifths of a bare checkpoint, most of which trio spends on calling
+            an instrument.
     """
     if seconds == math.inf:
         yield

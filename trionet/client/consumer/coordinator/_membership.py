@@ -1,8 +1,7 @@
-"""Keeps a consumer in its group: joins when the user's task is ready for it, and sends heartbeats.
+"""The background task that joins a group when the user's task is ready, and sends heartbeats.
 
-(Kafka: AbstractCoordinator and its HeartbeatThread.) One background task does this; steps that
-involve the user, such as revoking partitions, are run by :mod:`._consumer_coordinator` in the
-user's task.
+(Kafka: AbstractCoordinator and its HeartbeatThread.) Steps that involve the user, such as revoking
+partitions, run in the user's task; see :mod:`._consumer_coordinator`.
 """
 
 from __future__ import annotations
@@ -28,27 +27,28 @@ from ._heartbeat import Heartbeat, PollInterval
 LOGGER: Final = logging.getLogger(__name__)
 
 JOIN_GROUP_LAPSE_SECONDS: Final = 5.0
-"""The extra time, beyond that of a rebalance, to wait for a JoinGroup response (KAFKA-7610)."""
+"""The time to wait for a JoinGroup response after the rebalance timeout (KAFKA-7610)."""
 
 
 class Membership:
-    """Joins the group and sends heartbeats.
+    """The background task of a member, which joins the group and sends heartbeats.
 
     Args:
         finder: finds the coordinator and sends requests to it.
-        member: the state of the membership.
+        member: the state of the member.
         leader: computes the assignments if this member is the leader.
         settings: the settings of the group.
         rng: jitters backoffs.
         protocols: returns the protocols for JoinGroup.
-        on_leading: called with the assignment of this member when it is the leader.
+        on_leading: called with the encoded assignment of this member if it is the leader.
         notify: called when there is work for the user's task.
 
     Attributes:
         poll_interval: tracks the time since the user last requested a record.
         is_joining: whether a join is due or in progress.
-        joined: the generation whose assignment the user's task has yet to handle; None without one.
-        failure: an error to be raised in the user's task.
+        joined: the generation whose assignment the user's task must still handle; None if there is
+            none.
+        failure: an error to raise in the user's task.
     """
 
     def __init__(
@@ -81,17 +81,17 @@ class Membership:
         self.failure: TrionetError | None = None
 
     def join(self) -> None:
-        """Join the group: the user's task is ready."""
+        """Start joining the group, since the user's task is ready."""
         self.is_joining = True
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
     async def run(self) -> None:
-        """Keep the membership until cancelled.
+        """Join when requested and send heartbeats, until cancelled.
 
         Raises:
-            FencedInstanceIdError: another consumer has permanently taken this member's place;
-                nothing more can be done for the group.
+            FencedInstanceIdError: another consumer uses the same instance id, so this member cannot
+                rejoin.
         """
         try:
             while True:
@@ -114,7 +114,7 @@ class Membership:
     # Joining.
 
     async def _join(self) -> None:
-        """Join, with retries, until that succeeds or cannot succeed."""
+        """Join the group, retrying after transient errors."""
         await trio.lowlevel.checkpoint_if_cancelled()
         self.joined = None
         try:
@@ -130,9 +130,9 @@ class Membership:
         self._notify()
 
     async def _join_keeping_state(self) -> bool:
-        """Retry until the member has joined; False if it was removed from the group meanwhile.
+        """Retry until the member has joined; return False if the group has removed the member.
 
-        In that case, the user's task must first report as lost the partitions that a cooperative
+        After a removal, the user's task must first report the partitions as lost that a cooperative
         member keeps while it joins (Kafka: resetStateAndRejoin).
         """
         had_generation = not self._member.has_lost_generation
@@ -188,7 +188,7 @@ class Membership:
     # Staying.
 
     async def _stay(self) -> None:
-        """Do the work that is due, or wait until some is."""
+        """Send the heartbeat or leave the group if that is due; otherwise wait."""
         now = trio.current_time()
         if self.poll_interval.left(now) <= 0:
             await self._leave_slow_user(now)
@@ -234,10 +234,10 @@ class Membership:
             self._notify()
 
     async def _leave_slow_user(self, now: float) -> None:
-        """Leave, since the user does not request records, so that other members get the partitions.
+        """Leave the group because the user does not request records.
 
-        A static member sends nothing, and keeps them until its session ends (Kafka:
-        handlePollTimeoutExpiry).
+        Other members then get the partitions. A static member sends no LeaveGroup request and keeps
+        its partitions until its session ends (Kafka: handlePollTimeoutExpiry).
         """
         await trio.lowlevel.checkpoint()
         LOGGER.warning(
@@ -256,9 +256,9 @@ class Membership:
     # Leaving.
 
     async def leave(self, reason: str) -> None:
-        """Leave the group until :meth:`join`; a static member sends nothing (KIP-345).
+        """Leave the group until :meth:`join`. A static member sends no request (KIP-345).
 
-        There are no retries: if the coordinator cannot be reached, the session will time out.
+        The request is not retried: if the coordinator cannot be reached, the session times out.
         """
         await trio.lowlevel.checkpoint()
         was_joining = self.is_joining

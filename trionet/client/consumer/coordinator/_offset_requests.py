@@ -26,8 +26,8 @@ from ._classic_member import Generation
 from ._group_settings import GroupSettings
 
 NAMES_VERSION_MAX: Final = 9
-"""The newest version of both APIs with topic names. Offsets are committed by name, so that topics
-whose ids this client does not know can be committed too."""
+"""The newest version of both APIs with topic names. Names are used so that offsets can be committed
+for topics whose ids this client does not know."""
 
 _GROUPS_VERSION: Final = 8  # of OffsetFetch: from here on for several groups
 _STABLE_VERSION: Final = 7  # of OffsetFetch: KIP-447
@@ -81,9 +81,9 @@ def _partition(number: int, offset: OffsetAndMetadata) -> OffsetCommitRequestPar
 
 
 def refusal(response: OffsetCommitResponse) -> tuple[int, str] | None:
-    """Return the first error in an OffsetCommit response and its subject; None if there is none.
+    """Return an error code of an OffsetCommit response and its partition; None without an error.
 
-    An error of the group takes precedence over one of a partition.
+    An error of the group takes precedence over an error of a partition.
     """
     found = [
         (each.error_code, str(TopicPartition(topic.name, each.partition_index)))
@@ -97,7 +97,7 @@ def refusal(response: OffsetCommitResponse) -> tuple[int, str] | None:
 def fetch_request(
     settings: GroupSettings, partitions: Iterable[TopicPartition], version: int
 ) -> OffsetFetchRequest:
-    """Build an OffsetFetch request that waits for open transactions (KIP-447)."""
+    """Build an OffsetFetch request for stable offsets, without pending transactions (KIP-447)."""
     wanted = by_topic(partitions).items()
     if version >= _GROUPS_VERSION:
         topics = [OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in wanted]
@@ -113,7 +113,7 @@ def fetch_request(
 def fetched(
     response: OffsetFetchResponse,
 ) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], dict[TopicPartition, TrionetError]]:
-    """Return the committed offset of each partition, or None, and the errors of single partitions.
+    """Return the committed offset, or None, of each partition, and the errors of other partitions.
 
     Raises:
         ApiError: the request was rejected.

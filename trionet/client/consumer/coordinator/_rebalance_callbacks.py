@@ -16,23 +16,23 @@ from ..state._partition_state import PartitionState
 from ..state._subscription_state import SubscriptionState
 
 RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[None] | None]
-"""Called with a sorted list of partitions; plain or async."""
+"""A plain or async function that is called with a sorted list of partitions."""
 
 
 @attrs.frozen(kw_only=True)
 class RebalanceCallbacks:
     """The callbacks of a rebalance, called in the task that reads records.
 
-    They are called when the task requests a record. An error that they raise is raised by that
-    request; the rebalance continues with the next one. A callback that is cancelled is called again
-    with the same partitions.
+    Callbacks run when the task requests a record. An error in a callback is raised by that request,
+    and the next request continues the rebalance. A cancelled callback is called again with the same
+    partitions.
 
     Attributes:
         assigned: called with partitions that were added.
-        revoked: called with partitions that are about to be revoked; they still belong to this
-            member, and their offsets may be committed.
-        lost: called with partitions that may belong to another member already, since this one was
-            removed from the group; ``revoked`` is called without it.
+        revoked: called with partitions that are about to be revoked; this member still owns them
+            and may commit their offsets.
+        lost: called with partitions that other members may already own, since this member was
+            removed from the group; if omitted, ``revoked`` is called instead.
     """
 
     assigned: RebalanceCallback | None = None
@@ -40,7 +40,7 @@ class RebalanceCallbacks:
     lost: RebalanceCallback | None = None
 
     async def call_assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Call ``assigned``, even without partitions, as Kafka does: the rebalance is over."""
+        """Call ``assigned`` at the end of a rebalance, even without partitions, as Kafka does."""
         await _call(self.assigned, partitions)
 
     async def call_revoked(self, partitions: Iterable[TopicPartition]) -> None:
@@ -48,7 +48,7 @@ class RebalanceCallbacks:
         await _call(self.revoked, partitions)
 
     async def call_lost(self, partitions: Iterable[TopicPartition]) -> None:
-        """Call ``lost``."""
+        """Call ``lost``, or ``revoked`` if ``lost`` is not set."""
         await _call(self.lost or self.revoked, partitions)
 
 
@@ -61,15 +61,15 @@ async def _call(callback: RebalanceCallback | None, partitions: Iterable[TopicPa
         await outcome
 
 
-#: The running callbacks, of all consumers, in this task; child tasks inherit them.
+#: The callbacks of all consumers that are running in this task; child tasks inherit this set.
 _RUNNING: Final[ContextVar[frozenset[object]]] = ContextVar("_RUNNING", default=frozenset())
 
 
 class RebalanceListenerInvoker:
-    """Calls the callbacks of one consumer.
+    """The caller of the rebalance callbacks of one consumer.
 
     Args:
-        subscription: the subscription, in which partitions stay assigned while callbacks run.
+        subscription: provides the states of partitions, which stay assigned while callbacks run.
 
     Attributes:
         callbacks: the user's callbacks.
@@ -83,21 +83,21 @@ class RebalanceListenerInvoker:
         self.callbacks = RebalanceCallbacks()
 
     async def assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Report added partitions; waits for a callback that runs in another task."""
+        """Report added partitions, after any callback that is running in another task."""
         async with self._calling():
             await self.callbacks.call_assigned(partitions)
 
     async def given_up(self, partitions: frozenset[TopicPartition], *, are_lost: bool) -> None:
-        """Report partitions that are revoked or lost, except those already reported.
+        """Report revoked or lost partitions that were not reported yet.
 
-        Cancellation: the next call reports the partitions of a cancelled callback again.
+        Cancellation: the next call reports the same partitions again.
         """
         async with self._calling():
             await self._call_given_up(partitions, are_lost)
 
     @asynccontextmanager
     async def _calling(self) -> AsyncIterator[None]:
-        """Wait for a running callback, unless called within it, which would be a deadlock."""
+        """Wait for a running callback, unless called by that callback, which would deadlock."""
         if self._running in _RUNNING.get():
             yield
             return

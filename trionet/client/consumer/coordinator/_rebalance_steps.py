@@ -28,19 +28,19 @@ Step: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class RebalanceSteps:
-    """The remaining steps of a rebalance in the user's task.
+    """A queue of the remaining steps of a rebalance in the user's task.
 
-    The steps form a queue, so that a cancelled step is the first of the next call, and a failed
-    step does not discard the others.
+    With a queue, the next call repeats a cancelled step, and a failed step does not discard the
+    remaining steps.
 
     Args:
         settings: the settings of the group.
         subscription: receives the assignment.
-        member: the consumer's membership.
-        assignment: encodes the member's subscription, and records the partitions it owns.
+        member: the membership of the consumer.
+        assignment: encodes the subscription and records the assigned partitions.
         commits: commits finished records before partitions are revoked.
         listeners: calls the user's callbacks.
-        join: called when everything before joining is done.
+        join: called when all steps before the join are done.
         on_assigned: called when partitions have been assigned.
 
     Attributes:
@@ -72,13 +72,13 @@ class RebalanceSteps:
 
     @property
     def must_join(self) -> bool:
-        """Whether the member must (re)join."""
+        """Whether the member must join or rejoin."""
         if self._joined_topics not in {None, self._subscription.topics}:
             return True
         return self._member.rejoin_reason is not None
 
     def protocols(self) -> list[tuple[str, bytes]]:
-        """Return the protocols for JoinGroup: the subscription, for each assignor."""
+        """Return the protocols for JoinGroup; see :meth:`.GroupAssignment.protocols`."""
         self._joined_topics = self._subscription.topics
         return self._assignment.protocols(
             self._joined_topics, self._subscription.assignment.partitions
@@ -88,7 +88,7 @@ class RebalanceSteps:
         """Run the first step.
 
         Raises:
-            Exception: a callback raised it; the step counts as done.
+            Exception: raised by a callback; the step counts as done.
 
         Cancellation: the next call runs the same step.
         """
@@ -136,13 +136,13 @@ class RebalanceSteps:
         self._join_group()
 
     def complete(self, joined: Generation) -> None:
-        """Queue the steps after joining (Kafka: onJoinComplete); none for an outdated assignment.
+        """Queue the steps after joining (Kafka: onJoinComplete); none for a stale assignment.
 
         Args:
             joined: the generation that the member has joined.
         """
         if joined != self._member.generation:
-            self._member.request_rejoin("the member was removed before it got its assignment")
+            self._member.request_rejoin("the member was removed before it received its assignment")
             return
         given = decode_assignment(self._member.assignment)
         if not self._subscription.fits_subscription(given):

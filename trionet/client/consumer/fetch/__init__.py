@@ -1,1 +1,1 @@
-"""Fetcher: fetch requests, sessions, and completed fetches."""
+"""The fetcher: fetch requests, fetch sessions and completed fetches."""

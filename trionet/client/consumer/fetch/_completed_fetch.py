@@ -1,6 +1,6 @@
 """The fetched records of one partition from one response (Kafka: CompletedFetch, FetchConfig).
 
-Pure. When a response arrives, only the headers of its batches are read; records are decoded when
+Pure. When a response arrives, only the headers of its batches are read. Records are decoded when
 they are requested, in parts of limited size.
 """
 
@@ -26,24 +26,25 @@ from ._decompressed_batch import DecompressedBatch
 from ._decompression import Decompression, decompressed_inline
 from ._transaction_filter import TransactionFilter
 
-#: Batches of more records are decoded in parts, so that the event loop is not blocked.
+#: Larger batches are decoded in parts of this many records, so as not to block the event loop.
 DECODED_RECORDS_MAX: Final = 2000
 
 
 @attrs.frozen(kw_only=True)
 class FetchSettings:
-    """How records are fetched.
+    """The fetch settings of a consumer.
 
     Attributes:
-        bytes_min: the minimum size of the data that a node responds with (``fetch.min.bytes``).
-        bytes_max: the limit of one response, and of all fetched records (``fetch.max.bytes``).
-        partition_bytes_max: the limit of one partition in a response; a partition is not fetched
-            while this much of its data waits to be handed out (``max.partition.fetch.bytes``).
-        wait_seconds: how long a node may wait for ``bytes_min`` (``fetch.max.wait.ms``).
+        bytes_min: the minimum size of a response, for which a node waits (``fetch.min.bytes``).
+        bytes_max: the limit for one response, and for all buffered records (``fetch.max.bytes``).
+        partition_bytes_max: the limit for one partition in a response. A partition with this many
+            buffered bytes is not fetched (``max.partition.fetch.bytes``).
+        wait_seconds: how long a node may wait for ``bytes_min`` bytes (``fetch.max.wait.ms``).
         is_read_committed: whether to skip records of aborted and open transactions
             (``isolation.level``).
         checks_crcs: whether to verify the checksum of each batch (``check.crcs``).
-        rack: the rack of this consumer, to fetch from a nearby replica (``client.rack``, KIP-392).
+        rack: the rack of this consumer, used to fetch from a nearby replica (``client.rack``,
+            KIP-392).
     """
 
     bytes_min: int = 1
@@ -56,25 +57,25 @@ class FetchSettings:
 
 
 class CompletedFetch:
-    """The batches of one partition, decoded step by step.
+    """The fetched batches of one partition, which are decoded in parts.
 
     Args:
         name: the partition.
         state: the state of the partition.
         position: the position from which the partition was fetched.
         records: the batches; the last one may be incomplete.
-        aborted: the aborted transactions among them, with ``isolation.level=read_committed``.
+        aborted: the aborted transactions in the batches, with ``isolation.level=read_committed``.
         settings: the settings of fetches.
 
     Raises:
-        CorruptRecordError: a header is malformed, or not even the first batch is complete.
+        CorruptRecordError: the header of the first batch is malformed, or the batch is incomplete.
 
     Attributes:
         name: the partition.
         state: the state of the partition.
         chunk: the decoded records that are being handed out.
-        decompression: must be run before more records can be decoded; None if there is nothing to
-            run.
+        decompression: a decompression that must run before more records can be decoded; None if
+            none is needed.
         position: the position after the decoded records.
         end: the position after the last complete batch.
         size: the size of the batches that are not decoded yet, in bytes.
@@ -133,14 +134,15 @@ class CompletedFetch:
 
     @property
     def is_current(self) -> bool:
-        """Whether the partition's position has not been moved since it was fetched."""
+        """Whether the fetched records are still useful; see :attr:`.PartitionState.jumps`."""
         return self._jumps == self.state.jumps
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """Decode records; None if there are no more, or :attr:`decompression` must run first.
+        """Decode the next records; None if there are none, or :attr:`decompression` must run first.
 
         Args:
-            records_wanted: the number of records up to which small batches are joined.
+            records_wanted: the number of records after which no further batch is joined to the
+                chunk.
 
         Raises:
             CorruptRecordError: the next batch cannot be read; the next call raises it again.
@@ -164,7 +166,7 @@ class CompletedFetch:
         return self.chunk
 
     def _next_part(self, found: _Together | None) -> _Together | None:
-        """Return the next visible records, joined to ``found``; None if there are none."""
+        """Decode the next visible records, joined to ``found``; None if there are none to join."""
         while self._opened is not None or self._next < len(self._batches):
             opened = self._opened
             if opened is None:
@@ -225,7 +227,7 @@ class CompletedFetch:
         return self._opened
 
     def _decode(self, opened: DecompressedBatch) -> Columns | None:
-        """Decode the next records of a batch, without those before the position."""
+        """Decode the next records of a batch, skipping records before the position."""
         try:
             columns = opened.read(DECODED_RECORDS_MAX)
         except WireFormatError as error:
@@ -244,7 +246,7 @@ class CompletedFetch:
         return sliced(columns, skipped, len(columns.offsets))
 
     def _passed(self, header: BatchHeader) -> None:
-        """Move past a batch, including the offsets that compaction removed from its end."""
+        """Move the position past a batch, including any offsets that compaction has removed."""
         self._next += 1
         self.size -= header.size
         self.position = _farther(self.position, header)
@@ -260,7 +262,7 @@ class CompletedFetch:
 
 
 class _Together:
-    """Joined columns of small batches."""
+    """The joined columns of small batches."""
 
     def __init__(self, header: BatchHeader, columns: Columns) -> None:
         self.timestamp_type = header.timestamp_type
@@ -269,7 +271,7 @@ class _Together:
         self.columns = columns
 
     def fits(self, header: BatchHeader) -> bool:
-        """Whether a batch may be joined to the preceding ones."""
+        """Whether a batch may be joined to the preceding batches."""
         return header.leader_epoch == self.epoch and header.timestamp_type == self.timestamp_type
 
     def add(self, more: Columns) -> None:
@@ -278,7 +280,7 @@ class _Together:
 
 
 def _farther(position: FetchPosition, header: BatchHeader) -> FetchPosition:
-    """Return the position after a batch, or the given position if it is further ahead."""
+    """Return the position after a batch, or ``position`` if that is further ahead."""
     if header.last_offset < position.offset:
         return position
     return FetchPosition(header.last_offset + 1, header.leader_epoch)

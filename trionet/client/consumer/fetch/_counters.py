@@ -10,11 +10,11 @@ from ._completed_fetch import CompletedFetch
 
 
 class TopicCounters:
-    """Counters of one topic, which only grow.
+    """The counters of one topic, which only increase.
 
     Attributes:
         records: the number of decoded records.
-        bytes_: the size of their batches as fetched.
+        bytes_: the size of the fetched batches.
     """
 
     __slots__ = ("bytes_", "records")
@@ -24,10 +24,10 @@ class TopicCounters:
 
 
 class FetchCounters:
-    """Counters of fetched records.
+    """The counters of fetched records.
 
     Attributes:
-        topics: the counters by topic name.
+        topics: the counters of each topic, by topic name.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A decompressed batch, decoded in parts."""
+"""A decompressed batch, which is decoded in parts."""
 
 # Compiled by mypyc.
 
@@ -13,19 +13,19 @@ from ....protocol.records._types import Columns
 
 
 class DecompressedBatch:
-    """A decompressed batch, whose checksum is not verified.
+    """A decompressed batch. Its checksum is not verified here.
 
     Args:
         buf: the buffer that contains the complete batch.
         pos: the index at which the batch starts.
-        inflated_bytes_max: the limit of the batch's decompressed size.
+        inflated_bytes_max: the limit for the decompressed size of the batch.
 
     Raises:
         WireFormatError: the batch is malformed, or exceeds the limit.
 
     Attributes:
         header: the header of the batch.
-        left: the number of records that have not been read.
+        left: the number of records that remain to be read.
     """
 
     __slots__ = ("_body", "_end", "_pos", "header", "left")
@@ -46,7 +46,7 @@ class DecompressedBatch:
             records_max: the maximum number of records to decode.
 
         Raises:
-            WireFormatError: the records are malformed; none of them was read.
+            WireFormatError: a record is malformed; no records were read.
         """
         header = self.header
         count = min(self.left, records_max)
@@ -59,7 +59,7 @@ class DecompressedBatch:
         except UnicodeDecodeError as error:
             raise_from(WireFormatError("the key of a record header is not valid UTF-8"), error)
         if count == self.left and pos != self._end:
-            raise WireFormatError("the records of a batch do not exactly fill the batch")
+            raise WireFormatError("the records of a batch do not end where the batch ends")
         self._pos = pos
         self.left -= count
         if header.timestamp_type:  # LogAppendTime: one timestamp replaces those of the records

@@ -1,4 +1,4 @@
-"""Buffers fetched records until they are handed out (Kafka: FetchBuffer, FetchCollector)."""
+"""The buffer of fetched records (Kafka: FetchBuffer, FetchCollector)."""
 
 # Compiled by mypyc.
 
@@ -16,18 +16,18 @@ from ._decompression import Decompression
 
 
 class FetchBuffer:
-    """The queue of completed fetches. Pure.
+    """A queue of completed fetches. Pure.
 
-    Fetches of partitions that were revoked, or whose position has moved, are dropped when they are
-    reached; those of paused partitions are skipped.
+    When :meth:`next_chunk` reaches a fetch, it drops the fetch if the partition was revoked or its
+    position has moved, and skips it if the partition is paused.
 
     Args:
         hooks: called with decoded records.
 
     Attributes:
-        counters: counters of fetched and decoded records.
-        decompression: must be run before the next records are available; None if there is nothing
-            to run.
+        counters: the counters of fetched and decoded records.
+        decompression: a decompression that must run before the next records are available; None if
+            none is needed.
     """
 
     def __init__(self, hooks: ConsumerHooks) -> None:
@@ -41,14 +41,15 @@ class FetchBuffer:
         self.counters.fetched(fetch)
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """Return the next records; None if there are none, or :attr:`decompression` is due.
+        """Return the next records; None if there are none, or :attr:`decompression` must run first.
 
         Args:
-            records_wanted: the number of records, if that many are available.
+            records_wanted: the number of records after which no further batch is joined to the
+                chunk.
 
         Raises:
-            CorruptRecordError: the next batch cannot be read; nothing else is returned until the
-                user has moved past it.
+            CorruptRecordError: the next batch cannot be read; every call raises this until the user
+                seeks past the batch.
         """
         self.decompression = None
         index = 0
@@ -81,7 +82,7 @@ class FetchBuffer:
         return chunk
 
     def ends(self) -> dict[TopicPartition, tuple[int, FetchPosition]]:
-        """Return the buffered bytes of each partition, and its position to fetch from next."""
+        """Return the number of buffered bytes and the next position to fetch for each partition."""
         found: dict[TopicPartition, tuple[int, FetchPosition]] = {}
         for fetch in self._fetches:
             if fetch.is_current:
@@ -90,7 +91,7 @@ class FetchBuffer:
         return found
 
     def drop_paused(self) -> None:
-        """Drop the records of paused partitions to free space; they can be fetched again."""
+        """Drop the records of paused partitions to free space; they will be fetched again."""
         for each in self._fetches:
             if each.state.is_paused and each.is_current:
                 each.state.refetch()

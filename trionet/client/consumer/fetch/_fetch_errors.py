@@ -1,4 +1,4 @@
-"""Handles the error codes of fetched partitions (Kafka: FetchCollector.handleInitializeErrors)."""
+"""Error codes of fetched partitions (Kafka: FetchCollector.handleInitializeErrors)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ..state._subscription_state import SubscriptionState
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: The node is not up to date yet; the same request will succeed soon.
+#: Errors of a node that is not up to date yet. A retry of the same request will soon succeed.
 _NOT_YET: Final = frozenset({error_codes.UNKNOWN_LEADER_EPOCH, error_codes.OFFSET_NOT_AVAILABLE})
 
 
 class FetchErrorAction(NamedTuple):
-    """The action to take on a fetch error.
+    """The action to take after a fetch error.
 
     Attributes:
-        is_metadata_old: whether to refresh the metadata.
-        error: the error to raise to the user; None for none.
+        is_metadata_old: whether the metadata are stale and must be refreshed.
+        error: the error to raise in the user's task; None to retry.
     """
 
     is_metadata_old: bool = False
@@ -44,14 +44,14 @@ def fetch_error_action(
     state: PartitionState,
     subscriptions: SubscriptionState,
 ) -> FetchErrorAction:
-    """Decide how to react to an error; resets a position that is out of range, if configured.
+    """Return the action for an error; reset a position that is out of range, if configured.
 
     Args:
         name: the partition.
-        position: the position from which the partition was to be fetched.
-        error_code: the error code of the response; not 0.
+        position: the position in the fetch request.
+        error_code: the error code in the response; not 0.
         state: the state of the partition.
-        subscriptions: the assigned partitions.
+        subscriptions: holds the assigned partitions.
     """
     logger.info("fetching %s failed: %s", name, error_codes.name_of(error_code))
     if error_code == error_codes.OFFSET_OUT_OF_RANGE:
@@ -85,7 +85,7 @@ def _out_of_range(
 def batch_too_large(
     name: TopicPartition, position: FetchPosition, error: ResponseTooLargeError
 ) -> FetchTooLargeError:
-    """Return the error for a response about a single partition that exceeds the client's limit."""
+    """Return the error for a response with a single partition that exceeds the client's limit."""
     found = FetchTooLargeError(
         f"cannot read {name} at offset {position.offset}: the response with its next record batch"
         f" has {error.size} bytes, more than {RESPONSE_LIMIT} = {error.bytes_max}; set"

@@ -1,7 +1,7 @@
-"""A fetch session with one node, which remembers the partitions, so that only changes are sent.
+"""Incremental fetch sessions, in which requests contain only the partitions that have changed.
 
-(KIP-227, topic ids KIP-516; Kafka: FetchSessionHandler.) Pure: it builds requests and reads
-responses. The next request may be built only after the last one got its response or failed.
+(KIP-227; topic ids KIP-516; Kafka: FetchSessionHandler.) Pure. The next request of a session may be
+built only after the preceding request has succeeded or failed.
 """
 
 # Compiled by mypyc.
@@ -31,18 +31,18 @@ FIRST_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 _EPOCH_MAX: Final = 2**31 - 1
 
-#: The newest version with topic names; later ones have only ids.
+#: The newest version with topic names; later versions have only ids.
 LAST_VERSION_WITH_NAMES: Final = 12
 
 
 class RequestedPartition(NamedTuple):
-    """The parameters of fetching one partition (Kafka: FetchRequest.PartitionData).
+    """The parameters of one partition in a fetch request (Kafka: FetchRequest.PartitionData).
 
     Attributes:
-        topic_id: the topic's id; zeros if it is not known.
+        topic_id: the id of the topic; zeros if it is not known.
         offset: the first offset to fetch.
-        bytes_max: the limit for this partition in one response.
-        leader_epoch: the leader epoch known to this client; -1 skips the check.
+        bytes_max: the limit for this partition in a response.
+        leader_epoch: the leader epoch in the metadata, which the node checks; -1 for no check.
     """
 
     topic_id: bytes
@@ -55,14 +55,15 @@ RequestedPartitions = Mapping[TopicPartition, RequestedPartition]
 
 
 class FetchSession:
-    """The session with one node.
+    """A fetch session with one node.
 
     Args:
-        node_id: the node's id.
+        node_id: the id of the node.
 
     Attributes:
-        partitions: all partitions of the last request, including those it did not list.
-        uses_topic_ids: whether that request named topics by their ids.
+        partitions: all partitions of the session, including unchanged partitions, which the last
+            request omitted.
+        uses_topic_ids: whether the last request named topics by their ids.
     """
 
     def __init__(self, node_id: int) -> None:
@@ -75,22 +76,22 @@ class FetchSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the node has a session, as far as this client knows."""
+        """Whether the node has opened a session, as far as this client knows."""
         return self._id != NO_SESSION
 
     @property
     def is_beginning(self) -> bool:
-        """Whether a request that begins a session has no response yet."""
+        """Whether the last or next request is a full request, which begins a session."""
         return self._epoch == FIRST_EPOCH
 
     # Requests.
 
     def fill(self, request: FetchRequest, wanted: RequestedPartitions) -> None:
-        """Fill a request with all partitions, or with the changes since the last request.
+        """Fill in a request: all partitions, or the changes since the last request.
 
         Args:
-            request: the request, whose session, topics and forgotten topics are set.
-            wanted: everything to fetch, in the order in which the node should serve it.
+            request: the request; its session, topics and forgotten topics are set.
+            wanted: all partitions to fetch, in the order in which the node should serve them.
         """
         uses_topic_ids = all(each.topic_id != NO_UUID for each in wanted.values())
         if uses_topic_ids != self.uses_topic_ids and self._epoch != FIRST_EPOCH:
@@ -107,7 +108,7 @@ class FetchSession:
         self._names = {each.topic_id: partition.topic for partition, each in wanted.items()}
 
     def closing(self, request: FetchRequest) -> None:
-        """Fill a request that closes the session (KIP-227)."""
+        """Fill in a request that closes the session (KIP-227)."""
         request.session_id, request.session_epoch = self._id, FINAL_EPOCH
         self._id, self._epoch = NO_SESSION, FIRST_EPOCH
         self.partitions = {}
@@ -116,7 +117,7 @@ class FetchSession:
         return self.partitions.get(partition) != value
 
     def _forgotten(self, wanted: RequestedPartitions) -> list[ForgottenTopic]:
-        """Return the partitions to remove from the session; a re-created topic has another id."""
+        """Return the partitions to remove from the session, including any of re-created topics."""
         found: dict[tuple[str, bytes], list[int]] = {}
         for partition, before in self.partitions.items():
             now = wanted.get(partition)
@@ -153,11 +154,11 @@ class FetchSession:
         return found
 
     def failed(self) -> None:
-        """Begin a new session, since it is not known whether the last request has arrived."""
+        """Begin a new session, since the node may not have received the last request."""
         self._epoch = FIRST_EPOCH
 
     def _fits(self, found: dict[TopicPartition, PartitionData], was_full: bool) -> bool:
-        """Whether a response matches: a full one has all partitions, an incremental one some."""
+        """Whether a response has all requested partitions, or a subset if it is incremental."""
         if was_full:
             return found.keys() == self.partitions.keys()
         return found.keys() <= self.partitions.keys()

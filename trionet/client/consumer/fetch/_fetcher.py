@@ -1,16 +1,16 @@
-"""Fetches records ahead of the task that reads them, within limits (Kafka: AbstractFetch).
+"""The fetcher, which fetches records ahead of the task that reads them (Kafka: AbstractFetch).
 
-Reading should never wait for a round trip while there are records to fetch, and buffering must be
-bounded. At most one fetch is in flight to each node, so that its session keeps its order
-(KIP-227). The next one is sent as soon as the last response has arrived, for the records after
-those in the buffer, and only while each of the node's partitions has space in the buffer.
+The reading task should not wait for a round trip while there are records to fetch, but the buffer
+must be bounded. At most one fetch is in flight to each node, because the requests of a session must
+be processed in order (KIP-227). The next fetch is sent as soon as the response has arrived. It
+requests the records after those in the buffer, and is sent only if the buffer has space for each
+partition of the node.
 
-Rejected: fetching from a node while one of its partitions has no space, without that partition. The
-node may hold such a fetch for ``fetch.max.wait.ms`` after the partition has space again, and its
-records would wait that long. Reconsider if brokers can be asked to end a waiting
-fetch.
+Rejected: omitting partitions without space from a fetch. The node may hold such a fetch for
+``fetch.max.wait.ms``, which would delay the records of an omitted partition that has space again.
+Reconsider if clients can cancel a fetch that a broker is holding.
 
-Nothing here waits. The network task calls :meth:`Fetcher.send` between two polls.
+No function here waits. The network task calls :meth:`Fetcher.send` between two polls.
 """
 
 # Compiled by mypyc.
@@ -59,7 +59,7 @@ VERSION_MIN = 4
 
 
 class PendingFetch(NamedTuple):
-    """A partition as it was when its fetch was sent."""
+    """The state of a partition at the time of its fetch request."""
 
     state: PartitionState
     jumps: int
@@ -67,20 +67,20 @@ class PendingFetch(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Whether the response can still be used."""
+        """Whether the response is still useful; see :attr:`.PartitionState.jumps`."""
         return self.state.jumps == self.jumps
 
 
 class Fetcher:
-    """Sends fetch requests and buffers the records of their responses.
+    """A sender of fetch requests, which buffers the fetched records.
 
     Args:
         client: sends the requests.
-        subscriptions: the assigned partitions.
+        subscriptions: holds the assigned partitions.
         settings: the settings of fetches.
-        errors: collects errors for the user's next call.
-        replica_seconds: how long a nearby replica is preferred (``metadata.max.age.ms``).
-        retry: the backoff before a partition that could not be fetched is fetched again.
+        errors: collects the errors that the user's next call raises.
+        replica_seconds: how long to prefer a nearby replica (``metadata.max.age.ms``).
+        retry: the backoff of a partition after a failed fetch.
         rng: jitters the backoff.
         notify: called when records may be available.
         hooks: called with decoded records.
@@ -115,20 +115,21 @@ class Fetcher:
 
     @property
     def counters(self) -> FetchCounters:
-        """Counters of fetched and decoded records."""
+        """The counters of fetched and decoded records."""
         return self._buffer.counters
 
     @property
     def decompression(self) -> Decompression | None:
-        """Must be run before :meth:`next_chunk` returns more; None if there is nothing to run."""
+        """The decompression to run before the next :meth:`next_chunk`; None if not needed."""
         return self._buffer.decompression
 
     def next_chunk(self, records_wanted: int, now: float) -> Chunk | None:
-        """Return the next records; None if there are none, or decompression is due.
+        """Return the next records; None if there are none, or :attr:`decompression` must run first.
 
         Args:
-            records_wanted: the number of records, if that many are available.
-            now: the current time.
+            records_wanted: the number of records after which no further batch is joined to the
+                chunk.
+            now: the current time, in seconds of the loop's clock.
 
         Raises:
             CorruptRecordError: the next batch cannot be read.
@@ -141,10 +142,10 @@ class Fetcher:
     # Requests.
 
     def send(self, now: float) -> float:
-        """Send a fetch to each node that is ready for one.
+        """Send a fetch to each node that is ready for a request.
 
         Returns:
-            The seconds until this must be called again, if nothing else happens before.
+            The seconds until the next call is due, unless an event makes one due earlier.
         """
         if self._is_closed:
             return math.inf
@@ -170,7 +171,7 @@ class Fetcher:
     def _plan(
         self, ends: dict[TopicPartition, tuple[int, FetchPosition]], now: float
     ) -> tuple[dict[Node, dict[TopicPartition, PendingFetch]], set[int], float]:
-        """Return the partitions to fetch by node, nodes without space, and the seconds to wait."""
+        """Return the partitions to fetch from each node, the nodes without space, and the delay."""
         wanted: dict[Node, dict[TopicPartition, PendingFetch]] = {}
         alone: dict[Node, TopicPartition] = {}
         full: set[int] = set()
@@ -199,7 +200,7 @@ class Fetcher:
         return wanted, full, seconds
 
     def _node(self, name: TopicPartition, state: PartitionState, now: float) -> Node | None:
-        """Return the node to fetch a partition from: a nearby replica, or the leader."""
+        """Return the node to fetch from: the preferred replica, if available, or the leader."""
         metadata = self._client.metadata
         leader = metadata.cluster.leader(*name)
         if leader is None:
@@ -316,10 +317,10 @@ class Fetcher:
     def _look_for_large(
         self, asked: dict[TopicPartition, PendingFetch], error: ResponseTooLargeError, now: float
     ) -> None:
-        """Fetch each partition of a too large response alone, to find the one that is too large.
+        """Fetch each partition of a response that was too large separately.
 
-        A broker sends the first batch that it finds whatever its size (KIP-74); if that is too
-        large, the other partitions can still be read.
+        A broker returns the first batch even if it exceeds the limits (KIP-74). Separate fetches
+        identify the partition of that batch, and the other partitions can still be read.
         """
         for each in asked.values():
             each.state.is_fetched_alone = True
@@ -340,7 +341,7 @@ class Fetcher:
     def _learn_leaders(
         self, found: dict[TopicPartition, PartitionData], body: FetchResponse
     ) -> None:
-        """Use the new leaders that a response names (KIP-951)."""
+        """Update the metadata with the new leaders in a response (KIP-951)."""
         leaders = {
             name: (data.current_leader.leader_id, data.current_leader.leader_epoch)
             for name, data in found.items()
@@ -401,7 +402,7 @@ class Fetcher:
     # Closing.
 
     def close(self) -> None:
-        """Drop the buffer, and close the sessions of connected nodes (KIP-227)."""
+        """Clear the buffer, and close the sessions of connected nodes (KIP-227)."""
         self._buffer.clear()
         self._is_closed = True
         sessions, self._sessions = self._sessions, {}  # includes nodes that left the cluster

@@ -1,4 +1,4 @@
-"""Filters the batches of a fetched partition that users may see (KIP-98; Kafka: CompletedFetch)."""
+"""The filter that skips aborted transactions and markers (KIP-98; Kafka: CompletedFetch)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ....protocol.records._records import decode_batch
 
 
 class TransactionFilter:
-    """Filters the batches of one response, which are passed in order.
+    """A filter for the batches of one partition in a response, which must be passed in order.
 
     Args:
-        aborted: the aborted transactions among them, with ``isolation.level=read_committed``.
+        aborted: the aborted transactions in the batches, with ``isolation.level=read_committed``.
         is_read_committed: whether to skip aborted transactions; transaction markers are always
             skipped.
     """
@@ -35,7 +35,7 @@ class TransactionFilter:
             header: the header of the batch, which must be of format 2.
 
         Raises:
-            WireFormatError: a marker is malformed.
+            WireFormatError: a transaction marker is malformed.
         """
         if not self._is_read_committed:
             return not header.is_control and header.count > 0

@@ -1,1 +1,1 @@
-"""OffsetFetcher: offsets by time, resets, and validation of positions."""
+"""Offset look-ups, and the reset and validation of positions."""

@@ -1,4 +1,4 @@
-"""The common parts of requests to the leaders of partitions (Kafka: OffsetFetcherUtils)."""
+"""The common part of requests to the leaders of partitions (Kafka: OffsetFetcherUtils)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..state._pending_errors import PendingErrors
 def by_leader(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[Node, list[TopicPartition]], list[TopicPartition]]:
-    """Return the partitions that each node leads, and those without a known leader."""
+    """Group partitions by their leader. Returns the groups, and the partitions without a leader."""
     found: dict[Node, list[TopicPartition]] = {}
     unknown: list[TopicPartition] = []
     for each in partitions:
@@ -36,20 +36,20 @@ def by_leader(
 
 
 def leader_epoch(cluster: Cluster, partition: TopicPartition) -> int:
-    """Return the epoch of a partition's leader; -1 if it is not known."""
+    """Return the leader epoch of a partition; -1 if it is not known."""
     topic = cluster.topics.get(partition.topic)
     known = topic.partitions.get(partition.partition) if topic is not None else None
     return known.leader_epoch if known is not None else -1
 
 
 def is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
-    """Whether a known topic has no such partition, for example because it was deleted."""
+    """Whether the topic is known but has no such partition, for example because it was deleted."""
     topic = cluster.topics.get(partition.topic)
     return topic is not None and partition.partition not in topic.partitions
 
 
 class InFlightPartition(Protocol):
-    """A partition as it was when the request to its leader was sent."""
+    """The state of a partition at the time of the request to its leader."""
 
     @property
     def state(self) -> PartitionState: ...
@@ -59,7 +59,7 @@ class InFlightPartition(Protocol):
 
 
 class LeaderPartition(Protocol):
-    """A leader's response for one partition."""
+    """The response of a leader for one partition."""
 
     error_code: int
 
@@ -69,10 +69,10 @@ B = TypeVar("B", bound=LeaderPartition)
 
 
 class Ready(NamedTuple):
-    """The leaders that can be sent a request now.
+    """The leaders that are ready for a request.
 
     Attributes:
-        leaders: the partitions of each of these leaders.
+        leaders: the partitions of each ready leader.
         seconds: the seconds until another leader may be ready.
     """
 
@@ -81,12 +81,12 @@ class Ready(NamedTuple):
 
 
 class LeaderRequests:
-    """Finds the leaders of partitions and handles their responses.
+    """The look-up of leaders and the handling of their responses.
 
     Args:
         client: sends the requests.
-        errors: collects errors for the user's next call.
-        retry: the backoff before a partition is requested again.
+        errors: collects the errors that the user's next call raises.
+        retry: the backoff before the retry of a partition.
         rng: jitters the backoff.
     """
 
@@ -103,7 +103,7 @@ class LeaderRequests:
         self._rng = rng
 
     def ready(self, names: Iterable[TopicPartition]) -> Ready:
-        """Return the leaders that can be sent a request now; starts connecting to the others."""
+        """Return the leaders that are ready for a request; start connecting to the others."""
         metadata = self._client.metadata
         leaders, unknown = by_leader(metadata.cluster, names)
         if unknown:
@@ -126,12 +126,12 @@ class LeaderRequests:
         partitions_of: Callable[[Any], Mapping[TopicPartition, B]],
         on_success: Callable[[TopicPartition, A, B], None],
     ) -> None:
-        """Handle a response for the partitions whose position has not changed in the meantime.
+        """Handle a response, ignoring partitions whose position has changed meanwhile.
 
         Args:
             in_flight: the partitions of the request.
             response: the response of the leader.
-            partitions_of: extracts the response for each partition from the body.
+            partitions_of: returns the response for each partition from the body.
             on_success: called with each partition without an error.
         """
         found: Mapping[TopicPartition, B] = {}

@@ -1,4 +1,4 @@
-"""Looks up offsets for the user (Kafka: OffsetFetcher.fetchOffsetsByTimes)."""
+"""Offset look-ups for the user (Kafka: OffsetFetcher.fetchOffsetsByTimes)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ._offset_reset import UNKNOWN_OFFSET, list_offsets_request, version_min
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """The first record at or after a time.
+    """The offset and timestamp of the first record at or after a timestamp.
 
     Attributes:
         offset: the offset of the record.
@@ -39,7 +39,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class _Attempt:
-    """The results of one round of requests."""
+    """The result of one round of requests."""
 
     def __init__(self) -> None:
         self.found: dict[TopicPartition, OffsetAndTimestamp] = {}
@@ -48,11 +48,11 @@ class _Attempt:
 
 
 class OffsetFetcher:
-    """Looks up offsets by time, and the partitions of topics.
+    """The look-up of offsets by timestamp, and of the partitions of topics.
 
     Args:
         client: polled by the network task.
-        timeout_seconds: the limit of a call (``default.api.timeout.ms``).
+        timeout_seconds: the limit of a call, including retries (``default.api.timeout.ms``).
         is_read_committed: whether the end of a log is the start of its first open transaction.
         retry: the backoff between attempts.
         rng: jitters backoffs.
@@ -80,11 +80,13 @@ class OffsetFetcher:
     async def fetch(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up the first offset at or after a time in each partition; None if there is none.
+        """Look up the first record at or after a timestamp in each partition.
+
+        The result is None for a partition without such a record.
 
         Args:
-            timestamps: the timestamps, in milliseconds since 1970; -1 for the end of a log, -2 for
-                its start.
+            timestamps: the timestamps, in milliseconds since 1970; -1 for the end of the log, -2
+                for the start of the log.
 
         Raises:
             CallTimedOutError: not all offsets could be looked up within
@@ -145,7 +147,7 @@ class OffsetFetcher:
 
     @contextmanager
     def _with_metadata_of(self, names: Iterable[TopicPartition]) -> Iterator[None]:
-        """Keep the metadata of these topics up to date within the block."""
+        """Include the topics of these partitions in metadata requests within the block."""
         topics = {each.topic for each in names}
         self.topics.update(topics)
         self._request_metadata()
@@ -162,7 +164,7 @@ class OffsetFetcher:
             self._client.wakeup()
 
     async def _until_known(self, topics: set[str]) -> None:
-        """Wait for the metadata of these topics, even if it reports that a topic does not exist."""
+        """Wait for the metadata of these topics, which may report that a topic does not exist."""
         metadata = self._client.metadata
         await trio.lowlevel.checkpoint()
         while not topics <= metadata.cluster.topics.keys():

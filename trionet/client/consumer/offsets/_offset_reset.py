@@ -1,6 +1,6 @@
-"""Resets positions: looks up the offsets of partitions without a position (Kafka: OffsetFetcher).
+"""The reset of positions, which looks up offsets by the reset strategy (Kafka: OffsetFetcher).
 
-Nothing here waits. The network task calls :meth:`OffsetReset.send` between two polls.
+No function here waits. The network task calls :meth:`OffsetReset.send` between two polls.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ._leader_requests import LeaderRequests, leader_epoch
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: The first version that returns one offset and its timestamp.
+#: The first version that returns a single offset and its timestamp.
 VERSION_MIN = 1
 #: The first version with an isolation level.
 VERSION_MIN_READ_COMMITTED = 2
@@ -39,7 +39,7 @@ UNKNOWN_OFFSET = -1
 
 
 class _InFlight(NamedTuple):
-    """A partition as it was when the request was sent."""
+    """The state of a partition at the time of the request."""
 
     state: PartitionState
     jumps: int
@@ -48,12 +48,12 @@ class _InFlight(NamedTuple):
 
 
 class OffsetReset:
-    """Resets the positions of partitions by their strategy.
+    """A sender of requests that reset positions by their reset strategy.
 
     Args:
         client: sends the requests.
-        subscriptions: the assigned partitions.
-        errors: collects errors for the user's next call.
+        subscriptions: holds the assigned partitions.
+        errors: collects the errors that the user's next call raises.
         requests: finds leaders and handles their responses.
         is_read_committed: whether the end of a log is the start of its first open transaction.
         now_ms: returns the wall-clock time in milliseconds since 1970.
@@ -77,7 +77,7 @@ class OffsetReset:
         self._now_ms = now_ms
 
     def send(self, now: float) -> float:
-        """Send requests to reset positions. Returns the seconds until this is due again."""
+        """Send requests to reset positions. Returns the seconds until the next call is due."""
         due: list[TopicPartition] = []
         seconds = math.inf
         for name in self._subscriptions.assignment.to_reset(now):
@@ -159,7 +159,7 @@ def list_offsets_request(
 
     Args:
         timestamps: the timestamp to look up in each partition; see :class:`.ListOffsetsPartition`.
-        cluster: the cluster's metadata.
+        cluster: the metadata of the cluster.
         is_read_committed: whether the end of a log is the start of its first open transaction.
     """
     topics: dict[str, ListOffsetsTopic] = {}

@@ -1,7 +1,7 @@
-"""Validates positions with new leaders, whose logs may have been truncated (KIP-320).
+"""The validation of positions with new leaders, whose logs may be truncated (KIP-320).
 
-(Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) Nothing here waits.
-The network task calls :meth:`PositionValidator.send` between two polls.
+(Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) No function here
+waits. The network task calls :meth:`PositionValidator.send` between two polls.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ._leader_requests import LeaderRequests, leader_epoch
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: Older versions require permissions on the whole cluster.
+#: Older versions require permissions for the whole cluster.
 VERSION_MIN = 3
 _UNDEFINED = -1
 _CONSUMER = -1
 
 
 class _InFlight(NamedTuple):
-    """A partition as it was when the request was sent."""
+    """The state of a partition at the time of the request."""
 
     state: PartitionState
     jumps: int
@@ -47,12 +47,12 @@ class _InFlight(NamedTuple):
 
 
 class PositionValidator:
-    """Asks new leaders whether they have the records that were read.
+    """A sender of requests that check whether new leaders have the records that were read.
 
     Args:
         client: sends the requests.
-        subscriptions: the assigned partitions.
-        errors: collects errors for the user's next call.
+        subscriptions: holds the assigned partitions.
+        errors: collects the errors that the user's next call raises.
         requests: finds leaders and handles their responses.
     """
 
@@ -69,7 +69,7 @@ class PositionValidator:
         self._requests = requests
 
     def send(self, now: float) -> float:
-        """Send requests to validate positions. Returns the seconds until this is due again."""
+        """Send requests to validate positions. Returns the seconds until the next call is due."""
         due = [
             each
             for each in self._subscriptions.assignment.to_validate(now)
@@ -125,7 +125,7 @@ class PositionValidator:
     def _compare(
         self, name: TopicPartition, in_flight: _InFlight, partition: EpochEndOffset
     ) -> None:
-        """Check whether the log still has all records of the position's epoch that were read."""
+        """Validate a position against the end offset of its leader epoch in the leader's log."""
         position = in_flight.position
         is_unknown = _UNDEFINED in {partition.end_offset, partition.leader_epoch}
         if not is_unknown and partition.end_offset >= position.offset:

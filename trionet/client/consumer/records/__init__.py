@@ -1,1 +1,1 @@
-"""Fetched records as the user sees them: one by one, or in batches."""
+"""Fetched records in the forms that users receive: one by one, or in batches."""

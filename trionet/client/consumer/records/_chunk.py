@@ -1,4 +1,4 @@
-"""Decoded records of one partition, handed out one by one or as a batch."""
+"""Decoded records of one partition, which are handed out one by one or in batches."""
 
 # Compiled by mypyc.
 
@@ -19,10 +19,10 @@ _new: Final = tuple.__new__
 
 
 class Chunk:
-    """Decoded records, and the number of them that were handed out.
+    """Decoded records of one partition, and the number that were handed out.
 
-    The number is computed from the iterators alone, so that handing out a record costs nothing
-    beyond creating it.
+    The number is derived from the iterators, so that handing out a record costs no more than
+    creating it.
 
     Args:
         name: the partition.
@@ -30,11 +30,11 @@ class Chunk:
         timestamp_type: the timestamp type of all the records.
         epoch: the leader epoch of all the records.
         start: the position before the first record.
-        end: the position after the last record, which may be beyond the next offset.
+        end: the position after the last record; compaction may have removed the next offsets.
 
     Attributes:
         name: the partition.
-        records: iterates over the records that were not handed out yet.
+        records: an iterator over the records that were not handed out yet.
     """
 
     __slots__ = (
@@ -94,7 +94,7 @@ class Chunk:
 
     @property
     def count(self) -> int:
-        """The initial number of records."""
+        """The number of all records, handed out or not."""
         return self._count
 
     @property
@@ -114,7 +114,7 @@ class Chunk:
         return self._before(self.taken)
 
     def finished(self) -> FetchPosition:
-        """Return the position after the finished records: all but the last one handed out."""
+        """Return the position after the finished records."""
         return self._before(max(self._finished, self.taken - self._in_hand))
 
     def finish(self) -> None:
@@ -123,14 +123,14 @@ class Chunk:
         self._in_hand = 1
 
     def stop(self) -> None:
-        """Stop handing out records."""
+        """Stop handing out records: exhaust the iterators."""
         self._stopped_at = self.taken
         deque(self._offsets, maxlen=0)
 
     def take(self, records_max: int) -> ConsumerBatch:
-        """Hand out up to ``records_max`` records together.
+        """Hand out up to ``records_max`` records as a batch.
 
-        This replaces :attr:`records`; the old iterator is exhausted.
+        :attr:`records` is replaced if records are left; the old iterator is exhausted.
         """
         taken = self.taken
         end = min(self._count, taken + records_max)
@@ -142,7 +142,7 @@ class Chunk:
         return self._batch(columns)
 
     def whole(self) -> ConsumerBatch:
-        """Return all the records as a batch, without handing them out."""
+        """Return all records as a batch, without handing them out."""
         return self._batch(self._columns)
 
     def _batch(self, columns: Columns) -> ConsumerBatch:
@@ -168,7 +168,7 @@ class Chunk:
 
 
 def sliced(columns: Columns, start: int, end: int) -> Columns:
-    """Return a slice of the columns; the columns themselves if it includes all records."""
+    """Return a slice of the columns, without a copy if the slice includes all records."""
     if start == 0 and end == len(columns.offsets):
         return columns
     return Columns(
@@ -181,7 +181,7 @@ def sliced(columns: Columns, start: int, end: int) -> Columns:
 
 
 def joined(columns: Columns, more: Columns) -> Columns:
-    """Return the concatenated columns; extends the lists of the first."""
+    """Concatenate columns; the lists of the first are extended in place."""
     columns.timestamps.extend(more.timestamps)
     columns.keys.extend(more.keys)
     columns.values.extend(more.values)

@@ -1,7 +1,7 @@
-"""Calls the user's functions that observe records and commits (Kafka: ConsumerInterceptor).
+"""The user's hooks for records and commits (Kafka: ConsumerInterceptor).
 
-They cannot change records: the loop over the records can do that. As in Kafka, their errors are
-logged, and affect nothing else.
+Hooks cannot change records, since the user's loop can. As in Kafka, errors in hooks are logged and
+have no other effect.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ._record import ConsumerBatch
 logger = logging.getLogger("trionet.client.consumer")
 
 OnConsume: TypeAlias = Callable[[ConsumerBatch], object]
-"""Called with a batch of records before the first of them is handed out."""
+"""A function that is called with a batch of records before its first record is handed out."""
 
 OnCommit: TypeAlias = Callable[[Mapping[TopicPartition, OffsetAndMetadata]], object]
-"""Called with offsets that were committed."""
+"""A function that is called with committed offsets."""
 
 
 class ConsumerHooks:
-    """Calls the user's functions, if they are set.
+    """The hooks of one consumer.
 
     Args:
-        on_consume: called with records.
-        on_commit: called with offsets.
+        on_consume: called with the records of one partition; None for no hook.
+        on_commit: called with committed offsets; None for no hook.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class ConsumerHooks:
         self._on_commit = on_commit
 
     def consumed(self, chunk: Chunk) -> None:
-        """Report records that are about to be handed out."""
+        """Call ``on_consume`` with records that are about to be handed out."""
         if self._on_consume is None:
             return
         try:
@@ -47,7 +47,7 @@ class ConsumerHooks:
             logger.exception("on_consume failed")
 
     def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Report offsets that were committed."""
+        """Call ``on_commit`` with offsets that were committed."""
         if self._on_commit is None:
             return
         try:
@@ -56,5 +56,5 @@ class ConsumerHooks:
             logger.exception("on_commit failed")
 
 
-#: Calls nothing.
+#: Used if the user has set no hooks.
 NO_HOOKS: Final = ConsumerHooks()

@@ -1,4 +1,4 @@
-"""The results of a consumer: single records, or batches of records as columns."""
+"""The records that a consumer returns: single records, or batches with columns."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class ConsumerRecord(NamedTuple):
     """A record and its position.
 
     Attributes:
-        topic: the topic's name.
-        partition: the partition's number.
-        offset: the record's offset in the partition.
+        topic: the name of the topic.
+        partition: the number of the partition.
+        offset: the offset of the record in the partition.
         timestamp: the timestamp, in milliseconds since 1970; -1 for none.
         key: the key; None for null.
         value: the value; None for null.
-        headers: the header names and values, in order; a name may occur more than once.
+        headers: the names and values of the headers, in order; names may repeat.
         timestamp_type: 0 if the producer set the timestamp, 1 if the broker did.
-        leader_epoch: the epoch of the leader that appended the record; -1 if it is not reported
+        leader_epoch: the leader epoch in which the record was appended; -1 if it is not known
             (KIP-320).
     """
 
@@ -40,24 +40,26 @@ class ConsumerRecord(NamedTuple):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The record's partition, to be passed to ``commit``, ``seek`` and ``pause``."""
+        """The partition of the record, to pass to ``commit``, ``seek`` or ``pause``."""
         return TopicPartition(self.topic, self.partition)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class ConsumerBatch:
-    """Records of one partition as columns of the same length.
+    """Records of one partition, as columns of the same length.
 
     Attributes:
-        topic: the topic's name.
-        partition: the partition's number.
-        offsets: the offsets: a range if no offset is missing, otherwise a list.
+        topic: the name of the topic.
+        partition: the number of the partition.
+        offsets: the offsets of the records: a range if the offsets are consecutive, otherwise a
+            list.
         timestamps: the timestamps, in milliseconds since 1970.
         keys: the keys; None for null.
         values: the values; None for null.
-        headers: the header names and values of each record; empty for a record without headers.
+        headers: the names and values of the headers of each record; empty for a record without
+            headers.
         timestamp_type: 0 if the producers set the timestamps, 1 if the broker did.
-        leader_epoch: the leader epoch of all the records; see :class:`ConsumerRecord`.
+        leader_epoch: the leader epoch of all records; see :class:`ConsumerRecord`.
     """
 
     topic: str
@@ -75,11 +77,11 @@ class ConsumerBatch:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition of the records, to be passed to ``commit``, ``seek`` and ``pause``."""
+        """The partition of the records, to pass to ``commit``, ``seek`` or ``pause``."""
         return TopicPartition(self.topic, self.partition)
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """Iterate over the records one by one."""
+        """Iterate over the records."""
         columns = self.offsets, self.timestamps, self.keys, self.values, self.headers
         return map(
             ConsumerRecord,
@@ -93,7 +95,7 @@ class ConsumerBatch:
     def arrow(self) -> Any:
         """Convert the columns to a ``pyarrow.RecordBatch``: offset, timestamp, key, value, headers.
 
-        Timestamps are milliseconds in UTC; headers are null for a record without headers.
+        Timestamps are in milliseconds, in UTC. The headers of a record without headers are null.
 
         Raises:
             ImportError: pyarrow or numpy is not installed (``pip install trionet[spark]``).

@@ -1,15 +1,14 @@
-"""The loop of ``async for record in consumer``, which runs for each record.
+"""The iterators of ``async for record in consumer`` and :meth:`.Consumer.batches`.
 
-Handing out a record must cost little more than creating it. The records are created by a C iterator
-of their chunk; the loop around it is compiled, because a compiled coroutine costs less than half of
-an interpreted one, and contains nothing else. Two things that would be needed for each record are
-made cheaper: cancellation is checked on the task that waited last, without looking up the current
-task, and the clock is read only every few records, because reading it costs as much as creating a
-record.
+Handing out a record must cost little more than creating it. A C iterator in the chunk creates the
+records. The loop around it is compiled, because a compiled coroutine costs less than half as much
+as an interpreted coroutine, and this module contains no other code. Two checks are made cheaper:
+the cancellation check uses the task that waited last instead of looking up the current task, and
+the clock is read only every few records, because reading it costs as much as creating a record.
 
-Rejected: an async generator, which must be closed where iteration stops, and a full checkpoint for
-each record, which costs 3 microseconds. Reconsider if a trio checkpoint ever costs less than a
-record.
+Rejected: an async generator, which the caller would have to close after leaving the loop, and a
+full checkpoint for each record, which costs 3 microseconds. Reconsider if a trio checkpoint costs
+less than a record.
 """
 
 # Compiled by mypyc.
@@ -31,20 +30,20 @@ if TYPE_CHECKING:
 
 NOTHING: Final[Iterator[ConsumerRecord]] = iter(())
 
-#: The most records between two readings of the clock, and how quickly the last run must have been
-#: consumed for that: a user that takes longer for a record would hold up other tasks.
+#: The maximum number of records between two readings of the clock, and the time within which the
+#: preceding run must have been consumed. A slower user would block other tasks for too long.
 _RUN_MAX: Final = 16
 _RUN_SECONDS: Final = 0.000_1
 
 
 class RecordLoop:
-    """Hands out records, with an occasional checkpoint.
+    """An iterator over records, which executes a checkpoint from time to time.
 
     Args:
-        next_chunk: waits for records; those handed out before count as finished.
+        next_chunk: marks the preceding records as finished and waits for the next records.
 
     Attributes:
-        records: iterates over the records that may be handed out without a checkpoint.
+        records: an iterator over the records that may be handed out without a checkpoint.
         checkpoint_at: the time on the loop's clock at which a checkpoint becomes due.
     """
 
@@ -71,7 +70,7 @@ class RecordLoop:
         return await self.wait()
 
     def take(self) -> ConsumerRecord | None:
-        """Return the next record, if no checkpoint is due."""
+        """Return the next record; None if a checkpoint is due or no record is available."""
         if not is_task_cancelled(self._task) and (self._left > 0 or self._has_time()):
             self._left -= 1
             for record in self.records:
@@ -79,14 +78,14 @@ class RecordLoop:
         return None
 
     async def wait(self) -> ConsumerRecord:
-        """Execute a checkpoint, and wait for a record if there is none."""
+        """Execute a checkpoint and wait for the next record."""
         chunk = await self._next_chunk()
         self._task = current_task()
         self.records = chunk.records
         return next(self.records)
 
     def _has_time(self) -> bool:
-        """Read the clock. Returns whether more records may be handed out without a checkpoint."""
+        """Return whether records may be handed out without a checkpoint, by reading the clock."""
         now = self._clock()
         if now - self._looked_at < _RUN_SECONDS:
             self._run = min(2 * self._run + 1, _RUN_MAX)
@@ -98,7 +97,7 @@ class RecordLoop:
 
 
 class BatchLoop:
-    """Iterates over batches until the consumer's block ends.
+    """An iterator over batches.
 
     Args:
         next_batch: the :meth:`.Consumer.next_batch` of the consumer.

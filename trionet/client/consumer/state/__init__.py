@@ -1,1 +1,1 @@
-"""SubscriptionState: subscriptions, positions, pauses, pending errors."""
+"""The state of a consumer: subscription, assignment, positions and pending errors."""

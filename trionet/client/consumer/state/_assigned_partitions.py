@@ -1,7 +1,7 @@
-"""The partitions assigned to a consumer, and its position in each of them.
+"""The partitions assigned to a consumer, with their positions.
 
-(Kafka: PartitionStates, and the half of SubscriptionState that is about positions.) Pure: ``now``
-is a parameter, in seconds of the loop's clock.
+(Kafka: PartitionStates, and the part of SubscriptionState for positions.) Pure: ``now`` is a
+parameter, in seconds of the loop's clock.
 """
 
 # Compiled by mypyc.
@@ -21,10 +21,10 @@ class AssignedPartitions:
     """The assigned partitions and their states.
 
     Args:
-        default_reset: where to start without an offset (``auto.offset.reset``).
+        default_reset: the default reset strategy (``auto.offset.reset``).
 
     Attributes:
-        default_reset: see the argument.
+        default_reset: the default reset strategy.
         on_change: called when a partition may have become fetchable or unfetchable.
     """
 
@@ -40,15 +40,15 @@ class AssignedPartitions:
 
     @property
     def states(self) -> Mapping[TopicPartition, PartitionState]:
-        """The assigned partitions and their states, in the order in which they are fetched."""
+        """The assigned partitions and their states, in fetch order."""
         return self._states
 
     def state(self, partition: TopicPartition) -> PartitionState | None:
-        """Return the state of an assigned partition; None for others."""
+        """Return the state of a partition; None if it is not assigned."""
         return self._states.get(partition)
 
     def move_to_end(self, partition: TopicPartition) -> None:
-        """Fetch this partition last the next time, so that no other partition starves."""
+        """Move a partition to the end of the fetch order, so that no other partition starves."""
         state = self._states.pop(partition, None)
         if state is not None:
             self._states[partition] = state
@@ -62,7 +62,7 @@ class AssignedPartitions:
     # Changes.
 
     def replace(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Assign exactly these partitions; those assigned before keep their positions.
+        """Assign exactly these partitions; partitions that stay assigned keep their positions.
 
         Returns:
             Whether the assignment has changed.
@@ -88,7 +88,7 @@ class AssignedPartitions:
     # Positions.
 
     def position(self, partition: TopicPartition) -> FetchPosition | None:
-        """Return the position of the next record to be handed out; None if it is not known yet.
+        """Return the position of the next record to hand out; None if it is not known.
 
         Raises:
             ValueError: the partition is not assigned.
@@ -96,14 +96,14 @@ class AssignedPartitions:
         return self._state(partition).position
 
     def positions(self) -> dict[TopicPartition, FetchPosition]:
-        """Return each partition's position after the records handed out (Kafka: allConsumed)."""
+        """Return the positions after the records that were handed out (Kafka: allConsumed)."""
         found = ((each, state.position) for each, state in self._states.items())
         return {each: position for each, position in found if position is not None}
 
     def finished_positions(self) -> dict[TopicPartition, FetchPosition]:
-        """Return the position after the last finished record of each partition.
+        """Return the positions after the finished records.
 
-        These positions may be auto-committed; see :attr:`.PartitionState.finished`.
+        These positions are safe to auto-commit; see :attr:`.PartitionState.finished`.
         """
         found = ((each, state.finished) for each, state in self._states.items())
         return {each: position for each, position in found if position is not None}
@@ -111,13 +111,13 @@ class AssignedPartitions:
     def seek(
         self, partition: TopicPartition, position: FetchPosition, *, is_valid: bool = True
     ) -> None:
-        """Continue at another position.
+        """Set the position in a partition.
 
         Args:
             partition: an assigned partition.
-            position: the position to continue at.
+            position: the new position.
             is_valid: whether the position needs no validation by the leader. A committed position
-                with an epoch does.
+                with a leader epoch needs validation.
         """
         self._state(partition).seek(position, is_valid=is_valid)
         self.on_change()
@@ -125,7 +125,7 @@ class AssignedPartitions:
     def request_reset(
         self, partition: TopicPartition, strategy: ResetStrategy | None = None
     ) -> None:
-        """Reset the position by a strategy (by default the configured one) after a look-up."""
+        """Start the reset of a position, by default with the default strategy."""
         self._state(partition).request_reset(strategy or self.default_reset)
         self.on_change()
 
@@ -157,12 +157,12 @@ class AssignedPartitions:
         return self._due(FetchState.AWAIT_VALIDATION, now)
 
     def seconds_to_retry(self, now: float) -> float:
-        """Return the seconds until the backoff of a partition ends."""
+        """Return the seconds until the next backoff of a partition ends."""
         waits = (state.retry_at - now for state in self._states.values())
         return min((each for each in waits if each > 0), default=math.inf)
 
     def validate_positions_of_new_leaders(self, cluster: Cluster) -> None:
-        """Mark positions for validation whose leaders have changed (KIP-320)."""
+        """Mark the positions in partitions with a new leader for validation (KIP-320)."""
         for partition, state in self._states.items():
             topic = cluster.topics.get(partition.topic)
             known = topic.partitions.get(partition.partition) if topic is not None else None
@@ -181,4 +181,4 @@ class AssignedPartitions:
 
 
 def _do_nothing() -> None:
-    """Do nothing: the default of :attr:`AssignedPartitions.on_change`."""
+    """Do nothing. The default of :attr:`AssignedPartitions.on_change`."""

@@ -1,4 +1,4 @@
-"""The position in one partition, and the steps required before it may be fetched.
+"""The state of one assigned partition, with its position.
 
 (Kafka: SubscriptionState.TopicPartitionState, FetchPosition.) Pure: ``now`` is a parameter, in
 seconds of the loop's clock.
@@ -18,16 +18,16 @@ from ._reset_strategy import ResetStrategy
 
 NO_EPOCH: Final = -1
 OFFSET_MAX: Final = 2**63 - 2
-"""The largest offset of a record; the protocol can carry one more, for the position after it."""
+"""The largest offset of a record. The position after that record still fits into 64 bits."""
 
 
 class FetchPosition(NamedTuple):
-    """The position to read next.
+    """A position in a partition.
 
     Attributes:
         offset: the offset of the next record.
-        epoch: the leader epoch of the preceding record, to detect truncation (KIP-320); -1 if it
-            is not known.
+        epoch: the leader epoch of the preceding record, used to detect truncation (KIP-320); -1 if
+            it is not known.
     """
 
     offset: int
@@ -38,24 +38,24 @@ class FetchState(enum.Enum):
     """The state of a position (Kafka: FetchStates)."""
 
     INITIALIZING = "initializing"
-    """No position: the group's committed offset must be fetched."""
+    """The position is not known; the committed offset of the group must be fetched."""
     AWAIT_RESET = "await reset"
-    """No position: the offset for a :class:`.ResetStrategy` must be looked up."""
+    """The position is not known; the offset for a :class:`.ResetStrategy` must be looked up."""
     AWAIT_VALIDATION = "await validation"
-    """The leader has changed, and must be checked for the records read so far."""
+    """The leader has changed, and may not have all records that were read."""
     FETCHING = "fetching"
     """The position is valid."""
 
 
 class HandedOutRecords(Protocol):
-    """Records of one partition that are being handed out one by one; a :class:`.Chunk`."""
+    """The interface of :class:`.Chunk`: records that are being handed out."""
 
     def position(self) -> FetchPosition:
         """Return the position after the records that were handed out."""
         ...
 
     def finished(self) -> FetchPosition:
-        """Return the position after the records that the user has finished."""
+        """Return the position after the finished records."""
         ...
 
     def finish(self) -> None:
@@ -68,26 +68,27 @@ class HandedOutRecords(Protocol):
 
 
 class PartitionState:
-    """One assigned partition.
+    """The state of one assigned partition.
 
     Attributes:
         state: the state of the position.
-        strategy: the reset strategy, while a reset is awaited.
+        strategy: the reset strategy while a reset is pending; otherwise None.
         is_paused: whether the user has paused the partition.
-        is_revocation_pending: whether the partition is about to be revoked; none of its records are
-            handed out.
-        jumps: the number of times that fetched records became useless, because the position has
-            changed other than by reading on, or must be validated.
+        is_revocation_pending: whether the partition is about to be revoked, so that its records are
+            not handed out.
+        jumps: the number of times that fetched records became useless, because of a seek, a reset
+            or a validation.
         leader_epoch: the newest leader epoch for which the position is valid; -1 for none.
-        retry_at: the earliest time to reset, validate or fetch the partition.
-        failures: the number of consecutive failures to do so.
+        retry_at: the end of the backoff for a reset, validation or fetch.
+        failures: the number of consecutive failures of resets, validations or fetches.
         is_request_in_flight: whether a request to reset or validate the position is in flight.
-        is_fetched_alone: whether the partition is fetched alone, since the last response with it
-            was too large, to find out whether this partition is the reason.
+        is_fetched_alone: whether the partition is fetched separately, since the last response was
+            too large, perhaps because of this partition.
         high_watermark: the offset after the last fully replicated record; None before the first
             fetch.
-        last_stable_offset: the offset before which every transaction has ended.
-        log_start_offset: the first offset of the log.
+        last_stable_offset: the offset before which all transactions have ended; None if it is not
+            known.
+        log_start_offset: the first offset of the log; None if it is not known.
     """
 
     __slots__ = (
@@ -135,20 +136,20 @@ class PartitionState:
 
     @property
     def position(self) -> FetchPosition | None:
-        """The position of the next record to be handed out; None if it is not known."""
+        """The position of the next record to hand out; None if it is not known."""
         return self._position if self._handing_out is None else self._handing_out.position()
 
     @property
     def finished(self) -> FetchPosition | None:
-        """The position after the last record that the user has finished, which is safe to commit.
+        """The position after the finished records, which is safe to commit; None if not known.
 
-        A record is finished when the user's loop requests the next one.
+        A record is finished when the user's loop requests the next record.
         """
         return self._finished if self._handing_out is None else self._handing_out.finished()
 
     @property
     def is_fetchable(self) -> bool:
-        """Whether the position is valid and the records may be handed out."""
+        """Whether the position is valid and records may be handed out."""
         return (
             self.state is FetchState.FETCHING
             and not self.is_paused
@@ -167,16 +168,16 @@ class PartitionState:
             self._finished = self._position
 
     def read_to(self, position: FetchPosition) -> None:
-        """Move past records that were handed out or are invisible; the last may still be in use."""
+        """Move the position past records that are invisible or were handed out."""
         self._finished = self.finished
         self._handing_out = None
         self._position = position
 
     def seek(self, position: FetchPosition, *, is_valid: bool) -> None:
-        """Continue at another position.
+        """Set the position.
 
         Args:
-            position: the position to continue at.
+            position: the new position.
             is_valid: whether the position needs no validation by the leader.
         """
         self._forget_fetched()
@@ -185,20 +186,20 @@ class PartitionState:
         self.strategy = None
 
     def request_reset(self, strategy: ResetStrategy) -> None:
-        """Reset the position by a strategy, once the offset is looked up."""
+        """Start a reset, for which the offset must be looked up."""
         self._forget_fetched()
         self._position = self._finished = None
         self.state = FetchState.AWAIT_RESET
         self.strategy = strategy
 
     def refetch(self) -> None:
-        """Discard fetched records, and fetch again from the same position."""
+        """Discard the fetched records; they will be fetched again."""
         position, finished = self.position, self.finished
         self._forget_fetched()
         self._position, self._finished = position, finished
 
     def give_up(self) -> None:
-        """Stop handing out records: the partition is no longer assigned."""
+        """Stop handing out records, since the partition is no longer assigned."""
         self._forget_fetched()
 
     def _forget_fetched(self) -> None:
@@ -212,17 +213,17 @@ class PartitionState:
         self._preferred_replica = None
 
     def put_off(self, now: float, retry: ExponentialBackoff, rng: random.Random) -> None:
-        """Back off after a failed reset, validation or fetch, longer each time (KIP-580)."""
+        """Start an exponential backoff after a failed reset, validation or fetch (KIP-580)."""
         self.failures += 1
         self.retry_at = now + retry.seconds(self.failures, rng)
 
     # Validation (KIP-320).
 
     def validate_for_leader(self, leader_epoch: int) -> None:
-        """Mark the position for validation if the leader is newer than the one it is valid for.
+        """Mark the position for validation if the leader epoch is new.
 
         Args:
-            leader_epoch: the leader epoch in the metadata; -1 if the metadata does not contain it.
+            leader_epoch: the leader epoch in the metadata; -1 if it is not known.
         """
         position = self.position
         if position is None:
@@ -240,7 +241,7 @@ class PartitionState:
             self.state = FetchState.AWAIT_VALIDATION
 
     def validated(self, leader_epoch: int) -> None:
-        """Mark the position as valid: the leader has all records, or this cannot be checked."""
+        """Mark the position as valid for a leader epoch."""
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
         self.retry_at = -math.inf
         self.failures = 0
@@ -250,17 +251,17 @@ class PartitionState:
     # The preferred read replica (KIP-392).
 
     def prefer_replica(self, node_id: int, until: float) -> None:
-        """Fetch from this node until the time ``until``."""
+        """Prefer to fetch from this node until the time ``until``."""
         self._preferred_replica = node_id
         self._preferred_until = until
 
     def preferred_replica(self, now: float) -> int | None:
-        """Return the node to fetch from instead of the leader; None if there is none."""
+        """Return the id of the node to fetch from instead of the leader; None for the leader."""
         if self._preferred_replica is not None and now >= self._preferred_until:
             self._preferred_replica = None
         return self._preferred_replica
 
     def forget_replica(self) -> int | None:
-        """Fetch from the leader again. Returns the node that was preferred."""
+        """Fetch from the leader again. Returns the id of the replica preferred before, or None."""
         replica, self._preferred_replica = self._preferred_replica, None
         return replica

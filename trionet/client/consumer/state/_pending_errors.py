@@ -1,4 +1,4 @@
-"""Errors of the background tasks, kept until the user's next call raises them."""
+"""Errors of background tasks, kept until the user's next call raises them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ._partition_state import PartitionState
 
 
 class PendingErrors:
-    """Collects errors for the task that reads records.
+    """A collection of errors for the task that reads records.
 
-    A partition that has failed is not retried until its error was raised, so that the same error is
-    not found again and again; a seek discards it.
+    A failed partition is not retried until its error has been raised, so that the same error does
+    not recur. A seek discards the error.
 
     Args:
         on_failure: called when an error is added.
@@ -26,12 +26,12 @@ class PendingErrors:
         self._of_client: TrionetError | None = None
 
     def add(self, error: TrionetError) -> None:
-        """Add an error that concerns the whole consumer; it replaces an earlier one."""
+        """Add an error that concerns the whole consumer; it replaces an earlier error."""
         self._of_client = error
         self._on_failure()
 
     def add_if_final(self, error: TrionetError | None) -> bool:
-        """Add the error of a request if a retry cannot fix it.
+        """Add the error of a request, unless the error is retriable.
 
         Returns:
             Whether the error was added.
@@ -44,12 +44,12 @@ class PendingErrors:
     def add_partition(
         self, name: TopicPartition, state: PartitionState, error: TrionetError
     ) -> None:
-        """Add an error that concerns one partition."""
+        """Add an error that concerns one partition; it replaces an earlier error."""
         self._of_partitions[name] = state, state.jumps, error
         self._on_failure()
 
     def has(self, name: TopicPartition, state: PartitionState) -> bool:
-        """Whether an error of a partition has not been raised yet."""
+        """Whether the partition has an error that has not been raised yet."""
         found = self._of_partitions.get(name)
         return found is not None and found[0] is state and found[1] == state.jumps
 

@@ -1,4 +1,4 @@
-"""The start position without an offset, or with one out of range (``auto.offset.reset``)."""
+"""The reset strategy for partitions without a valid position (``auto.offset.reset``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 from ....errors import ConfigError
 
-#: Special timestamps of ListOffsets.
+#: Special timestamps in ListOffsets requests.
 EARLIEST_TIMESTAMP: Final = -2
 LATEST_TIMESTAMP: Final = -1
 
@@ -25,11 +25,11 @@ _DURATION: Final = re.compile(
 
 @attrs.frozen
 class ResetStrategy:
-    """The start position without an offset (Kafka: AutoOffsetResetStrategy, KIP-1106).
+    """A reset strategy (Kafka: AutoOffsetResetStrategy, KIP-1106).
 
     Attributes:
         name: ``earliest``, ``latest``, ``none`` or ``by_duration``.
-        duration_ms: for ``by_duration``, how far back from now to start, in milliseconds.
+        duration_ms: for ``by_duration``, the age of the oldest records to read, in milliseconds.
     """
 
     name: str

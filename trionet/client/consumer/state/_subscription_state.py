@@ -1,8 +1,8 @@
-"""The subscription of a consumer, and the partitions that are assigned to it.
+"""The subscription of a consumer and its assigned partitions.
 
-(Kafka: SubscriptionState.) Pure. Partitions are assigned by the user
-(:meth:`SubscriptionState.assign`) or by a group, for the topics that the user names
-(:meth:`SubscriptionState.subscribe`) or that match a pattern.
+(Kafka: SubscriptionState.) Pure. The user assigns partitions (:meth:`SubscriptionState.assign`), or
+subscribes to topic names (:meth:`SubscriptionState.subscribe`) or to a pattern
+(:meth:`SubscriptionState.subscribe_pattern`), and a group assigns the partitions.
 """
 
 # Compiled by mypyc.
@@ -19,7 +19,7 @@ from ._reset_strategy import ResetStrategy
 
 
 class SubscriptionType(enum.Enum):
-    """How partitions are assigned."""
+    """The way in which partitions are assigned."""
 
     NONE = "none"
     TOPICS = "topics"
@@ -28,17 +28,17 @@ class SubscriptionType(enum.Enum):
 
 
 class SubscriptionState:
-    """The subscription, and the partitions assigned because of it.
+    """The subscription and the assigned partitions of a consumer.
 
     Args:
-        default_reset: where to start without an offset (``auto.offset.reset``).
+        default_reset: the default reset strategy (``auto.offset.reset``).
 
     Attributes:
         type: how partitions are assigned.
-        topics: the topics of the subscription: those the user named, or the last ones that matched
-            the pattern.
-        pattern: the topic pattern; None without one.
-        assignment: the assigned partitions, with the position in each.
+        topics: the topics of the subscription: the topics that the user named, or the current
+            topics that match the pattern.
+        pattern: the topic pattern; None if there is none.
+        assignment: the assigned partitions, with their positions.
     """
 
     def __init__(self, default_reset: ResetStrategy) -> None:
@@ -51,28 +51,28 @@ class SubscriptionState:
     # The user's subscription.
 
     def subscribe(self, topics: Iterable[str]) -> bool:
-        """Let a group assign the partitions of these topics.
+        """Subscribe to topics by name.
 
         Returns:
             Whether the topics have changed.
 
         Raises:
-            ValueError: partitions were assigned manually, or a pattern is subscribed to.
+            ValueError: partitions are assigned manually, or there is a subscription to a pattern.
         """
         self._become(SubscriptionType.TOPICS)
         return self._change_topics(frozenset(topics))
 
     def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
-        """Let a group assign the partitions of all topics whose whole name matches the pattern.
+        """Subscribe to all topics whose whole name matches a pattern.
 
         Raises:
-            ValueError: partitions were assigned manually, or topics are subscribed to.
+            ValueError: partitions are assigned manually, or there is a subscription to topic names.
         """
         self._become(SubscriptionType.PATTERN)
         self.pattern = pattern
 
     def subscribe_matching(self, topics: Iterable[str]) -> bool:
-        """Update the topics that match the pattern from all topics of the cluster.
+        """Update the topics that match the pattern, given all topics of the cluster.
 
         Returns:
             Whether the topics have changed.
@@ -80,17 +80,17 @@ class SubscriptionState:
         return self._change_topics(frozenset(filter(self.matches, topics)))
 
     def matches(self, topic: str) -> bool:
-        """Whether the pattern matches a topic; False without a pattern."""
+        """Whether a topic matches the pattern; False without a pattern."""
         return self.pattern is not None and self.pattern.fullmatch(topic) is not None
 
     def assign(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Assign exactly these partitions; those assigned before keep their positions.
+        """Assign exactly these partitions; partitions that stay assigned keep their positions.
 
         Returns:
             Whether the assignment has changed.
 
         Raises:
-            ValueError: topics or a pattern are subscribed to.
+            ValueError: there is a subscription.
         """
         self._become(SubscriptionType.USER)
         return self.assignment.replace(partitions)
@@ -125,7 +125,7 @@ class SubscriptionState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no subscription and no assignment."""
+        """Whether there is neither a subscription nor a manual assignment."""
         if self.type is SubscriptionType.USER:
             return not self.assignment.states
         return self.type is SubscriptionType.NONE
@@ -133,21 +133,21 @@ class SubscriptionState:
     # The group.
 
     def subscribe_group(self, topics: Iterable[str]) -> bool:
-        """Follow the metadata of all topics that the group's members subscribe to, as its leader.
+        """As the leader, include the topics of all members in metadata requests.
 
         Returns:
-            Whether there are new topics among them.
+            Whether any of the topics are new.
         """
         before = self._group_topics
         self._group_topics = before | frozenset(topics)
         return self._group_topics != before
 
     def reset_group_subscription(self) -> None:
-        """Follow only the topics of this member, which is no longer the leader."""
+        """Include only the topics of this member, which is not the leader, in metadata requests."""
         self._group_topics = self.topics
 
     def assign_from_group(self, partitions: Iterable[TopicPartition]) -> None:
-        """Assign the partitions that the group assigned; earlier ones keep their positions.
+        """Assign the partitions of the group's assignment; see :meth:`.AssignedPartitions.replace`.
 
         Raises:
             ValueError: there is no subscription.
@@ -164,7 +164,7 @@ class SubscriptionState:
 
     @property
     def metadata_topics(self) -> frozenset[str] | None:
-        """The topics whose metadata is needed; None for all topics, to match a pattern."""
+        """The topics whose metadata are needed; None for all topics, to match a pattern."""
         if self.type is SubscriptionType.PATTERN:
             return None
         if self.type is SubscriptionType.USER:
