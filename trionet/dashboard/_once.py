@@ -177,7 +177,7 @@ def _section(model: Model, view: View) -> Section[Any, Any] | None:
 
 
 def _failure(model: Model, view: View) -> str | None:
-    """Return why nothing at all could be read for a view; None if something was read."""
+    """Return why nothing at all could be read for a view, or None if something was read."""
     section = _section(model, view)
     if section is None:
         return None if model.figures else next(iter(model.alarms.values()), None)

@@ -1,4 +1,4 @@
-"""Timeout errors of commands, with what the client knows about its connections."""
+"""Timeout errors of commands, with connection failures that explain the timeout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_connected(client: Client) -> bool:
 def timeout_error(
     servers: str, seconds: float, client: Client, *, option: str
 ) -> CallTimedOutError:
-    """Return the error of a command that timed out, with the reason if it is known.
+    """Return the error for a command that timed out, with the cause if it is known.
 
     Args:
         servers: the bootstrap servers.

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 success, 1 malformed input, 2 invalid usage."""
+    """Run the command and return the exit status: 0, 1 on malformed input, 2 on invalid usage."""
     from ._command import decode  # loads all codecs, which --help does not need
 
     return decode(arguments)

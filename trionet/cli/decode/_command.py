@@ -24,7 +24,7 @@ from .output._writing import write_documents, write_lines
 
 
 def decode(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 success, 1 malformed input, 2 invalid usage."""
+    """Run the command and return the exit status: 0, 1 on malformed input, 2 on invalid usage."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:  # escape characters that the encoding lacks
         reconfigure(errors="backslashreplace")

@@ -11,7 +11,7 @@ from trionet.client.admin.groups._group_descriptions import GroupDescription, Gr
 from trionet.client.admin.groups._groups import CommittedOffset
 
 Limits = tuple[int | None, int | None]
-"""Log start offset and end offset of a partition; None where unknown."""
+"""Log start offset and end offset of a partition, or None where unknown."""
 
 
 class PartitionLag(NamedTuple):
@@ -91,7 +91,7 @@ def topic_lags(partitions: Iterable[PartitionLag]) -> list[TopicLag]:
 
 
 def committed_lag(partitions: Iterable[PartitionLag]) -> int | None:
-    """Return the total lag of the partitions with a committed offset; None if one is unknown."""
+    """Return the total lag of the partitions with a committed offset, or None if one is unknown."""
     return total_lag(each.lag for each in partitions if each.offset is not None)
 
 

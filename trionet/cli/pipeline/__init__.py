@@ -32,5 +32,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the chosen subcommand; returns its exit status."""
+    """Run the chosen subcommand and return its exit status."""
     return COMMANDS[arguments.subcommand].run(arguments)

@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 reported, 2 invalid arguments or no Spark."""
+    """Run the command and return the exit status: 0, 2 on invalid arguments or without Spark."""
     from trionet.spark.pipeline.report.data._reading import check_folder
     from trionet.spark.pipeline.report.data._time_range import time_range
     from trionet.spark.pipeline.run._session import check_master

@@ -108,7 +108,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 finished, 1 failed, 2 invalid settings."""
+    """Run the command and return the exit status: 0, 1 on failure, 2 on invalid settings."""
     check_environment()
     from trionet.spark.pipeline.run._job import run_job
     from trionet.spark.pipeline.run._settings import JobSettings, split

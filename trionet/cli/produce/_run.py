@@ -183,7 +183,7 @@ class _Run:
     async def _next(
         self, sender: RecordSender, receive: trio.MemoryReceiveChannel[Chunk]
     ) -> Chunk | None:
-        """Return the next chunk; None at the end, or when an earlier record has failed."""
+        """Return the next chunk, or None at the end, or when an earlier record has failed."""
         await trio.lowlevel.checkpoint()
         if not sender.may_go_on:
             return None

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 valid, 1 errors."""
+    """Run the command and return the exit status: 0 if valid, 1 if there are errors."""
     from trionet.broker.config._properties import read_properties
 
     given = read_properties(arguments.file)

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were deleted, 1 if some were not."""
     from ..arguments._topic_partitions import parse_partitions, read_offsets
 
     if (arguments.topic is None) != (arguments.from_file is not None):

@@ -88,7 +88,7 @@ class Table(Generic[R]):
     style: Callable[[R], Style | None] | None = None
 
     def column(self, name: str) -> Column[R] | None:
-        """Return the column with this name; None if there is none."""
+        """Return the column with this name, or None if there is none."""
         return next((column for column in self.columns if column.name == name), None)
 
     def sortable(self) -> list[str]:

@@ -57,7 +57,7 @@ class History:
 
     @property
     def last(self) -> float | None:
-        """The newest value; None if there is none, or while it is unknown."""
+        """The newest value, or None if there is none, or while it is unknown."""
         return self._values[-1][1] if self._values else None
 
     def values(self, count_max: int | None = None) -> list[float | None]:

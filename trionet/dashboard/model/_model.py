@@ -421,5 +421,5 @@ class Model:
         self.version += 1
 
     def group(self, id: str) -> GroupRow | None:
-        """Return a group as the cluster last reported it; None if it is unknown."""
+        """Return a group as the cluster last reported it, or None if it is unknown."""
         return self._groups.get(id)

@@ -88,7 +88,7 @@ def read(
 
 
 def gauges(readings: Readings) -> dict[str, float | None]:
-    """Return the current values of gauges; None where the broker has none."""
+    """Return the current values of gauges, or None where the broker has none."""
     found = {name: readings.get(metric, {}).get(labels) for name, metric, labels in _GAUGES}
     for name, metric, combine in _COMBINED:
         if metric in readings:

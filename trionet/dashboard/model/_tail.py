@@ -101,7 +101,7 @@ def readable(data: bytes | None) -> tuple[Form, str]:
 
 
 def as_text(data: bytes) -> str | None:
-    """Decode the first bytes as UTF-8; None if they are invalid or not printable."""
+    """Decode the first bytes as UTF-8, or None if they are invalid or not printable."""
     cut = data[:BYTES_MAX]
     try:
         text = cut.decode()
@@ -131,7 +131,7 @@ def dump(data: bytes | None, width: int = 16) -> list[str]:
 
 
 def pretty(data: bytes) -> list[str] | None:
-    """Format JSON with one value per line; None if the text is not JSON."""
+    """Format JSON with one value per line, or None if the text is not JSON."""
     try:
         return json.dumps(json.loads(data), indent=2, ensure_ascii=False).splitlines()
     except (ValueError, RecursionError):

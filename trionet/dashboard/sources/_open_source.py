@@ -93,7 +93,7 @@ def watch_broker(
 
 
 def _plaintext_address(broker: Broker) -> str | None:
-    """Return the address of a listener without TLS and SASL; None if there is none."""
+    """Return the address of a listener without TLS and SASL, or None if there is none."""
     if broker.endpoints[0].security_protocol is SecurityProtocol.PLAINTEXT:
         return broker.bootstrap_servers
     plaintext = (

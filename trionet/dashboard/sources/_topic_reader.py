@@ -114,14 +114,14 @@ def _with_numbers(
 
 
 def records_of(row: PartitionRow) -> int | None:
-    """Return the number of offsets between start and end; None if unknown."""
+    """Return the number of offsets between start and end, or None if unknown."""
     if row.start_offset is None or row.end_offset is None:
         return None
     return max(0, row.end_offset - row.start_offset)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """Return the sum of the known values; None if no value is known."""
+    """Return the sum of the known values, or None if no value is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -150,7 +150,7 @@ class TopicReader:
         self.was_read = trio.Event()
 
     def partition(self, key: Key) -> PartitionRow | None:
-        """Return a partition; None if it is unknown."""
+        """Return a partition, or None if it is unknown."""
         topic = self._topics.get(key[0])
         return None if topic is None else topic.partitions.get(key[1])
 

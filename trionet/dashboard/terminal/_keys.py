@@ -251,7 +251,7 @@ def _utf8_length(first: int) -> int:
 
 
 def _numbers(text: str) -> list[int] | None:
-    """Parse the parameters of a sequence; None if they cannot be those of a key."""
+    """Parse the parameters of a sequence, or None if they cannot be those of a key."""
     found: list[int] = []
     for part in text.split(";") if text else []:
         number = part.partition(":")[0] or "1"

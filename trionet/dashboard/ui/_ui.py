@@ -237,7 +237,7 @@ class Ui:
         return self._ask_next()
 
     def _wrong(self, answer: str) -> str | None:
-        """Return what is wrong with a value for the next field; None if it is valid."""
+        """Return what is wrong with a value for the next field, or None if it is valid."""
         assert self.prompt is not None
         action, count = self.prompt.action, len(self.prompt.answers)
         if count >= len(action.fields):

@@ -130,7 +130,7 @@ class View:
         return ()
 
     def table(self, model: Model) -> Table[Any] | None:  # noqa: ARG002 - none by default
-        """Return the table; None for a view of lines."""
+        """Return the table, or None for a view of lines."""
         return None
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - none by default
@@ -142,5 +142,5 @@ class View:
         return False
 
     def opened(self, row: Any) -> View | None:  # noqa: ARG002 - none by default
-        """Return the view that ``enter`` opens for a row; None if there is none."""
+        """Return the view that ``enter`` opens for a row, or None if there is none."""
         return None

@@ -59,7 +59,7 @@ class ViewState:
 
     @property
     def sorted_by(self) -> str | None:
-        """The column that the rows are sorted by; None for the model's order."""
+        """The column that the rows are sorted by, or None for the model's order."""
         return self.sort or (self.table.sort if self.table is not None else None)
 
     @property
@@ -71,7 +71,7 @@ class ViewState:
 
     @property
     def selected(self) -> Any:
-        """The row under the cursor; None if there is none."""
+        """The row under the cursor, or None if there is none."""
         return self.rows[self.cursor] if self.table is not None and self.rows else None
 
     @property

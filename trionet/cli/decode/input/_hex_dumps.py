@@ -38,7 +38,7 @@ class _Line(NamedTuple):
 
 
 def read_dump(text: str) -> bytes | None:
-    """Parse one or more hex dumps; None if the text is not a hex dump.
+    """Parse one or more hex dumps, or None if the text is not a hex dump.
 
     Raises:
         TextFormError: the dump consists of words in the byte order of an unknown machine.

@@ -128,7 +128,7 @@ def _record_tree(record: Record, is_control: bool) -> Tree:
 
 
 def _control_tree(key: bytes | None, value: bytes | None) -> dict[str, Tree] | None:
-    """Decode a control record: its type and a transaction marker's fields; None if invalid."""
+    """Decode a control record: its type and a transaction marker's fields, or None if invalid."""
     try:
         number = control_type(key)
         marker = read_marker(key, value)

@@ -11,7 +11,7 @@ BYTES_SHOWN: Final = 200
 
 
 def text_of(data: bytes) -> str | None:
-    """Decode bytes to text; None unless all of it is printable, newlines and tabs included."""
+    """Decode bytes to text, or None unless all of it is printable, newlines and tabs included."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -128,7 +128,7 @@ class _Lines:
         yield line
 
     def _short(self, value: Tree, width: int, *, bare: bool = False) -> Line | None:
-        """Format a struct or an array on one line; None if it does not fit."""
+        """Format a struct or an array on one line, or None if it does not fit."""
         match value:
             case dict():
                 parts = self._joined(
