@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: The minimum interval between groups; at rates below one record per interval it is longer.
+#: The interval between groups, unless the interval between records is longer.
 GROUP_SECONDS: Final = 0.001
 
 

@@ -107,7 +107,7 @@ class Result:
         tally: the counts.
         more: the other figures by name, in seconds.
         notes: the messages about the run.
-        is_complete: whether the run processed everything requested, including failures.
+        is_complete: whether the run processed everything requested, successfully or not.
         metrics: the client's metrics by Kafka's names; None if not requested.
     """
 

@@ -185,7 +185,7 @@ _RESETS: Final = {From.BEGINNING: "earliest", From.END: "latest"}
 
 
 def reset_of(span: Span) -> str | None:
-    """Return ``auto.offset.reset`` for the requested range; None to leave it as it is.
+    """Return ``auto.offset.reset`` for the requested range, or None to leave it unchanged.
 
     Raises:
         ConfigError: a group cannot start at the beginning of this range.

@@ -133,9 +133,10 @@ def _offset_end(text: str | None) -> Place | None:
 
 
 def _between(first: str | None, second: str | None, now: datetime) -> Span:
-    """Parse the times of a range. A duration counts back from now, or forward from ``first``.
+    """Parse the start and the end of a range of times.
 
-    The second time counts forward only if the first is absolute.
+    A duration counts back from now. As the end after an absolute start, it counts forward from
+    the start.
     """
     start = _BEGINNING
     after: int | None = None

@@ -1,8 +1,8 @@
 """``trionet decode``: show the contents of Kafka protocol frames and record batches.
 
-``input`` opens sources, detects what they contain, and splits them into frames and batches.
-``_conversation`` matches responses to requests, ``messages`` turns each part into a tree of plain
-values, and ``output`` formats the trees as text lines or JSON documents.
+``input`` opens sources, detects their kind, and splits them into frames and batches.
+``_conversation`` matches responses with requests. ``messages`` decodes each frame or batch to a
+tree of plain values, and ``output`` formats the trees as text lines or JSON documents.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run ``trionet decode``: detect the input, decode it, and print the entries."""
+"""Implements ``trionet decode``: detects the kind of input, decodes it and prints the entries."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _known(what: str, given: list[str], known: tuple[str, ...]) -> list[str]:
-    """Return the given names as Kafka spells them."""
+    """Return the given names in Kafka's spelling."""
     words = {word.lower(): word for word in known}
     for name in split_names(given):
         if name.lower() not in words:

@@ -96,7 +96,7 @@ def assignment_text(assignment: Iterable[TopicPartition]) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Format sorted numbers, consecutive ones as a range."""
+    """Format sorted numbers, with consecutive numbers as ranges."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and ranges[-1][1] == number - 1:
