@@ -19,7 +19,7 @@ class Client(Protocol):
 
 
 def is_connected(client: Client) -> bool:
-    """Whether a broker has responded and no known broker is unreachable."""
+    """Return whether a broker has responded and no known broker is unreachable."""
     return client.statistics()["response-total"] > 0 and not client.connection_problem()
 
 

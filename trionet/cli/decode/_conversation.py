@@ -43,7 +43,7 @@ class PendingRequest(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The API and the version of all frames according to ``--response``, or None for any."""
+    """The API and the version given by ``--response``, where version None accepts any."""
 
     api_key: int
     version: int | None

@@ -161,9 +161,9 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 class _Page:
-    """The file that ``--html`` names, checked to be writable before Spark is started.
+    """The output file of ``--html``, checked to be writable before Spark starts.
 
-    The file is replaced atomically when the page is complete, so that a reader never sees a part.
+    The complete page replaces the file atomically, so that a reader never sees an incomplete page.
     """
 
     def __init__(self, name: str) -> None:

@@ -11,7 +11,7 @@ BYTES_SHOWN: Final = 200
 
 
 def text_of(data: bytes) -> str | None:
-    """Decode bytes to text, or return None if a character is not printable, a newline or a tab."""
+    """Decode printable text, in which newlines and tabs may occur, or return None."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
