@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 #: The defaults for pipes: batches up to the maximum request size, as in librdkafka, and a
-#: ``max.block.ms`` equal to the delivery timeout.
+#: ``max.block.ms`` longer than the default delivery timeout.
 _DEFAULTS: Final = {"batch.size": "1000000", "max.block.ms": "130000"}
 
 

@@ -98,7 +98,7 @@ def _seconds(text: str) -> float:
 
 
 def check_open(file: IO[str] | None, name: str) -> None:
-    """Check that a standard stream is open, because a socket could reuse its file descriptor.
+    """Check that a standard stream is open. A socket could reuse the descriptor of a closed one.
 
     Raises:
         ConfigError: the stream is closed.
@@ -108,7 +108,7 @@ def check_open(file: IO[str] | None, name: str) -> None:
 
 
 def shows_bar(arguments: argparse.Namespace, *, is_typed: bool) -> bool | None:
-    """Whether to show a progress bar (True), lines (False), or neither (None).
+    """Return whether to show a progress bar (True), progress lines (False), or neither (None).
 
     Args:
         arguments: the arguments parsed with :func:`add_record_arguments`.

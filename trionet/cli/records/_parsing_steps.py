@@ -53,7 +53,7 @@ Step = Callable[[bytes, int, Fields, bool], int]
 
 
 def literal_step(text: bytes, *, is_last: bool) -> Step:
-    """Return a step that skips a literal, which may be missing at the end if it is the last."""
+    """Return a step that skips a literal. The input may end without the last literal."""
 
     def read(data: bytes, position: int, _fields: Fields, is_end: bool) -> int:
         end = position + len(text)

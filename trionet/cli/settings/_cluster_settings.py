@@ -1,4 +1,4 @@
-"""``trionet configs``: settings of topics, brokers and groups, quotas, users and ACLs."""
+"""``trionet configs``: configs of topics, brokers and groups, quotas, users and ACLs."""
 
 from __future__ import annotations
 

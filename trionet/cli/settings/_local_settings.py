@@ -1,4 +1,4 @@
-"""``trionet config``: show and check the settings of clients and brokers without starting any."""
+"""``trionet config``: show and check client and broker settings without starting anything."""
 
 from __future__ import annotations
 

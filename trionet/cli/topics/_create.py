@@ -121,7 +121,10 @@ def _known(number: int) -> int | None:
 
 
 def _assignments(text: str) -> dict[int, list[int]]:
-    """Parse replicas in Kafka's form: partitions separated by commas, brokers by colons."""
+    """Parse replica assignments in Kafka's form.
+
+    Commas separate the partitions, and colons separate the brokers of a partition.
+    """
     found = {}
     for number, brokers in enumerate(text.split(",")):
         words = brokers.strip().split(":")

@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Topic(NamedTuple):
-    """A topic with its settings and the rows of its partitions."""
+    """A topic with the settings and the rows of the partitions."""
 
     about: TopicDescription
     entries: dict[str, ConfigEntry]
@@ -120,7 +120,7 @@ async def _offsets(
     selected: Iterable[tuple[TopicDescription, list[PartitionDescription]]],
     errors: list[TrionetError],
 ) -> Limits:
-    """Return the start and end offsets of the partitions that have a leader to list them."""
+    """Return the start and end offsets of the partitions that have a leader."""
     from trionet.client._topic_partition import TopicPartition
 
     from ..clients._partition_offsets import start_and_end
