@@ -1,4 +1,4 @@
-"""Rates and histories of a broker's counters, from one snapshot to the next; pure."""
+"""Rates and histories of a broker's counters, from one snapshot to the next. Pure."""
 
 from __future__ import annotations
 

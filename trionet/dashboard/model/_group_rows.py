@@ -1,4 +1,4 @@
-"""Groups as the cluster reports them, merged with their broker's internals; pure."""
+"""Groups as the cluster reports them, merged with their broker's internals. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a broker's network layer, from its snapshot; pure."""
+"""Figures of a broker's network layer, from its snapshot. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of ``trionet pipeline run``, from the records of its topic; pure.
+"""The results of ``trionet pipeline run``, from the records of its topic. Pure.
 
 Keys and values of the topic are described in docs/reference/pipeline.md. Records of another format
 are counted and skipped.

@@ -1,4 +1,4 @@
-"""The last records of a topic, with values readable as text, JSON or hex; pure."""
+"""The last records of a topic, with values readable as text, JSON or hex. Pure."""
 
 from __future__ import annotations
 

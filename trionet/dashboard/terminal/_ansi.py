@@ -1,4 +1,4 @@
-"""Encodes the lines that changed since the last frame as escape sequences; pure."""
+"""Encodes the lines that changed since the last frame as escape sequences. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decodes keys, clicks and pasted text from the bytes of a terminal, however split; pure.
+"""Decodes keys, clicks and pasted text from the bytes of a terminal, however split. Pure.
 
 Supports what xterm, the Linux console, tmux and the like send: CSI and SS3 sequences with
 modifiers, mouse reports in SGR format, bracketed paste and UTF-8. ESC alone is the Escape key only

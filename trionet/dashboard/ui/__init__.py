@@ -1,1 +1,1 @@
-"""Keys to state, and state to frames: views, commands, sorting, filtering and the screen; pure."""
+"""Keys to state, and state to frames: views, commands, sorting, filtering and the screen. Pure."""

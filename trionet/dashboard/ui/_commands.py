@@ -1,4 +1,4 @@
-"""The command line that ``:`` opens; pure."""
+"""The command line that ``:`` opens. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translates keys, clicks and pasted text to changes of the user interface's state; pure."""
+"""Translates keys, clicks and pasted text to changes of the user interface's state. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A one-line text editor with a history; pure."""
+"""A one-line text editor with a history. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of the user interface: views, the text being typed, the action to confirm; pure.
+"""The state of the user interface: views, the text being typed, the action to confirm. Pure.
 
 The problem: one keyboard has to browse tables, edit a filter or a command line, fill in the fields
 of an action and confirm it, and the same operation is often a key, a command and a click. And none

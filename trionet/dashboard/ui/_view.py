@@ -1,4 +1,4 @@
-"""The base of all views: a page of the dashboard, made from the model; pure.
+"""The base of all views: a page of the dashboard, made from the model. Pure.
 
 A view is one module in :mod:`trionet.dashboard.views`, listed there. It has a summary on top, then
 either a :class:`Table`, which the dashboard sorts, filters and scrolls, or lines. It keeps no data,

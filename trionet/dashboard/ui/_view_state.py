@@ -1,4 +1,4 @@
-"""The state of one view: its rows, its sort order, its filter and its cursor; pure."""
+"""The state of one view: its rows, its sort order, its filter and its cursor. Pure."""
 
 from __future__ import annotations
 
