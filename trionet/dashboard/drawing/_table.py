@@ -70,7 +70,7 @@ class Table(Generic[R]):
         total: the total number of rows, if the model does not have all rows.
         version: the version of the rows, which are sorted again when it changes; None to sort for
             each frame.
-        as_of: when the oldest values in the rows were read, in seconds of the loop's clock; None if
+        as_of: when the oldest values in the rows were read, in seconds on the loop's clock; None if
             rows do not age.
         is_failing: whether the last attempt to read the rows failed.
         style: returns the style of a row; None for plain rows.

@@ -1,4 +1,4 @@
-"""A broker's ``/snapshot``, from an object in this process or from JSON, with selected metrics."""
+"""A broker's ``/snapshot`` with selected metrics, from an object in this process or from JSON."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RESIDENT_BYTES: Final = "process_resident_memory_bytes"
 OPEN_FDS: Final = "process_open_fds"
 REQUEST_LOG_DROPPED: Final = "trionet_request_log_dropped_total"
 
-#: The label names of each metric that is read.
+#: The label names of the metrics that are read.
 METRICS: Final[Mapping[str, tuple[str, ...]]] = {
     PROCESSORS_IDLE: (),
     HANDLERS_IDLE: (),
@@ -71,11 +71,11 @@ METRICS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @attrs.frozen
 class BrokerSnapshot:
-    """The state that a broker reports about itself at one moment.
+    """The state that a broker reports at one time.
 
     Attributes:
-        at: the moment, in seconds of the clock of the broker's loop.
-        about: ``/snapshot`` as JSON, without its lists and metrics.
+        at: the time in seconds on the clock of the broker's loop.
+        about: ``/snapshot`` as JSON, without lists and metrics.
         readings: the metrics.
     """
 

@@ -75,7 +75,7 @@ class ClusterSource:
         self._wake = trio.Event()
 
     def focus(self, section: str | None, key: object = None) -> None:
-        """See :meth:`.Source.focus`."""
+        """Select the data to show; see :meth:`.Source.focus`."""
         if (section, key) != (self._section, self._key):
             self._section, self._key = section, key
             wake, self._wake = self._wake, trio.Event()

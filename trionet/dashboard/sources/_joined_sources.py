@@ -67,7 +67,7 @@ class JoinedSource:
             part.interval_seconds = seconds
 
     def focus(self, section: str | None, key: object = None) -> None:
-        """See :meth:`.Source.focus`."""
+        """Select the data to show; see :meth:`.Source.focus`."""
         for part in self._parts:
             part.focus(section, key)
 
@@ -131,7 +131,7 @@ class DeferredSource:
             self._part.interval_seconds = seconds
 
     def focus(self, section: str | None, key: object = None) -> None:
-        """See :meth:`.Source.focus`."""
+        """Select the data to show; see :meth:`.Source.focus`."""
         self._focus = section, key
         if section in self._sections:
             self._is_needed.set()

@@ -48,7 +48,7 @@ class NetworkSource:
         self._list_due_at = 0.0
 
     def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
-        """See :meth:`.Source.focus`."""
+        """Select the data to show; see :meth:`.Source.focus`."""
         name = None if section is None else LISTS.get(section)
         if name != self._list:
             self._list, self._list_due_at = name, 0.0

@@ -24,7 +24,7 @@ class TaskSource:
         self._has_changed = trio.Event()
 
     def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
-        """See :meth:`.Source.focus`."""
+        """Select the data to show; see :meth:`.Source.focus`."""
         self._is_needed = section == "tasks"
         if self._is_needed:
             self._has_changed.set()

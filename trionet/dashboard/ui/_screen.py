@@ -58,7 +58,7 @@ def draw(
         height: the height of the screen, in lines.
         glyphs: the characters to draw with.
         stale_seconds: the time since the last change of the model.
-        now: the time in seconds of the loop's clock, to show the age of data; None shows no age.
+        now: the time in seconds on the loop's clock, to show the age of data; None shows no age.
     """
     if width < COLUMNS_MIN or height < LINES_MIN:
         return _too_small(width, height)
