@@ -282,7 +282,7 @@ class Model:
     # tasks share the loop.
 
     def make_rows(self, section: str, rows: Iterable[Mapping[str, Any]]) -> dict[int, Any]:
-        """Convert the rows of a list in ``/snapshot`` to the argument of :meth:`replace_rows`.
+        """Convert the rows of a list in ``/snapshot`` for :meth:`replace_rows`, keyed by number.
 
         Args:
             section: the name of the list in ``/snapshot``.

@@ -85,7 +85,7 @@ class BrokerSnapshot:
 
 
 def from_snapshot(snapshot: Snapshot, about: Mapping[str, Any]) -> BrokerSnapshot:
-    """Convert a snapshot of a broker in this process."""
+    """Convert the snapshot of a broker in this process."""
     found = {name: snapshot[name] for name in METRICS if name in snapshot}
     readings = {
         name: {sample.labels: sample.value for sample in family.samples}
@@ -95,10 +95,10 @@ def from_snapshot(snapshot: Snapshot, about: Mapping[str, Any]) -> BrokerSnapsho
 
 
 def from_json(page: Mapping[str, Any]) -> BrokerSnapshot:
-    """Convert a parsed ``/snapshot`` page, without metrics in an unexpected format.
+    """Convert a parsed ``/snapshot`` page, ignoring metrics in an unexpected format.
 
     Raises:
-        KeyError: the page does not contain its time.
+        KeyError: the page does not contain the time of the snapshot.
     """
     readings = {}
     for name, labels in METRICS.items():
