@@ -52,7 +52,7 @@ _CALL_MS: Final[Mapping[str, object]] = {
 
 
 class ClusterSource:
-    """A :class:`.Source` that reads a cluster over the Kafka protocol.
+    """A :class:`.Part` that reads a cluster over the Kafka protocol.
 
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.

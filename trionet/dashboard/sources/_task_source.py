@@ -51,7 +51,7 @@ class TaskSource:
 
 
 def task_rows() -> tuple[dict[int, TaskRow], int]:
-    """Return the tasks, parents before children, and the number of tasks."""
+    """Return the tasks, parents before children, and the total number of tasks."""
     root = trio.lowlevel.current_root_task()
     rows: dict[int, TaskRow] = {}
     pending: list[tuple[trio.lowlevel.Task, int]] = [] if root is None else [(root, 0)]

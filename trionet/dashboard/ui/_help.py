@@ -1,4 +1,4 @@
-"""The help page: what the view shows, and what the keys do. Pure."""
+"""The help page about the current view and the keys. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KEY_CELLS: Final = 26
 def help_lines(
     view: View, views: Sequence[View], alarms: Sequence[str], pen: Pen
 ) -> Iterator[Line]:
-    """Return the lines of the help page: problems first, then the view, keys and views."""
+    """Return the lines of the help page: problems, the current view, the keys and all views."""
     if alarms:
         yield pen.rule("Problems")
         for alarm in alarms:

@@ -1,4 +1,4 @@
-"""Requests by API: counts, latencies, and the time spent in each of Kafka's phases."""
+"""The requests by API: counts, latencies, and the time in each of Kafka's phases."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import ApiRow
 
-#: The six phases that add up to the seventh, the total.
+#: The six phases whose sum is the seventh, the total.
 PHASE_NAMES: Final = ("queue", "local", "remote", "throttle", "response queue", "send")
 #: The height of the latency histogram, in lines.
 HISTOGRAM_LINES: Final = 8
-#: The width of the narrowest buckets in units of log2: a sixteenth more.
+#: The minimum width of buckets on the log2 scale. Each upper bound is at least a sixteenth larger.
 _SPAN: Final = math.log2(17 / 16)
 
 
@@ -83,7 +83,7 @@ API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
 
 
 class ApisView(View):
-    """A table of all APIs, by request rate."""
+    """A table of all APIs, sorted by request rate."""
 
     name = "apis"
     key = "3"
@@ -112,7 +112,7 @@ class ApisView(View):
 
 
 class ApiView(View):
-    """One API.
+    """The phases and latencies of one API.
 
     Args:
         api: the name of the API in Kafka.
@@ -176,7 +176,7 @@ def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
 
     Args:
         buckets: the upper bounds in ms, ascending, and the number of requests in each bucket.
-        pen: the pen to draw with.
+        pen: the pen for drawing.
     """
     if not buckets:
         yield [Segment(" no requests", palette.DIM)]
@@ -197,11 +197,11 @@ def _exponent(ms: float) -> float:
 
 
 def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterator[Line]:
-    """Draw the distribution of latencies over time: reads from left to right, longer times on top.
+    """Draw latency distributions, with reads from left to right and longer times on top.
 
     Args:
         spreads: the distributions; see :attr:`.ApiRow.spreads`.
-        pen: the pen to draw with.
+        pen: the pen for drawing.
     """
     width = max(10, pen.width - 12)
     shown = [each or {} for each in spreads][-width:]
@@ -221,7 +221,7 @@ def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterato
 
 
 def _axis(labels: Sequence[str], width: int) -> str:
-    """Draw labels at the left, in the middle and at the right; only one if all are the same."""
+    """Draw labels at the left, in the middle and at the right, or one if all are the same."""
     left, middle, right = labels
     if left == right:
         return f"{middle:^{width}}"
@@ -232,7 +232,9 @@ def _axis(labels: Sequence[str], width: int) -> str:
 def _columns(
     buckets: Sequence[tuple[float, int]], low: float, high: float, width: int
 ) -> list[float]:
-    """Return the value of each column: that of the bucket that spans it, or the sum of its buckets.
+    """Return the value of each column of a histogram.
+
+    A column has the value of the bucket that spans the column, or the sum of several buckets.
 
     Args:
         buckets: the buckets; see :func:`histogram`.

@@ -1,4 +1,4 @@
-"""The reasons why connections were closed, and the connections closed last."""
+"""Close reasons of connections, and recently closed connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import ClosedRow
 
-#: The widths of a reason and of its numbers, in cells.
+#: The widths of a reason and of the numbers, in cells.
 _REASON_CELLS: Final = 24
 _NUMBER_CELLS: Final = 9
 

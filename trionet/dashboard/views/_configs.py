@@ -41,7 +41,7 @@ class ConfigsView(View):
 
     Args:
         kind: ``topic`` or ``broker``.
-        name: the topic, or the broker's id.
+        name: the name of the topic, or the id of the broker.
     """
 
     name = "configs"

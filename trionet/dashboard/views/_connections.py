@@ -1,4 +1,4 @@
-"""Open connections: their clients, their age, and what they are doing or waiting for."""
+"""Open connections: clients, age, and the phase of the current request."""
 
 from __future__ import annotations
 
@@ -118,10 +118,10 @@ class ConnectionsView(View):
 
 
 class ConnectionView(View):
-    """One connection.
+    """The details of one connection.
 
     Args:
-        row: the connection when it was opened on the screen.
+        row: the row of the connection when this view was opened.
     """
 
     name = "connection"

@@ -1,4 +1,4 @@
-"""Groups: their states, members and lag."""
+"""Groups: states, members and lag."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ LAG_COLUMNS: Final[tuple[Column[LagRow], ...]] = (
 
 
 class GroupView(View):
-    """The partitions of a group: committed offsets, lag and members.
+    """The partitions of a group with committed offsets, lag and members.
 
     Args:
         group: the name of the group.
@@ -188,7 +188,7 @@ class MembersView(View):
 
 
 def _of_group(model: Model, row: GroupRow | None, rows: Sequence[R] | None) -> TableRows[R]:
-    """Return the rows of a group, or why they are missing."""
+    """Return the rows of a group for a table, or the reason why the rows are missing."""
     section_rows = rows_of(model.groups)
     missing = section_rows["missing"]
     if row is None:
@@ -242,7 +242,7 @@ MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
 
 
 def group_lines(row: GroupRow, pen: Pen) -> Iterable[Line]:
-    """Return the state of a group in one line."""
+    """Return the lines that describe the state of a group."""
     parts = [row.state, f"{units.count(row.members)} members", f"lag {units.count(row.lag)}"]
     if row.generation is not None:
         parts.append(f"generation {row.generation}")

@@ -33,14 +33,14 @@ CLUSTER: Final = (
     "leaderless",
     "groups",
 )
-#: From this width on, the blocks are in two columns.
+#: The minimum width at which the blocks are in two columns.
 WIDE: Final = 110
 _GAP: Final = 3
 _COLUMNS: Final = ("name", "rate", "p50_ms", "p99_ms", "error_rate", "mean_ms")
 
 
 class OverviewView(View):
-    """Charts of the figures, above a table of the APIs."""
+    """Charts of the figures above a table of the APIs."""
 
     name = "overview"
     key = "1"

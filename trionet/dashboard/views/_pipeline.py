@@ -1,4 +1,4 @@
-"""Results of the telemetry pipeline on Spark: minutes, top talkers and anomalies."""
+"""The results of ``trionet pipeline run``: minutes, top talkers and anomalies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _time(window: str) -> str:
-    """Format the time of day in UTC, the time zone of the results."""
+    """Format the time of day in UTC, which is the time zone of the results."""
     return window[11:16]
 
 

@@ -1,4 +1,4 @@
-"""Network processors and the queues between them and the handlers."""
+"""Network processors, and the queues between processors and handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits on connections and clients, with their current use."""
+"""Limits on connections and clients, with the current use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import QuotaRow
 
-#: From this fraction of a limit on, its use is highlighted.
+#: The fraction of a limit from which the use is highlighted.
 CLOSE_SHARE: Final = 0.8
 
 

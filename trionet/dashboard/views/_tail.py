@@ -1,4 +1,4 @@
-"""Records of a topic as they arrive."""
+"""The records of a topic as they arrive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..model._tail import TailRow
     from ..sources._source import Source
 
-#: Stands for null as an answer: a tombstone.
+#: The answer that stands for null, which produces a tombstone.
 NULL: Final = "null"
 
 
@@ -96,7 +96,7 @@ def produce_to(topic_of: Callable[[Any], str], *, needs_row: bool = True) -> Act
 
 
 class TailView(View):
-    """The last records of a topic, and new ones as they arrive.
+    """The last records of a topic, and new records as they arrive.
 
     Args:
         topic: the name of the topic.

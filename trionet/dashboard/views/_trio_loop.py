@@ -1,4 +1,4 @@
-"""Trio itself: how busy the loop is, how long its passes take, and which tasks it runs."""
+"""The trio loop: load, duration of passes, and tasks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TASK_COLUMNS: Final[tuple[Column[TaskRow], ...]] = (
 
 
 class TrioView(View):
-    """A table of tasks, below figures of the loop."""
+    """A table of tasks below figures of the loop."""
 
     name = "trio"
     key = "t"
