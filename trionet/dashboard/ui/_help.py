@@ -22,7 +22,7 @@ KEYS: Final = (
     ("`", "the view shown before"),
     ("/", "filter: rows with all of these words; !word excludes"),
     ("s, r", "sort by the next column; reverse the order"),
-    ("p, space", "pause: the screen freezes, data is still read"),
+    ("p, space", "pause: freeze the screen while data is still read"),
     ("+ -", "refresh more often, less often"),
     ("x", "export the view: .svg, .html, .txt, .json, .csv"),
     ("m", "mouse on or off; while it is off, it selects text"),

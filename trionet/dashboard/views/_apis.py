@@ -89,10 +89,10 @@ class ApisView(View):
     key = "3"
     title = "APIs"
     help = (
-        "Rates are since the last read; times, sizes and phases are those of the last ten seconds. "
-        "The bar divides the mean time of a request into Kafka's phases: in the request queue, in "
-        "the handler (local), waiting for other brokers or data (remote), throttled, in the "
-        "response queue, being sent. Enter shows the latencies of one API."
+        "Rates cover the time since the last read. Times, sizes and phases cover the last ten "
+        "seconds. The bar divides the mean time of a request into Kafka's phases: in the request "
+        "queue, in the handler (local), waiting for other brokers or data (remote), throttled, in "
+        "the response queue, and being sent. Enter shows the latencies of one API."
     )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -120,11 +120,10 @@ class ApiView(View):
 
     name = "api"
     help = (
-        "The mean time of each phase, and the distribution of total times over the last ten "
-        "seconds: the axis is logarithmic, from the shortest at the left to the longest at the "
-        "right, and the height is the number of requests. The chart below has one column per read, "
-        "the newest at the right; each line counts the requests that took no longer than its label "
-        "and longer than that of the line below, and is denser the more there were."
+        "The mean time of each phase, and the distribution of total times, over the last ten "
+        "seconds. The time axis is logarithmic, and the height is the number of requests. The "
+        "chart below has one column per read, the newest at the right. The label of each line is "
+        "the upper bound of its total times, and the density is the share of requests."
     )
 
     def __init__(self, api: str) -> None:

@@ -38,8 +38,8 @@ class BrokersView(View):
     key = "b"
     title = "Brokers"
     help = (
-        "The brokers of the cluster, the number of partitions that each leads, and the total size "
-        "of those whose size is known. Enter shows the configs of a broker."
+        "The brokers of the cluster, the number of partitions that each broker leads, and the "
+        "total size of the partitions with a known size. Enter shows the configs of a broker."
     )
     section: ClassVar[str | None] = "brokers"
 

@@ -68,9 +68,10 @@ class CloseReasonsView(View):
     key = "8"
     title = "Close reasons"
     help = (
-        "Every connection is closed for exactly one reason. The chart counts them since the broker "
-        "started; the table has the last ones, the newest first (the broker keeps 1,000). "
-        "Connections that were reset before the broker accepted them are only counted."
+        "Every connection is closed for exactly one reason. The chart counts the reasons since "
+        "the broker started. The table lists the last closed connections, the newest first (the "
+        "broker keeps 1,000). Connections that were reset before the broker accepted them are "
+        "only counted."
     )
     section: ClassVar[str | None] = "closed"
 

@@ -46,8 +46,8 @@ class ConfigsView(View):
 
     name = "configs"
     help = (
-        "The effective configs and where they come from; those that were set are bold. READ-ONLY "
-        "ones cannot be changed while the broker runs. Changes take effect at once."
+        "The effective configs and the source of each. Configs that were set are bold. READ-ONLY "
+        "configs cannot be changed while the broker runs. Changes take effect immediately."
     )
     section: ClassVar[str | None] = "configs"
 

@@ -99,9 +99,9 @@ class GroupsView(View):
     title = "Groups"
     help = (
         "All groups of the cluster. LAG is the number of offsets between a group's committed "
-        "offsets and the ends of the partitions. GEN counts rebalances: for classic groups only a "
-        "trionet broker's metrics have it; for others it is the group's epoch. Only groups without "
-        "members can be reset or deleted. Enter shows members and partitions."
+        "offsets and the end offsets of the partitions. GEN is the generation of a classic group, "
+        "which only a trionet broker's metrics report, or the epoch of another group. Only groups "
+        "without members can be reset or deleted. Enter shows members and partitions."
     )
     section: ClassVar[str | None] = "groups"
     actions: Sequence[Action] = (RESET, DELETE)
@@ -134,8 +134,8 @@ class GroupView(View):
 
     name = "group"
     help = (
-        "The committed offset of each partition, and the member that it is assigned to. LAG is "
-        "unknown without a committed offset. v shows the members."
+        "The committed offset of each partition, and the member to which the partition is "
+        "assigned. LAG is unknown without a committed offset. v shows the members."
     )
     section: ClassVar[str | None] = "group"
 
@@ -165,9 +165,9 @@ class MembersView(View):
 
     name = "members"
     help = (
-        "The members of the group. PHASE is what the group is waiting for from a member, or a "
-        "member from the group; EXPIRES is when a member is removed unless it sends a heartbeat. "
-        "Both come from a trionet broker's metrics."
+        "The members of the group. PHASE is the step for which the group waits for the member, or "
+        "the member for the group. EXPIRES is the time until a member is removed unless it sends "
+        "a heartbeat. Only a trionet broker's metrics report PHASE and EXPIRES."
     )
     section: ClassVar[str | None] = "group"
 

@@ -105,10 +105,9 @@ class TailView(View):
 
     name = "tail"
     help = (
-        "The records of a topic, the newest first. Readable values are shown as text or JSON, "
-        "others as hex digits. If records arrive faster than they can be read, some are skipped, "
-        "and the number of skipped records is shown. Enter shows a record with its headers. p "
-        "freezes the screen."
+        "The records of a topic, the newest first. Readable values are shown as text or JSON, and "
+        "other values as hex digits. If records arrive faster than they can be read, some are "
+        "skipped and counted. Enter shows a record with its headers. p freezes the screen."
     )
     section: ClassVar[str | None] = "tail"
 

@@ -36,10 +36,11 @@ class TrioView(View):
     key = "t"
     title = "Trio"
     help = (
-        "One pass of the loop runs every task that is ready; tasks that become ready meanwhile "
-        "wait for its end. The length of a pass is therefore the lag that all of them see; its "
-        "percentiles are since start. Tasks are available if the broker runs in this process: the "
-        "tree of nurseries from the root down, and where each task is waiting."
+        "A pass of the loop runs every ready task. Tasks that become ready during a pass wait "
+        "until it ends, so the duration of a pass is the lag of all of them. Percentiles cover "
+        "the time since the start. Tasks are available if the broker runs in this process. They "
+        "are listed as a tree of nurseries from the root down, with the function in which each "
+        "task waits."
     )
     section: ClassVar[str | None] = "tasks"
 
