@@ -114,7 +114,7 @@ def _add_display_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0, 2 on invalid arguments, 128 + N on signal N."""
+    """Run the command and return the exit status: 0, 2 on invalid usage, 128 + N after signal N."""
     import trio
 
     from trionet.dashboard.terminal._capabilities import is_interactive

@@ -170,7 +170,7 @@ def _add_abort_hanging_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_abort_hanging(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if aborted, 1 if there is no such transaction."""
+    """Run the command and return the exit status: 0 if aborted, 1 if it does not exist."""
     from trionet.client._topic_partition import TopicPartition
 
     from .arguments._topic_partitions import parse_topic

@@ -23,7 +23,7 @@ from trionet.errors import ConfigError, TrionetError
 
 from .arguments._parser import Parser
 
-#: Subcommands and their summaries. ``trionet --help`` must not import any of their modules.
+#: The summaries of subcommands by name. ``trionet --help`` must not import any subcommand.
 COMMANDS = {
     "broker": "run a broker that speaks Kafka's wire protocol",
     "dashboard": "watch a broker or a cluster in the terminal",

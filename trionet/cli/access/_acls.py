@@ -53,7 +53,7 @@ def _add_create_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_create(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if all ACLs were created, 1 if some were not."""
+    """Run the command and return the exit status: 0 if all were created, 1 if some were not."""
     return run_with_admin(arguments, partial(_create, arguments, bindings(arguments)))
 
 

@@ -24,7 +24,7 @@ def parse_topic(text: str) -> tuple[str, list[int] | None]:
     """Parse ``orders:0,2`` into a topic and its selected partitions, or None for all partitions.
 
     Raises:
-        ConfigError: the text does not have this form.
+        ConfigError: the text is not of this form.
     """
     topic, colon, numbers = text.partition(":")
     if not topic:

@@ -39,7 +39,7 @@ class Echo:
         host: the host of the server.
         port: the port of the server.
         connections: the number of connections.
-        request_bytes: the size of a request, without its four-byte prefix.
+        request_bytes: the size of a request, without the four-byte prefix.
     """
 
     host: str
@@ -78,7 +78,7 @@ class EchoLoad:
 
         Raises:
             DisconnectedError: the server cannot be reached, or has closed a connection.
-            TrionetError: a response differs from its request.
+            TrionetError: a response differs from the request.
         """
         with raise_single_error():
             async with (

@@ -84,5 +84,5 @@ class Tally:
 
     @property
     def mean_us(self) -> float:
-        """The mean latency in microseconds; 0 if there is none."""
+        """The mean latency in microseconds, or 0 without any latency."""
         return self.total_us / self.histogram.count if self.histogram.count else 0.0

@@ -158,7 +158,7 @@ def _time(text: str, now: datetime, after: int | None) -> int:
 
 
 def _duration(text: str) -> int | None:
-    """Parse a duration such as ``1h30m`` to milliseconds, ignoring its sign, or None if invalid."""
+    """Return a duration such as ``1h30m`` in milliseconds without the sign, or None if invalid."""
     if re.fullmatch(_DURATION, text) is None:
         return None
     return sum(int(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))

@@ -296,7 +296,7 @@ class _Run:
             return self._render_one_by_one(batch)
 
     def _render_one_by_one(self, batch: ConsumerBatch) -> _Rendered:
-        """Render records up to the first undecodable one, or skip these with ``--keep-going``."""
+        """Render records up to the first undecodable one, or skip undecodable records with -E."""
         texts: list[bytes] = []
         for place, offset in enumerate(batch.offsets):
             if len(texts) == self._left:

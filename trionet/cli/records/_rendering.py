@@ -1,7 +1,7 @@
 """Formatting of records as text, one column at a time.
 
-A format becomes one template for Python's ``%`` operator and a column per verb. Most of the time per
-record is therefore spent in C, some 100 ns for common formats.
+A format becomes one template for Python's ``%`` operator and a column per verb. Most of the time
+per record is therefore spent in C, some 100 ns for common formats.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _check_broker(given: Mapping[str, str]) -> list[Finding]:
 
 
 def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Finding]:
-    """Check that each key applies to at least one kind of client, and that values are consistent."""
+    """Check that each key applies to a kind of client, and that values are consistent."""
     findings: list[Finding] = []
     own: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
     for key, value in given.items():

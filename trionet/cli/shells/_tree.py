@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
     Attributes:
         words: the words after ``trionet``, such as a command and a subcommand; empty at the root.
-        commands: the subcommands with their summaries.
+        commands: the names and summaries of the subcommands.
         options: the options.
         value: the first positional argument; None if there is none.
     """

@@ -179,7 +179,7 @@ def _step(value: float, top: float, steps: int) -> int:
 
 
 def bar(fraction: float, width: int, glyphs: Glyphs = UNICODE) -> str:
-    """Draw a bar filled to a fraction of its width, 0 to 1."""
+    """Draw a bar, of which the given fraction (0 to 1) is filled."""
     filled = round(max(0.0, min(1.0, fraction)) * width)
     if filled == 0 and fraction > 0 and width > 0:
         filled = 1

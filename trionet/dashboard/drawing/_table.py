@@ -51,7 +51,7 @@ class Column(Generic[R]):
     is_searched: bool | None = None
 
     def shown(self, row: R) -> str:
-        """Return the text of a cell; empty if its value is None."""
+        """Return the text of a cell, which is empty if the value is None."""
         value = None if self.value is None else self.value(row)
         return "" if value is None else self.text(value)
 

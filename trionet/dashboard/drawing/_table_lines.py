@@ -169,7 +169,7 @@ NUMBER_CELLS: Final = 12
 
 
 def stacked_bar(parts: Sequence[float], width: int, pen: Pen) -> Line:
-    """Draw the parts of a whole side by side, each with its own glyph and colour."""
+    """Draw the parts of a whole side by side, each with a different glyph and colour."""
     return [
         Segment(pen.glyphs.parts[index % len(pen.glyphs.parts)] * cells, _part_style(index))
         for index, cells in enumerate(shares(parts, width))

@@ -55,7 +55,7 @@ class BrokerRates:
                 kept.clear()
 
     def rate(self, of: object, at: float, count: float) -> float | None:
-        """Return the rate of a counter per second, or None if there is no earlier count.
+        """Return the rate of a counter per second, or None without an earlier count.
 
         Args:
             of: the key that identifies the counter.

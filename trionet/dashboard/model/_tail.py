@@ -37,7 +37,7 @@ class TailRow:
         key, value: the first 4,096 bytes of the key and the value; None for null.
         key_bytes, value_bytes: the full sizes of the key and the value.
         headers: the names and values of the headers.
-        key_text, text: the key and the value in their most readable form.
+        key_text, text: the key and the value in the most readable form.
         form: the form of the value.
     """
 

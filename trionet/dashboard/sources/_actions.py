@@ -114,7 +114,7 @@ class Actions:
             kind: ``topic`` or ``broker``.
             name: the name of the topic, or the id of the broker.
             key: the name of the config.
-            value: the new value; None resets the config to its default.
+            value: the new value; None to reset the config to the default.
 
         Raises:
             TrionetError: nothing was changed.

@@ -287,7 +287,7 @@ class TopicReader:
             self._forget_rates_of(row for row in rows if (row.topic, row.number) not in found)
 
     def _forget_rates_of(self, rows: Iterable[PartitionRow]) -> None:
-        """Mark the rates of partitions as unknown, because their leaders did not respond."""
+        """Mark the rates of partitions as unknown, because the leaders did not respond."""
         changed = set()
         for row in rows:
             topic, known = self._topics.get(row.topic), self.partition((row.topic, row.number))

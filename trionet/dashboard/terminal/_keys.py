@@ -1,8 +1,8 @@
 """Decoding of keys, clicks and pasted text from chunks of terminal input. Pure.
 
 The decoder supports the input of xterm, the Linux console, tmux and similar terminals: CSI and SS3
-sequences with modifiers, mouse reports in SGR format, bracketed paste and UTF-8. A single ESC is the
-Escape key only if no further byte arrives for a short time. The caller measures this time; see
+sequences with modifiers, mouse reports in SGR format, bracketed paste and UTF-8. A single ESC is
+the Escape key only if no further byte arrives for a short time. The caller measures this time; see
 :attr:`KeyDecoder.wait_seconds` and :meth:`KeyDecoder.flush`.
 """
 

@@ -1,8 +1,8 @@
 """Decoding of the subscriptions and assignments embedded in group requests and responses.
 
-The broker forwards these bytes without decoding them. They start with a version. A reader decodes a
-newer version as the newest version that it knows (Kafka: ConsumerProtocol), so fields added by newer
-versions are omitted.
+The broker forwards these bytes without decoding them. They start with a version. A reader decodes
+a newer version as the newest version that it knows (Kafka: ConsumerProtocol), so fields added by
+newer versions are omitted.
 """
 
 from __future__ import annotations
